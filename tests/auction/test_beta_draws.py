@@ -12,7 +12,8 @@ SHARES = (0.02, 0.1, 0.5, 0.9, 0.98)
 
 
 @pytest.mark.parametrize(
-    ("alpha", "beta"), [(0.3, 199.0), (0.9, 250.0), (1.0, 1.0), (4.0, 2.0), (30.0, 9_000.0)]
+    ("alpha", "beta"),
+    [(0.3, 199.0), (0.9, 250.0), (1.0, 1.0), (4.0, 2.0), (2.2, 100.0), (5.0, 100.0), (30.0, 9_000.0)],
 )
 def test_draws_have_the_quantiles_of_the_distribution(alpha: float, beta: float) -> None:
     chance = seeded(11, "beta")

@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
+from adloom.events.ingest.price_cipher import TERMS_KEPT_MAX, TermsCipher
 from adloom.events.ingest.token import (
     SLOT_MAX,
-    TERMS_KEPT_MAX,
     TICK_BITS,
     TOKEN_CHARACTERS,
+    VOID_CHARGE,
     OfferToken,
-    TermsCipher,
     TokenKeys,
     TokenRejection,
+    build_charge,
     pack_charge,
     pack_terms,
 )
@@ -60,20 +61,61 @@ def test_a_token_returns_the_signed_fields(  # noqa: PLR0913, PLR0917 - all that
     banner, placement, campaign = ids
     second, micros = at
     terms = pack_terms(banner.bytes + campaign.bytes, placement.bytes, pack_charge(*charge))
-    token = KEYS.signer.sign(
+    number, packed = int.from_bytes(terms[:8], "big"), terms[8:]
+    signer = KEYS.signer
+    kept = signer.sign(
         terms, request_id=request_id.bytes, issued_at=second, slot=slot, lease=lease, micros=micros
     )
+    masked = signer.sign_masked(number, packed, request_id.bytes, second, slot, lease, micros)
 
-    offer = KEYS.verify(token, now=NOW)
+    for token in (kept, masked):
+        offer = TokenKeys(SECRET).verify(token, now=NOW)
 
-    assert len(token) == TOKEN_CHARACTERS
+        assert len(token) == TOKEN_CHARACTERS
+        assert isinstance(offer, OfferToken)
+        assert (offer.banner_id, offer.placement_id, offer.campaign_id) == ids
+        assert (offer.request_id, offer.slot, int(offer.issued_at.timestamp())) == (request_id, slot, second)
+        # Never later than it was, so that nothing that came after it seems to come too soon.
+        assert micros - 2**TICK_BITS < offer.issued_at.microsecond <= micros
+        assert not offer.is_void
+        assert (offer.lease, (offer.charge, offer.charged_by, offer.topic)) == (lease, charge)
+
+
+@given(
+    requests=st.tuples(st.uuids(), st.uuids()),
+    slot=st.integers(0, SLOT_MAX),
+    charge=st.integers(0, 2**51 - 1),
+    place=st.integers(0, 99 * 8 - 1),
+)
+def test_a_masked_price_is_another_in_each_slot_and_request(
+    requests: tuple[UUID, UUID], slot: int, charge: int, place: int
+) -> None:
+    def sign(request: UUID, of_slot: int) -> bytes:
+        return raw(KEYS.signer.sign_masked(charge, bytes(48), request.bytes, 1, of_slot, 0, 0))
+
+    first, second = requests
+    signed = sign(first, slot)
+    masked = {signed[27:35], sign(first, (slot + 1) % 256)[27:35], sign(first, (slot + 8) % 256)[27:35]}
+
+    assert len(masked) == 3
+    assert first == second or sign(second, slot)[27:35] not in masked
+    assert charge.to_bytes(8, "big") not in masked
+    assert sign(first, slot) == signed
+    changed = bytearray(signed)
+    changed[place // 8] ^= 1 << place % 8
+    assert isinstance(KEYS.verify(base64.urlsafe_b64encode(changed), now=NOW), TokenRejection)
+
+
+def test_the_masked_token_of_a_void_offer_costs_nothing() -> None:
+    token = KEYS.signer.sign_masked(VOID_CHARGE, bytes(48), REQUEST.bytes, 1, 0, 0, 0)
+    sold = KEYS.signer.sign_masked(build_charge(7) | 300, bytes(48), REQUEST.bytes, 1, 1, 0, 0)
+
+    void, offer = KEYS.verify(token, now=NOW), KEYS.verify(sold, now=NOW)
+
+    assert isinstance(void, OfferToken)
     assert isinstance(offer, OfferToken)
-    assert (offer.banner_id, offer.placement_id, offer.campaign_id) == ids
-    assert (offer.request_id, offer.slot, int(offer.issued_at.timestamp())) == (request_id, slot, second)
-    # Never later than it was, so that nothing that came after it seems to come too soon.
-    assert micros - 2**TICK_BITS < offer.issued_at.microsecond <= micros
-    assert not offer.is_void
-    assert (offer.lease, (offer.charge, offer.charged_by, offer.topic)) == (lease, charge)
+    assert (void.is_void, void.charge) == (True, 0)
+    assert (offer.is_void, offer.charge, offer.topic) == (False, 300, 7)
 
 
 def test_a_token_of_version_1_is_accepted_and_costs_nothing() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -129,7 +130,7 @@ class FakeShortlists:
 
 
 def make_slot_routes(  # noqa: PLR0913 - what a test may be about
-    index: Index,
+    index: Index | Callable[[], Index],
     pages: PageTables,
     *,
     shortlists: FakeShortlists | None = None,
@@ -155,7 +156,7 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         method=method,
     )
     return SlotRoutes(
-        lambda: index,
+        (lambda: index) if isinstance(index, Index) else index,
         pages,
         clock or ManualClock(NOON),
         SystemIds(),

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from adloom.auction.beta_draws import BetaShape, draw_beta, prepare_beta
+from adloom.auction.beta_draws import ReadyDraw, draw_weighted, prepare_beta
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.core.random import Chance
 
@@ -53,9 +53,6 @@ class PreparedContender(NamedTuple):
     fit: float  # By how much its category's score changes the click rate that is assumed.
 
 
-ReadyDraw = tuple[float, BetaShape]  # A weighted bid, and what the engagement is drawn from.
-
-
 class ScoredContender(NamedTuple):
     """A contender by its position among those given, its drawn engagement, and its score."""
 
@@ -64,7 +61,7 @@ class ScoredContender(NamedTuple):
     score: float
 
 
-class DrawnScores(NamedTuple):
+class DrawnScores(msgspec.Struct, frozen=True, gc=False):
     """Engagements and scores of contenders by position; `order` is by score, unless it is given."""
 
     engagements: list[float]
@@ -132,15 +129,8 @@ def prepare_draws(
 
 
 def draw_scores(ready: Iterable[ReadyDraw], chance: Chance) -> DrawnScores:
-    """Draw an engagement for each, on the path of every request."""
-    draw = chance.random
-    engagements: list[float] = []
-    scores: list[float] = []
-    for weighted_bid, shape in ready:
-        engagement = draw_beta(shape, draw)
-        engagements.append(engagement)
-        scores.append(engagement * weighted_bid)
-    return DrawnScores(engagements, scores)
+    """Draw an engagement for each, by which its weighted bid is multiplied."""
+    return DrawnScores(*draw_weighted(ready, chance.random))
 
 
 def _weigh(bid: Micros, bid_weight: float) -> float:
@@ -210,4 +200,6 @@ def price_against(
         price = (score / engagement) ** (1.0 / bid_weight) * MICROS_PER_UNIT
     except OverflowError:
         return bid
-    return Micros(max(floor, min(bid, round(min(price, float(bid))))))
+    if price >= bid:
+        return bid
+    return floor if price <= floor else Micros(round(price))

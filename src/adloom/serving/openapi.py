@@ -11,7 +11,7 @@ from adloom.events.ingest.batch import EVENTS_MAX, BatchAnswer
 from adloom.events.ingest.conversion_reports import ConversionRequest
 from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
-from adloom.serving.contextual.api import SlotsRequest
+from adloom.serving.contextual.batch_question import SlotsRequest
 from adloom.serving.contextual.classify_page import SentText
 from adloom.serving.direct.answer import AnsweredPlacement, ShownBanner, Uri
 from adloom.serving.direct.model import ServePageRequest

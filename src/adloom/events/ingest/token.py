@@ -14,6 +14,10 @@ what a rival pays is not theirs to read. Encryption is a keyed permutation of th
 rounds of BLAKE2b) that is another one for each banner, placement and campaign. So the same ad at the same price has the
 same 8 bytes: they show that a price has changed, and nothing else about it.
 
+The price of a contextual slot is another one in nearly every request, so remembering permutations is of no use there.
+Its tokens are of version 5, whose byte is 5 and more in the same steps: the charge is masked by 8 bytes of a keyed hash
+of the request's id, which no other request has. One hash has the masks of 8 slots.
+
 Older tokens are accepted as long as their offers may last: version 3 has whole seconds, version 2 has the charge in
 clear, version 1 has neither lease nor charge (87 bytes, 116 characters).
 
@@ -26,12 +30,12 @@ terms say is kept too: reading them is on the path of every event.
 
 import binascii
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import Final, TypeVar
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -39,6 +43,7 @@ import msgspec
 from adloom.core.errors import ForbiddenError
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
+from adloom.events.ingest.price_cipher import ChargeMasks, TermsCipher, keep_terms
 from adloom.events.log.event import ChargedBy
 from adloom.events.log.offer_entry import NO_ENTRY_PART, EntryPart, EntryTerms, encode_terms
 from adloom.taxonomy.topics import find_topic
@@ -46,6 +51,7 @@ from adloom.taxonomy.topics import find_topic
 FIRST_TICK: Final = 128  # Version 4, at the beginning of a second.
 TICK_BITS: Final = 13  # Of microseconds that a token leaves out.
 TICKS: Final = (10**6 >> TICK_BITS) + 1
+FIRST_MASKED_TICK: Final = 5  # Version 5, likewise.
 TOKEN_LIFETIME: Final = timedelta(minutes=30)
 TOKEN_CHARACTERS: Final = 132
 SLOT_MAX: Final = 255
@@ -56,6 +62,7 @@ _SEALED_VERSION: Final = 1
 _SEALED_CHARACTERS: Final = 24
 _KEY_BYTES: Final = 32
 _FIELDS: Final = struct.Struct(">BBI16sBI56s")
+_MASKED_FIELDS: Final = struct.Struct(">BBI16sBIQ48s")
 _TERMS: Final = struct.Struct(">Q16s16s16s")
 _CHARGE: Final = struct.Struct(">Q")
 _BY_CLICK: Final = 1 << 63
@@ -67,20 +74,28 @@ _CLEAR_VERSION: Final = 2  # The last with the charge in clear.
 _TICK_SECONDS: Final = (1 << TICK_BITS) / 10**6
 _FIELDS_1: Final = struct.Struct(">BBI16sB48s")
 _FREE: Final = bytes(_CHARGE.size)
+VOID_CHARGE: Final = _IS_VOID  # For a doubtful sender.
 _VOID: Final = _CHARGE.pack(_IS_VOID)
 # MessagePack of an id. Its decoder makes them in a sixth of the time that `UUID` takes.
 _ID: Final = b"\xc4\x10%b"
 _read_request_id: Final = msgspec.msgpack.Decoder(RequestId).decode
 # By the length of the token: the versions that have it, and the length of what is signed.
 _BODY_BYTES: Final = {
-    TOKEN_CHARACTERS: (frozenset((2, 3, *range(FIRST_TICK, FIRST_TICK + TICKS))), _FIELDS.size),
+    TOKEN_CHARACTERS: (
+        frozenset(
+            (
+                2,
+                3,
+                *range(FIRST_MASKED_TICK, FIRST_MASKED_TICK + TICKS),
+                *range(FIRST_TICK, FIRST_TICK + TICKS),
+            )
+        ),
+        _FIELDS.size,
+    ),
     116: (frozenset((1,)), _FIELDS_1.size),
 }
-_ROUNDS: Final = 4
-_HALF_BYTES: Final = _CHARGE.size // 2
-# Terms whose encrypted form is kept, each way: about 4 MB. Beyond, all are forgotten and made again (5 µs each).
-TERMS_KEPT_MAX: Final = 16_384
 _pack, _unpack = _FIELDS.pack, _FIELDS.unpack
+_pack_masked = _MASKED_FIELDS.pack
 _to_datetime = datetime.fromtimestamp
 _to_base64 = binascii.b2a_base64
 _from_base64 = binascii.a2b_base64
@@ -90,8 +105,6 @@ _CLICK, _IMPRESSION = ChargedBy.CLICK, ChargedBy.IMPRESSION
 _TO_URL: Final = bytes.maketrans(b"+/", b"-_")
 # `+` and `/` become characters that base64 does not have, else a token would have a second spelling.
 _FROM_URL: Final = bytes.maketrans(b"-_+/", b"+/!!")
-
-T = TypeVar("T")
 
 
 class OfferTerms(msgspec.Struct, frozen=True, gc=False):
@@ -167,9 +180,14 @@ class TokenRejection(StrEnum):
 
 def pack_charge(amount: Micros, charged_by: ChargedBy, topic: int = 0) -> bytes:
     assert amount >> _TOPIC_SHIFT == 0, "no price is as high"
-    assert topic <= _TOPICS_MAX
-    charge = amount | topic << _TOPIC_SHIFT
+    charge = amount | build_charge(topic)
     return _CHARGE.pack(charge | _BY_CLICK if charged_by is ChargedBy.CLICK else charge)
+
+
+def build_charge(topic: int) -> int:
+    """Return the charge of an impression that was sold under a topic, as far as it is not the amount."""
+    assert topic <= _TOPICS_MAX
+    return topic << _TOPIC_SHIFT
 
 
 def pack_terms(pair: bytes, placement_id: bytes, charge: bytes = _FREE) -> bytes:
@@ -185,45 +203,6 @@ def drop_charge(terms: bytes) -> bytes:
 def void_charge(terms: bytes) -> bytes:
     """Return the terms of the same candidate for a doubtful sender."""
     return _VOID + terms[len(_VOID) :]
-
-
-class TermsCipher:
-    """Encrypts the charge of terms, and remembers that: offers of one candidate have the same terms."""
-
-    def __init__(self, secret: str) -> None:
-        key = blake2b(secret.encode(), digest_size=_KEY_BYTES, person=b"adloom-offer-pri").digest()
-        self._starts = [
-            blake2b(key=key, digest_size=_HALF_BYTES, person=b"round %d" % number)
-            for number in range(_ROUNDS)
-        ]
-        self._encrypted: dict[bytes, bytes] = {}
-        self.find_encrypted = self._encrypted.get
-
-    def encrypt(self, terms: bytes) -> bytes:
-        known = self.find_encrypted(terms)
-        return known or _keep(self._encrypted, terms, _permute(self._starts, terms))
-
-    def decrypt(self, encrypted: bytes) -> bytes:
-        return _permute(self._starts[::-1], encrypted)
-
-
-def _permute(rounds: Sequence[blake2b], terms: bytes) -> bytes:
-    """Run the rounds over the 8 bytes of the charge; in reverse order they undo themselves."""
-    ids = terms[_CHARGE.size :]
-    left, right = terms[:_HALF_BYTES], terms[_HALF_BYTES : _CHARGE.size]
-    for start in rounds:
-        mixed = start.copy()
-        mixed.update(right + ids)
-        crossed = _to_number(left) ^ _to_number(mixed.digest())
-        left, right = right, crossed.to_bytes(_HALF_BYTES)
-    return right + left + ids
-
-
-def _keep(kept: dict[bytes, T], key: bytes, value: T) -> T:
-    if len(kept) >= TERMS_KEPT_MAX:
-        kept.clear()
-    kept[key] = value
-    return value
 
 
 class TokenSigner:
@@ -242,6 +221,8 @@ class TokenSigner:
         self._find_encrypted = cipher.find_encrypted
         self._decrypt = cipher.decrypt
         self._read: dict[bytes, OfferTerms] = {}  # By what tokens have of them.
+        self._read_clear: dict[bytes, OfferTerms] = {}
+        self._find_mask = ChargeMasks(secret).find
 
     def sign(  # noqa: PLR0913, PLR0917 - all that a token says; on the path of every offer, where names would cost
         self, terms: bytes, request_id: bytes, issued_at: int, slot: int, lease: int = 0, micros: int = 0
@@ -250,6 +231,24 @@ class TokenSigner:
         version = FIRST_TICK + (micros >> TICK_BITS)
         encrypted = self._find_encrypted(terms) or self._encrypt(terms)
         body = _pack(version, self.key_id, issued_at, request_id, slot, lease, encrypted)
+        mac = self._start.copy()
+        mac.update(body)
+        return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
+
+    def sign_masked(  # noqa: PLR0913, PLR0917 - as `sign`
+        self, charge: int, ids: bytes, request_id: bytes, issued_at: int, slot: int, lease: int, micros: int
+    ) -> bytes:
+        """Sign the one offer of a slot of a request, at a price that hardly another one has."""
+        body = _pack_masked(
+            FIRST_MASKED_TICK + (micros >> TICK_BITS),
+            self.key_id,
+            issued_at,
+            request_id,
+            slot,
+            lease,
+            charge ^ self._find_mask(request_id, slot),
+            ids,
+        )
         mac = self._start.copy()
         mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
@@ -274,9 +273,14 @@ class TokenSigner:
         return compare_digest(mac.digest(), tag)
 
     def read_terms(self, encrypted: bytes) -> OfferTerms:
-        return self._read.get(encrypted) or _keep(
+        return self._read.get(encrypted) or keep_terms(
             self._read, encrypted, _parse_terms(self._decrypt(encrypted))
         )
+
+    def read_masked(self, masked: bytes, request_id: bytes, slot: int) -> OfferTerms:
+        charge = _to_number(masked[: _CHARGE.size]) ^ self._find_mask(request_id, slot)
+        terms = _CHARGE.pack(charge) + masked[_CHARGE.size :]
+        return self._read_clear.get(terms) or keep_terms(self._read_clear, terms, _parse_terms(terms))
 
 
 class TokenKeys:
@@ -326,14 +330,18 @@ class TokenKeys:
 
 def _parse(body: bytes, signer: TokenSigner, now: datetime, lifetime: timedelta) -> OfferToken:
     version = body[0]
+    tick = 0
     if version == 1:
         _, _, second, request, slot, ids = _FIELDS_1.unpack(body)
         lease, terms = 0, _parse_terms(_FREE + ids)
     else:
         _, _, second, request, slot, lease, packed = _unpack(body)
-        terms = _parse_terms(packed) if version == _CLEAR_VERSION else signer.read_terms(packed)
-    fraction = (version - FIRST_TICK) * _TICK_SECONDS if version > FIRST_TICK else 0
-    issued_at = _to_datetime(second + fraction, UTC)
+        if FIRST_MASKED_TICK <= version < FIRST_TICK:
+            terms, tick = signer.read_masked(packed, request, slot), version - FIRST_MASKED_TICK
+        else:
+            terms = _parse_terms(packed) if version == _CLEAR_VERSION else signer.read_terms(packed)
+            tick = max(0, version - FIRST_TICK)
+    issued_at = _to_datetime(second + tick * _TICK_SECONDS, UTC)
     return OfferToken(request, slot, terms, issued_at, second, now - issued_at > lifetime, lease)
 
 

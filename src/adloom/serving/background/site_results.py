@@ -29,19 +29,25 @@ class ResultsLoader:
         self._sites: OrderedDict[SiteId | PlacementId, SiteResults] = (
             OrderedDict()
         )  # Least recently used first.
+        # Found since the last look, by the numbers of ids: looking for an id itself calls Python, twice.
+        self._found: dict[int, SiteResults] = {}
         self._loop = LookLoop(self.refresh, every_seconds=LOOK_SECONDS, away=VALKEY_AWAY, name="site_results")
 
     def __len__(self) -> int:
         return len(self._sites)
 
     def find(self, site_id: SiteId | PlacementId) -> SiteResults:
+        found = self._found.get(site_id.int)
+        return self._find(site_id) if found is None else found
+
+    def _find(self, site_id: SiteId | PlacementId) -> SiteResults:
         known = self._sites.pop(site_id, None)
         if known is None:
             known = NO_RESULTS
             self._loop.noticed.set()
-        self._sites[site_id] = known
+        self._sites[site_id] = self._found[site_id.int] = known
         if len(self._sites) > self._sites_max:
-            self._sites.popitem(last=False)
+            self._found.pop(self._sites.popitem(last=False)[0].int, None)
         return known
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -49,6 +55,7 @@ class ResultsLoader:
 
     async def refresh(self) -> None:
         """Read what was published since."""
+        self._found.clear()
         versions = await read_versions(self._valkey, list(self._sites)) if self._sites else {}
         for site_id, version in versions.items():
             known = self._sites.get(site_id)
@@ -57,3 +64,4 @@ class ResultsLoader:
             newer = await read_results(self._valkey, site_id) if version else NO_RESULTS
             if site_id in self._sites:
                 self._sites[site_id] = newer  # In its place: a change is no use.
+                self._found.pop(site_id.int, None)

@@ -82,6 +82,8 @@ class TableLoader(Generic[TableT]):
         self._check_seconds = check_seconds
         self._pages_max = pages_max
         self._tables: dict[SiteId, TableT] = {}  # Least recently used first.
+        # Found since the last look, by the numbers of ids: looking for an id itself calls Python, twice.
+        self._found: dict[int, TableT] = {}
         self._wanted: dict[SiteId, asyncio.Event] = {}
         self._behind: dict[SiteId, int] = {}  # The versions that notices told of.
         self._noticed = asyncio.Event()
@@ -103,11 +105,15 @@ class TableLoader(Generic[TableT]):
 
     def find(self, site_id: SiteId) -> TableT | None:
         """Return the pages of a site, or None where they are not in memory yet: then they are read."""
+        found = self._found.get(site_id.int)
+        return self._find(site_id) if found is None else found
+
+    def _find(self, site_id: SiteId) -> TableT | None:
         table = self._tables.pop(site_id, None)
         if table is None:
             self._want(site_id)
         else:
-            self._tables[site_id] = table
+            self._tables[site_id] = self._found[site_id.int] = table
         return table
 
     async def wait_for(self, site_id: SiteId, *, seconds_max: float) -> TableT | None:
@@ -144,6 +150,7 @@ class TableLoader(Generic[TableT]):
 
     async def catch_up(self) -> None:
         """Read the sites that are wanted, and those that a notice told of."""
+        self._found.clear()
         for site_id in list(self._wanted):
             if site_id not in self._tables:
                 self._tables[site_id] = await self._source.read(site_id)
@@ -159,6 +166,7 @@ class TableLoader(Generic[TableT]):
         versions = await self._source.read_versions(list(self._tables)) if self._tables else {}
         for site_id in [one for one in self._tables if one not in versions]:
             del self._tables[site_id]  # The site is gone.
+        self._found.clear()
         await self._update(versions)
 
     async def _update(self, versions: dict[SiteId, int]) -> None:
@@ -169,6 +177,7 @@ class TableLoader(Generic[TableT]):
             newer = await self._source.read_newer(site_id, table)
             if site_id in self._tables:
                 self._tables[site_id] = newer  # In its place: a change is no use.
+                self._found.pop(site_id.int, None)
                 self.updates += 1
         self._evict()
 
@@ -179,6 +188,7 @@ class TableLoader(Generic[TableT]):
             if beyond <= 0:
                 break
             del self._tables[site_id]
+            self._found.pop(site_id.int, None)
             self.evictions += 1
             beyond -= count
 

@@ -4,10 +4,10 @@ What is known of the page decides which ads may be shown; the answer of a page t
 text. An answer waits only where it depends on what the visitor has seen.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -18,7 +18,6 @@ from adloom.core.ids import NO_USER, IdSource
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.pages.follow.page_table import PageState
 from adloom.pages.url import NormalizedUrl
-from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
     FastAnswer,
@@ -28,17 +27,19 @@ from adloom.runtime.http.fast.fast_routes import (
     index_headers,
     problem_answer,
 )
+from adloom.serving.contextual.batch_question import NO_OVERRIDES, BatchQueries, QueriedSlots
 from adloom.serving.contextual.fill import FilledSlot
-from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
+from adloom.serving.contextual.page_host import SiteHostMismatchError
 from adloom.serving.contextual.page_look import (
     KnownPages,
     PageLook,
     PageTables,
+    PreparedPage,
     ShortlistTables,
     find_obstacle,
 )
-from adloom.serving.contextual.prepare import PreparedSlots
-from adloom.serving.contextual.question import WRONG_HOST, QueriedSlot, SlotQueries
+from adloom.serving.contextual.prepare import PreparedSlot, PreparedSlots
+from adloom.serving.contextual.question import QUERIES_MAX, WRONG_HOST, QueriedSlot, SlotQueries
 from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.contextual.slot_auctions import SlotAuctions
 from adloom.serving.contextual.visit import SlotVisit
@@ -49,12 +50,11 @@ from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.index.index import Index, IndexedPlacement, MarketPlacements
 from adloom.serving.index.site import IndexedSite
 from adloom.serving.request.context import ContextParser
-from adloom.serving.request.overrides import Overrides, parse_overrides
+from adloom.serving.request.overrides import Overrides
 from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 
 SERVE_PATH: Final = b"/v1/serve"
 BATCH_PATH: Final = b"/v1/serve/batch"
-SLOTS_MAX: Final = 20
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 _HEADERS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
@@ -65,27 +65,16 @@ NO_SUCH_PLACEMENT: Final = problem_answer(
 OTHER_SITE: Final = problem_answer(SiteHostMismatchError("This slot is of another site than the page."))
 NO_AD: Final = b"null"
 NOTHING_ON_PAGE: Final = frozenset[int]()
-NO_OVERRIDES: Final = Overrides({})
 
 Slot = tuple[IndexedPlacement, IndexedSite]
+SlotPlan = PreparedSlot | str | FastAnswer  # What fills it, what keeps all ads from its page, or a problem.
+PageKey = tuple[str, tuple[bytes, ...]]  # Address and slots.
 
 
 class CountPage(Protocol):
     """Counts a request of a slot, by its placement's key and the page's URL."""
 
     def __call__(self, placement_key: int, url: str, *, is_filled: bool) -> None: ...
-
-
-class SlotsRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """The contextual slots of a page."""
-
-    url: str
-    slots: Annotated[
-        list[Annotated[str, msgspec.Meta(max_length=100)]],
-        msgspec.Meta(min_length=1, max_length=SLOTS_MAX),
-    ]
-    user_id: UUID | None = None
-    context: dict[str, Any] = {}
 
 
 class SlotVisitor(msgspec.Struct, frozen=True, gc=False):
@@ -97,9 +86,8 @@ class SlotVisitor(msgspec.Struct, frozen=True, gc=False):
 
 
 class AskedPage(msgspec.Struct, frozen=True, gc=False):
-    """A page whose slots are filled, from one index and at one moment."""
+    """A page whose slots are filled, at one moment."""
 
-    index: Index
     look: PageLook
     visit: SlotVisit
 
@@ -111,9 +99,6 @@ class FilledPage(msgspec.Struct, frozen=True, gc=False):
     wanted_in: timedelta  # The page's text; now, if that is not after zero.
     slots: Mapping[bytes, FilledSlot | str | FastAnswer]
     is_elsewhere: bool  # Of none of the sites that the slots are of.
-
-
-_bodies: Final = BodyDecoder(SlotsRequest)
 
 
 class SlotRoutes:
@@ -151,6 +136,8 @@ class SlotRoutes:
         self._count_page = count_page
         self._stamp = MillisecondStamp()
         self._queries = SlotQueries()
+        self._batches = BatchQueries()
+        self._pages: dict[PageKey, PreparedPage] = {}
         self._prepared = PreparedSlots()
         self._no_ad: dict[tuple[PageState, str], FastAnswer] = {}
         # Plain counters, read by the metrics.
@@ -170,64 +157,69 @@ class SlotRoutes:
         """Answer `GET /v1/serve`."""
         question = self._queries.parse(request.query)
         user_id = question.user_id
-        visitor = SlotVisitor(request, NO_OVERRIDES, user_id)  # The context's parser reads the query.
         if user_id is None or user_id == NO_USER or self._frequency is None:
-            return self._serve(visitor, question, NO_BANNERS)
+            return self._serve(request, question, NO_BANNERS)
         slot = self._index().find_slot(question.slug)
         if slot is None:
             return NO_SUCH_PLACEMENT
         question.check_host(slot[1])
         return self._when_seen(
-            user_id, [slot], question.url, lambda seen: self._serve(visitor, question, seen)
+            user_id, [slot], question.url, lambda seen: self._serve(request, question, seen)
         )
 
-    def _serve(self, visitor: SlotVisitor, question: QueriedSlot, seen: BannerKeys) -> FastAnswer:
-        index, now = self._index(), self._now()
-        slot = index.find_slot(question.slug)
-        if slot is None:
-            return NO_SUCH_PLACEMENT
-        question.check_host(slot[1])
-        look = self._known.look_at(slot[1], question.url, now)
-        self.asked[look.state.value] += 1
-        asked = AskedPage(index, look, self._visit(visitor, now, seen))
-        filled = self._fill(asked, slot, 0, NOTHING_ON_PAGE)
+    def _serve(self, http: FastRequest, question: QueriedSlot, seen: BannerKeys) -> FastAnswer:
+        index, now, known = self._index(), self._now(), question.known
+        plan: PreparedSlot | str
+        if known is not None and self._known.holds(known, index, now):
+            look, plan = known.look, known.slots[0]
+            slot = plan.slot, known.site
+        else:
+            slot = index.find_slot(question.slug)
+            if slot is None:
+                return NO_SUCH_PLACEMENT
+            question.check_host(slot[1])
+            look = self._known.look_at(slot[1], question.url, now)
+            plan = self._plan(index, slot, look)
+            question.known = None if isinstance(plan, str) else self._known.prepare((plan,), slot[1], look)
+        self.asked[look.state] += 1
+        # The context's parser reads the query.
+        visit = self._visit(http, NO_OVERRIDES, question.user_id, now, seen)
+        filled = self._hold(plan, slot, visit, 0, NOTHING_ON_PAGE)
         if isinstance(filled, FilledSlot):
             return FastAnswer(SERVED_HEAD, filled.body)
-        known = self._no_ad.get((look.state, filled))
+        return self._find_no_ad(look.state, filled)
+
+    def _find_no_ad(self, state: PageState, reason: str) -> FastAnswer:
+        known = self._no_ad.get((state, reason))
         if known is None:
-            known = self._no_ad[look.state, filled] = _build_no_ad(look.state, filled)
+            known = self._no_ad[state, reason] = _build_no_ad(state, reason)
         return known
 
     # All slots of a page.
 
     def serve_batch(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `POST /v1/serve/batch`; a slug named twice is answered once."""
-        asked = _bodies.decode(request.body)
-        overrides = parse_overrides(asked.context, within="context.") if asked.context else NO_OVERRIDES
-        url = parse_page_url(asked.url)
-        slugs = tuple(dict.fromkeys(slug.encode() for slug in asked.slots))
-        user_id = asked.user_id or overrides.user_id
-        visitor = SlotVisitor(request, overrides, user_id)
+        asked = self._batches.parse(request.body)
+        url, user_id = asked.url, asked.user_id
+        visitor = SlotVisitor(request, asked.overrides, user_id)
         if user_id is None or user_id == NO_USER or self._frequency is None:
-            return self._serve_batch(visitor, slugs, url, NO_BANNERS)
-        slots = [slot for slot in map(self._index().find_slot, slugs) if slot is not None]
+            return self._serve_batch(visitor, asked, NO_BANNERS)
+        slots = [slot for slot in map(self._index().find_slot, asked.slugs) if slot is not None]
         if slots and not any(site.has_host(url.host) for _, site in slots):
             raise SiteHostMismatchError(WRONG_HOST)
-        return self._when_seen(user_id, slots, url, lambda seen: self._serve_batch(visitor, slugs, url, seen))
+        return self._when_seen(user_id, slots, url, lambda seen: self._serve_batch(visitor, asked, seen))
 
-    def _serve_batch(
-        self, visitor: SlotVisitor, slugs: tuple[bytes, ...], url: NormalizedUrl, seen: BannerKeys
-    ) -> FastAnswer:
-        page = self.fill_page(visitor, slugs, url, seen, set())
+    def _serve_batch(self, visitor: SlotVisitor, asked: QueriedSlots, seen: BannerKeys) -> FastAnswer:
+        page = self.fill_page(visitor, asked.slugs, asked.url, seen, set())
         if page.is_elsewhere:
             raise SiteHostMismatchError(WRONG_HOST)
         answers = [
-            b"%b:%b" % (msgspec.json.encode(slug.decode()), NO_AD if isinstance(filled, str) else filled.body)
-            for slug, filled in page.slots.items()
+            b"%b:%b" % (name, NO_AD if isinstance(filled, str) else filled.body)
+            for name, filled in zip(asked.names, page.slots.values(), strict=True)
         ]
         visit = page.asked.visit
         body = b'{"page":"%b","reclassifyInMs":%d,"slots":{%b},"requestId":"%b","servedAt":"%b"}' % (
-            page.asked.look.state.value.encode(),
+            page.asked.look.state.encode(),
             page.wanted_in // _MILLISECOND,
             b",".join(answers),
             visit.request_text,
@@ -238,41 +230,77 @@ class SlotRoutes:
     def fill_page(
         self,
         visitor: SlotVisitor,
-        slugs: Iterable[bytes],
+        slugs: Sequence[bytes],
         url: NormalizedUrl,
         seen: BannerKeys,
         on_page: set[int],
     ) -> FilledPage:
         """Fill the slots of a page, without what is on it already: banners by key, campaigns by negative key."""
-        index, now = self._index(), self._now()
-        found = {slug: index.find_slot(slug) for slug in slugs}
-        site = next((slot[1] for slot in found.values() if slot and slot[1].has_host(url.host)), None)
-        look = PageLook(url, PageState.UNKNOWN) if site is None else self._known.look_at(site, url, now)
-        self.asked[look.state.value] += 1
-        asked = AskedPage(index, look, self._visit(visitor, now, seen))
+        index, now, key = self._index(), self._now(), (url.text, tuple(slugs))
+        known = self._pages.get(key)
+        plans: Sequence[SlotPlan]
+        if known is not None and self._known.holds(known, index, now):
+            site, look, plans = known.site, known.look, known.slots
+        else:
+            site, look, plans = self._plan_page(index, key, url, now)
+        self.asked[look.state] += 1
+        visit = self._visit(visitor.http, visitor.overrides, visitor.user_id, now, seen)
         filled: dict[bytes, FilledSlot | str | FastAnswer] = {}
-        for number, (slug, slot) in enumerate(found.items()):
+        for number, (slug, plan) in enumerate(zip(key[1], plans, strict=True)):
+            if isinstance(plan, FastAnswer):
+                filled[slug] = plan
+                continue
+            assert site is not None, "that the slot is of"
+            slot = (index.by_slug[slug] if isinstance(plan, str) else plan.slot), site
+            one = filled[slug] = self._hold(plan, slot, visit, number, on_page)
+            if isinstance(one, FilledSlot):
+                on_page |= one.winner.keys
+        is_elsewhere = site is None and any(plan is OTHER_SITE for plan in plans)
+        return FilledPage(
+            AskedPage(look, visit), self._known.find_wait(site, look, now), filled, is_elsewhere
+        )
+
+    def _plan_page(
+        self, index: Index, key: PageKey, url: NormalizedUrl, now: datetime
+    ) -> tuple[IndexedSite | None, PageLook, Sequence[SlotPlan]]:
+        """Find the site of a page, what is known of it, and what may fill each slot; that is kept if all have a plan."""
+        self._pages.pop(key, None)
+        found = [index.find_slot(slug) for slug in key[1]]
+        site = next((slot[1] for slot in found if slot and slot[1].has_host(url.host)), None)
+        if site is None:
+            look = PageLook(url, PageState.UNKNOWN)
+            return None, look, [NO_SUCH_PLACEMENT if slot is None else OTHER_SITE for slot in found]
+        look = self._known.look_at(site, url, now)
+        plans: list[SlotPlan] = []
+        for slot in found:
             if slot is None:
-                filled[slug] = NO_SUCH_PLACEMENT
-            elif slot[1] is not site:
-                filled[slug] = OTHER_SITE
+                plans.append(NO_SUCH_PLACEMENT)
             else:
-                one = filled[slug] = self._fill(asked, slot, number, on_page)
-                if isinstance(one, FilledSlot):
-                    creative = one.winner.creative
-                    on_page |= {creative.banner_key, -creative.campaign_key}
-        is_elsewhere = site is None and any(slot is not None for slot in found.values())
-        return FilledPage(asked, self._known.find_wait(site, look, now), filled, is_elsewhere)
+                plans.append(self._plan(index, slot, look) if slot[1] is site else OTHER_SITE)
+        prepared = tuple(plan for plan in plans if isinstance(plan, PreparedSlot))
+        known = self._known.prepare(prepared, site, look) if len(prepared) == len(plans) else None
+        if known is not None:
+            if len(self._pages) >= QUERIES_MAX:
+                self._pages.clear()
+            self._pages[key] = known
+        return site, look, plans
 
     # Both.
 
-    def _visit(self, visitor: SlotVisitor, now: datetime, seen: BannerKeys) -> SlotVisit:
-        new_id, user_id, second = self._new_id(), visitor.user_id, int(now.timestamp())
+    def _visit(
+        self,
+        http: FastRequest,
+        overrides: Overrides,
+        user_id: UUID | None,
+        now: datetime,
+        seen: BannerKeys,
+    ) -> SlotVisit:
+        new_id, second = self._new_id(), int(now.timestamp())
         request_id = new_id.bytes
         user = b"" if user_id is None else b"?u=" + self._seal_user(request_id, user_id.bytes)
         return SlotVisit(
-            visitor.http,
-            visitor.overrides,
+            http,
+            overrides,
             self._parse_context,
             now,
             second,
@@ -308,20 +336,36 @@ class SlotRoutes:
             capped |= {own.key: own for own in self._auctions.find_capped(index, candidates)}
         return tuple(capped.values())
 
-    def _fill(self, asked: AskedPage, slot: Slot, number: int, on_page: Collection[int]) -> FilledSlot | str:
+    def _plan(self, index: Index, slot: Slot, look: PageLook) -> PreparedSlot | str:
+        """Return what may fill a slot, or the name of what keeps all ads from its page."""
+        placement, site = slot
+        obstacle = find_obstacle(site, look.state)
+        if obstacle is not None:
+            return obstacle
+        assert look.entry is not None, "a known page"
+        return self._prepared.get(index, placement, site, look.entry, look.listed)
+
+    def _hold(
+        self,
+        plan: PreparedSlot | str,
+        slot: Slot,
+        visit: SlotVisit,
+        number: int,
+        on_page: Collection[int],
+    ) -> FilledSlot | str:
         """Fill a slot, or return the name of what keeps it empty."""
-        (placement, site), look, visit = slot, asked.look, asked.visit
-        filled: FilledSlot | str | None = find_obstacle(site, look.state)
-        if filled is None:
-            assert look.entry is not None, "a known page"
-            prepared = self._prepared.get(asked.index, placement, site, look.entry, look.listed)
-            if prepared.ready:
+        placement_key, site = slot[0].key, slot[1]
+        filled: FilledSlot | str
+        if isinstance(plan, str):
+            filled = plan
+        else:
+            if plan.ready:
                 visit.is_free = not self._may_hold(visit, site)
-            filled = self._auctions.hold(prepared, visit, number, on_page)
+            filled = self._auctions.hold(plan, visit, number, on_page)
             if self._count_page is not None:
-                self._count_page(placement.key, look.entry.url, is_filled=isinstance(filled, FilledSlot))
+                self._count_page(placement_key, plan.entry.url, is_filled=isinstance(filled, FilledSlot))
         if self._count_traffic is not None:
-            self._count_traffic(placement.key, isinstance(filled, FilledSlot))
+            self._count_traffic(placement_key, isinstance(filled, FilledSlot))
         if isinstance(filled, FilledSlot):
             self.served += 1
         else:
@@ -334,8 +378,10 @@ class SlotRoutes:
         if http.method == b"HEAD":
             return False
         if self._page_check is not None:
-            values = http.first_values or index_headers(http.headers)
-            if self._page_check.judge(site.domain, values) is PageOrigin.OTHER:
+            if visit.is_elsewhere is None:
+                values = http.first_values or index_headers(http.headers)
+                visit.is_elsewhere = self._page_check.judge(site.domain, values) is PageOrigin.OTHER
+            if visit.is_elsewhere:
                 return False
         return self._senders.may_hold(http, 1, visit.second)
 

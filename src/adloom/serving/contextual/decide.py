@@ -154,23 +154,33 @@ def price_winner(
     eligible: Sequence[EligibleCandidate],
     *,
     rules: SlotRules,
-    tried: Collection[int] = (),
+    left: list[float] | None = None,
 ) -> Micros:
     """Return what a thousand impressions cost: the bid, or the lowest bid that would still have won.
 
-    Bids of the winner's own advertiser do not raise its price, nor do those that were `tried` before it. Others may
-    have a higher score, where the ladder ranks by something else: they set no price either.
+    Bids of the winner's own advertiser do not raise its price, nor do those that were tried before it: where `left` is
+    given, their scores and its own are negative there. Others may have a higher score, where the ladder ranks by
+    something else: they set no price either.
     """
     own = eligible[position]
     bid = own.creative.bid
     if rules.is_first_price:
         return bid
-    advertiser, score, rival = own.advertiser, drawn.scores[position], 0.0
-    for place, other in enumerate(drawn.scores):
-        if not rival < other <= score or place == position or place in tried:
-            continue
-        if advertiser is None or eligible[place].advertiser != advertiser:
-            rival = other
+    if left is None:
+        left = drawn.scores.copy()
+        left[position] = -1.0
+    score, advertiser, rival = drawn.scores[position], own.advertiser, max(left)
+    if rival > score or (
+        rival > 0.0 and advertiser is not None and eligible[left.index(rival)].advertiser == advertiser
+    ):
+        rival = max(
+            (
+                other
+                for one, other in zip(eligible, left, strict=True)
+                if other <= score and (advertiser is None or one.advertiser != advertiser)
+            ),
+            default=0.0,
+        )
     return price_against(
         rival,
         drawn.engagements[position],

@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, DrawnScores, draw_scores, prepare_draws
+from adloom.auction.beta_draws import draw_weighted
+from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, DrawnScores, prepare_draws
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros, impression_cost
 from adloom.core.random import Chance
-from adloom.events.ingest.token import TokenSigner, pack_charge, void_charge
-from adloom.events.log.event import ChargedBy
+from adloom.events.ingest.token import VOID_CHARGE, TokenSigner
 from adloom.market.results.window import SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.serving.contextual.decide import (
@@ -39,6 +39,8 @@ from adloom.serving.leases.reserve import Reserver
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 
+TOKEN: Final = b'"trackingToken":"'
+
 ReadResults = Callable[[SiteId], SiteResults]
 
 
@@ -46,10 +48,14 @@ class FilledSlot(msgspec.Struct, frozen=True, gc=False):
     """An ad in a slot."""
 
     body: bytes
-    tail: bytes  # Of the body: token and addresses, without the last brace.
     winner: PreparedCandidate
     price: Micros
     lease: int
+
+    @property
+    def tail(self) -> bytes:
+        """The end of the body: token and addresses, without the last brace."""
+        return self.body[self.body.rindex(TOKEN) : -1]
 
 
 class SlotFiller:
@@ -71,11 +77,13 @@ class SlotFiller:
         self._change_counter = states.change_counter
         self._reserve = reserver.reserve
         self._is_left_out = reserver.is_left_out
-        self._sign = signer.sign
+        self._paced = reserver.paced
+        self._sign = signer.sign_masked
         self._chance = chance
         self._read_results = read_results
         self.method = method
         origin = msgspec.json.encode(public_url)[1:-1]
+        self._token = b'",' + TOKEN
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
 
@@ -107,12 +115,23 @@ class SlotFiller:
         ):
             known = prepared.open = self._open(prepared, now)
         prepared.requests += 1
-        removed = list(known.closed)
-        eligible = self._find_eligible(known, visit, prepared.slot, on_page, removed)
+        eligible: Sequence[PreparedCandidate] = known.ready
+        if not known.is_for_all or visit.seen:
+            eligible = [
+                one for one in eligible if _find_exclusion(one, visit, prepared.slot, on_page) is None
+            ]
+        elif on_page and not known.keys.isdisjoint(on_page):
+            eligible = [one for one in eligible if one.keys.isdisjoint(on_page)]
+        paced: Sequence[PreparedCandidate] = ()
+        if self._paced and not (visit.is_free or known.leased.isdisjoint(self._paced)):
+            eligible, paced = self._leave_out(eligible)
+        filled = self._choose(prepared, visit, eligible, number, record) if eligible else None
+        if filled is not None and record is None:
+            return filled
+        removed = _list_removed(known, visit, prepared.slot, on_page, paced)
         if record is not None:
             for one, reason in removed:
                 record.remove(one, reason, prepared.rules.find_floor(one.candidate))
-        filled = self._choose(prepared, visit, eligible, number, record) if eligible else None
         return filled or _name_reason(prepared, removed, is_unreserved=bool(eligible))
 
     def _open(self, prepared: PreparedSlot, now: datetime) -> OpenSlot:
@@ -144,35 +163,26 @@ class SlotFiller:
             tuple(ready),
             tuple(closed),
             all(one.targeting is None for one in ready),
+            frozenset(key for one in ready for key in one.keys),
+            frozenset(one.offer.campaign_key for one in ready if one.offer.is_leased),
             self._change_counter.count,
             self._states.inquiries,
             since,
             until,
         )
 
-    def _find_eligible(
-        self,
-        known: OpenSlot,
-        visit: SlotVisit,
-        slot: IndexedPlacement,
-        on_page: Collection[int],
-        removed: list[tuple[PreparedCandidate, str]],
-    ) -> Sequence[PreparedCandidate]:
-        """Return the candidates for this visitor at this moment; the others are added to `removed`."""
-        ready: Sequence[PreparedCandidate] = known.ready
-        if not known.is_for_all or on_page or visit.seen:
-            named = [(one, _find_exclusion(one, visit, slot, on_page)) for one in ready]
-            ready = [one for one, reason in named if reason is None]
-            removed += [(one, reason) for one, reason in named if reason is not None]
-        if visit.is_free:
-            return ready
-        is_left_out = self._is_left_out
-        paced = [one for one in ready if one.offer.is_leased and is_left_out(one.offer.campaign_key)]
-        if not paced:
-            return ready
-        removed += [(one, PACING) for one in paced]
+    def _leave_out(
+        self, eligible: Sequence[PreparedCandidate]
+    ) -> tuple[Sequence[PreparedCandidate], Sequence[PreparedCandidate]]:
+        """Draw whom the pace of campaigns leaves out of this request; return the others, and those."""
+        is_left_out, keys = self._is_left_out, self._paced
+        paced = [
+            one
+            for one in eligible
+            if one.offer.is_leased and one.offer.campaign_key in keys and is_left_out(one.offer.campaign_key)
+        ]
         numbers = {one.number for one in paced}
-        return [one for one in ready if one.number not in numbers]
+        return [one for one in eligible if one.number not in numbers], paced
 
     def _choose(
         self,
@@ -183,25 +193,33 @@ class SlotFiller:
         record: SlotRecord | None,
     ) -> FilledSlot | None:
         """Hold the price of the best, or else of the next best."""
-        rules, drawn = prepared.rules, self._draw(prepared, eligible)
-        tried: list[int] = []
+        drawn = self._draw(prepared, visit, eligible)
+        order, left = drawn.order, drawn.scores.copy()
         filled = None
-        for position in drawn.iter_best():
+        tried = 0
+        while tried < len(left):
+            position = left.index(max(left)) if order is None else order[tried]
+            left[position] = -1.0
             one = eligible[position]
-            price = price_winner(position, drawn, eligible, rules=rules, tried=tried)
+            price = price_winner(position, drawn, eligible, rules=prepared.rules, left=left)
             cost = impression_cost(price)
             lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second, is_drawn=True)
             if lease is not None:
-                filled = self._encode(prepared, visit, one, price, cost, lease, number)
+                body = self._encode(prepared, visit, one, cost, lease, number)
+                filled = FilledSlot(body, one, price, lease)
                 break
-            tried.append(position)
+            tried += 1
         if record is not None:
             record.ranked = [(eligible[place], drawn.engagements[place]) for place in drawn.iter_best()]
-            record.unreserved, record.price = len(tried), None if filled is None else filled.price
+            record.unreserved, record.price = tried, None if filled is None else filled.price
         return filled
 
-    def _draw(self, prepared: PreparedSlot, eligible: Sequence[PreparedCandidate]) -> DrawnScores:
-        results = self._read_results(prepared.site.id)
+    def _draw(
+        self, prepared: PreparedSlot, visit: SlotVisit, eligible: Sequence[PreparedCandidate]
+    ) -> DrawnScores:
+        results = visit.results
+        if results is None:
+            results = visit.results = self._read_results(prepared.site.id)
         if prepared.results is results:
             draws = prepared.draws
         else:
@@ -215,41 +233,42 @@ class SlotFiller:
             prepared.results, prepared.draws = results, draws
         if len(eligible) != len(draws):
             draws = [draws[one.number] for one in eligible]
-        return draw_scores(draws, self._chance)
+        return DrawnScores(*draw_weighted(draws, self._chance.random))
 
     def _encode(  # noqa: PLR0913, PLR0917 - all that an answer is made of
         self,
         prepared: PreparedSlot,
         visit: SlotVisit,
         one: PreparedCandidate,
-        price: Micros,
         cost: Micros,
         lease: int,
         number: int,
-    ) -> FilledSlot:
-        terms = pack_charge(cost, ChargedBy.IMPRESSION, one.topic) + one.ids
+    ) -> bytes:
         token = self._sign(
-            void_charge(terms) if visit.is_free else terms,
+            VOID_CHARGE if visit.is_free else one.charge | cost,
+            one.ids,
             visit.request_id,
             visit.second,
             number,
             lease,
             visit.now.microsecond,
         )
-        tail = b"".join(
+        return b"".join(
             (
-                b'"trackingToken":"',
+                one.head,
+                visit.request_text,
+                prepared.middle,
+                visit.served_at,
+                self._token,
                 token,
                 self._impression,
                 token,
                 visit.user,
                 self._click,
                 token,
-                b'"',
+                b'"}',
             )
         )
-        body = b"".join((one.head, visit.request_text, prepared.middle, visit.served_at, b'",', tail, b"}"))
-        return FilledSlot(body, tail, one, price, lease)
 
 
 def _find_exclusion(
@@ -262,6 +281,20 @@ def _find_exclusion(
     if one.targeting is not None and not one.targeting.find_eligible(visit.parse_context(slot.zone), one.bit):
         return TARGETING
     return FREQUENCY if visit.seen and creative.banner_key in visit.seen else None
+
+
+def _list_removed(
+    known: OpenSlot,
+    visit: SlotVisit,
+    slot: IndexedPlacement,
+    on_page: Collection[int],
+    paced: Sequence[PreparedCandidate],
+) -> list[tuple[PreparedCandidate, str]]:
+    """Return the candidates that do not fill a slot for this visitor at this moment, each with what removes it."""
+    removed = list(known.closed)
+    named = [(one, _find_exclusion(one, visit, slot, on_page)) for one in known.ready]
+    removed += [(one, reason) for one, reason in named if reason is not None]
+    return removed + [(one, PACING) for one in paced]
 
 
 def _name_reason(

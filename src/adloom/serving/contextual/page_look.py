@@ -9,7 +9,9 @@ from adloom.core.ids import SiteId
 from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import PageEntry, PageState, PageTable
 from adloom.pages.url import NormalizedUrl
+from adloom.serving.contextual.prepare import PreparedSlot
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.index.index import Index
 from adloom.serving.index.site import IndexedSite
 
 ASK_AGAIN: Final = timedelta(hours=1)  # Where no text would be taken now.
@@ -41,6 +43,17 @@ class PageLook(msgspec.Struct, frozen=True, gc=False):
     listed: ListedPage | None = None
 
 
+class PreparedPage(msgspec.Struct, frozen=True, gc=False):
+    """Slots of a page that is known, as long as nothing that they were made from is replaced or expires."""
+
+    slots: tuple[PreparedSlot, ...]
+    site: IndexedSite
+    look: PageLook
+    pages: PageTable
+    shortlists: ShortlistTable
+    until: datetime
+
+
 class KnownPages:
     """Looks pages up in what is in memory."""
 
@@ -61,6 +74,31 @@ class KnownPages:
         return PageLook(
             url, PageState.KNOWN, entry, listed if listed is not None and listed.expires_at > now else None
         )
+
+    def prepare(
+        self, slots: tuple[PreparedSlot, ...], site: IndexedSite, look: PageLook
+    ) -> PreparedPage | None:
+        """Remember slots of a page that may have ads."""
+        pages, shortlists = self._find_pages(site.id), self._find_shortlists(site.id)
+        entry, listed = look.entry, look.listed
+        if pages is None or shortlists is None or entry is None or entry.expires_at is None:
+            return None
+        until = entry.expires_at if listed is None else min(entry.expires_at, listed.expires_at)
+        return PreparedPage(slots, site, look, pages, shortlists, until)
+
+    def holds(self, known: PreparedPage, index: Index, now: datetime) -> bool:
+        """Whether nothing has changed since; it also says that the tables are in use."""
+        site_id = known.site.id
+        if (
+            self._find_pages(site_id) is not known.pages
+            or self._find_shortlists(site_id) is not known.shortlists
+            or now >= known.until
+        ):
+            return False
+        for one in known.slots:  # noqa: SIM110 - in a third of the time
+            if one.index is not index:
+                return False
+        return True
 
     def find_shortlists(self, site: IndexedSite) -> ShortlistTable:
         return self._find_shortlists(site.id) or NO_SHORTLISTS

@@ -13,9 +13,11 @@ from typing import Final
 
 import msgspec
 
-from adloom.auction.creative_choice import PreparedContender, ReadyDraw, prepare_contender
+from adloom.auction.beta_draws import ReadyDraw
+from adloom.auction.creative_choice import PreparedContender, prepare_contender
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
+from adloom.events.ingest.token import build_charge
 from adloom.market.results.window import SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.market.shortlist.table import ListedPage
@@ -54,7 +56,8 @@ class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     targeting: TargetingBlock | None  # None: everybody.
     contender: PreparedContender
     advertiser: bytes | None
-    topic: int  # The number of its category.
+    keys: frozenset[int]  # Of its banner, and negative of its campaign: a page has neither twice.
+    charge: int  # Of its category, as a token has it; the amount is added.
     ids: bytes  # Of banner, placement and campaign, as a token has them.
     head: bytes  # Of the answer.
 
@@ -74,6 +77,8 @@ class OpenSlot(msgspec.Struct, frozen=True, gc=False):
     ready: tuple[PreparedCandidate, ...]
     closed: tuple[tuple[PreparedCandidate, str], ...]  # With the names of what removes them.
     is_for_all: bool  # None of them targets visitors.
+    keys: frozenset[int]  # Of banners, and negative of campaigns.
+    leased: frozenset[int]  # Campaigns whose pace may leave them out.
     changes: int  # Of the states of placements,
     inquiries: int  # and how often it was asked which of them are wanted.
     since: datetime
@@ -232,7 +237,8 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
         block.targeting if offer.rules else None,
         prepare_contender(creative.bid, candidate.category_score, bid_weight=rules.bid_weight),
         name_advertiser(candidate),
-        number_topic(candidate.category or FILLER),
+        frozenset((creative.banner_key, -creative.campaign_key)),
+        build_charge(number_topic(candidate.category or FILLER)),
         ids,
         head,
     )

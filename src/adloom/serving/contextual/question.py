@@ -10,6 +10,7 @@ import msgspec
 from adloom.core.errors import wrong_field
 from adloom.pages.url import NormalizedUrl
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
+from adloom.serving.contextual.page_look import PreparedPage
 from adloom.serving.index.site import IndexedSite
 from adloom.serving.request.context import USER_ID
 from adloom.serving.request.overrides import parse_overrides
@@ -20,12 +21,13 @@ WRONG_HOST: Final = "The host of `url` is not one of the site's."
 
 
 class QueriedSlot(msgspec.Struct, gc=False):
-    """A slot of a page. `site` is the last one that the page was found to be of."""
+    """A slot of a page; `site` is the last one that the page was found to be of, `known` what fills the slot."""
 
     slug: bytes
     url: NormalizedUrl
     user_id: UUID | None
     site: IndexedSite | None = None
+    known: PreparedPage | None = None
 
     def check_host(self, site: IndexedSite) -> None:
         if self.site is site:

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from adloom.market.results.window import SiteResults
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.request.overrides import Overrides
@@ -29,9 +30,11 @@ class SlotVisit(msgspec.Struct, gc=False):
     user_id: UUID | None = None
     seen: BannerKeys = NO_BANNERS
     user: bytes = b""  # Sealed, for the pixel.
+    is_elsewhere: bool | None = None  # On a page of another site, once that was found out.
     is_free: bool = False  # For a doubtful sender: it holds nothing, and nothing of it counts.
     context: Context | None = None
     zone: ZoneInfo | None = None
+    results: SiteResults | None = None  # Of the page's site, once they were read.
 
     def parse_context(self, zone: ZoneInfo) -> Context:
         """Return the visitor's context, in the time zone of a slot."""

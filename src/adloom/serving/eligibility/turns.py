@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, islice
 from typing import Final
 
+from adloom.auction.beta_draws import ReadyDraw
 from adloom.auction.creative_choice import (
     ChoicePolicy,
     PreparedContender,
-    ReadyDraw,
     draw_scores,
     prepare_draws,
 )

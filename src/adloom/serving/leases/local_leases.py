@@ -337,7 +337,7 @@ class LocalLeases:
     def _apply_grant(self, key: int, lease: CampaignLease, answer: LeaseAnswer) -> None:
         left, ends_second = lease.left, lease.ends_second
         lease.apply_answer(answer)
-        self.registry.set_multiplier(key, lease, answer.multiplier)
+        self.registry.note_answer(key, lease, answer.multiplier)
         self.granted += lease.left > left
         if answer.verdict is not BudgetVerdict.GRANTED:
             self.refused[answer.verdict] += 1

@@ -46,6 +46,7 @@ class LeaseRegistry:
         self._of_advertiser: dict[AdvertiserId | None, set[int]] = {}
         self._reported = 0  # The highest report number of dropped campaigns.
         self._multipliers: dict[int, float] = {}
+        self.paced: set[int] = set()  # Campaigns that their pace leaves out of some requests.
 
     def find(self, campaign_id: CampaignId) -> tuple[int, CampaignLease] | None:
         key = self._keys.get(campaign_id)
@@ -55,6 +56,14 @@ class LeaseRegistry:
         """Note what a campaign's bids are multiplied by."""
         if multiplier != lease.multiplier:
             lease.multiplier = self._multipliers[key] = multiplier
+
+    def note_answer(self, key: int, lease: CampaignLease, multiplier: float) -> None:
+        """Note what an answer says of a campaign's bids, and of its pace."""
+        self.set_multiplier(key, lease, multiplier)
+        if lease.throttle:
+            self.paced.add(key)
+        else:
+            self.paced.discard(key)
 
     def is_paced(self, key: int) -> bool:
         """Whether the pace of a campaign leaves it out of some requests."""
@@ -98,6 +107,7 @@ class LeaseRegistry:
 
     def drop(self, key: int) -> None:
         lease = self.leases.pop(key)
+        self.paced.discard(key)
         self._reported = max(self._reported, lease.report)
         del self._keys[lease.terms.campaign_id]
         self._disown(key, lease)

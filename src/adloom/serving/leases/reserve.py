@@ -19,6 +19,7 @@ class Reserver:
         self._states = states
         self._leases = leases
         self.is_left_out = leases.is_left_out
+        self.paced = leases.registry.paced  # Only these are left out at all.
 
     def make_gate(self, left_out: Iterable[int]) -> PaceGate:
         """Return a gate for the rest of a request, after some campaigns could not be reserved."""

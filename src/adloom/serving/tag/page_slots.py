@@ -28,13 +28,8 @@ from adloom.runtime.http.fast.fast_routes import (
 from adloom.serving.auction.api import NOBODY, NOT_HELD, AuctionRoutes, WonAd
 from adloom.serving.auction.bid_record import FREQUENCY_CAP, FREQUENCY_UNKNOWN
 from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, share_visitor
-from adloom.serving.contextual.api import (
-    NO_OVERRIDES,
-    WRONG_HOST,
-    FilledPage,
-    SlotRoutes,
-    SlotVisitor,
-)
+from adloom.serving.contextual.api import FilledPage, SlotRoutes, SlotVisitor
+from adloom.serving.contextual.batch_question import NO_OVERRIDES
 from adloom.serving.contextual.decide import (
     BUDGET,
     CAMPAIGN_INACTIVE,
@@ -47,6 +42,7 @@ from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.contextual.page_host import SiteHostMismatchError, find_sender_host
 from adloom.serving.contextual.page_look import ASK_AGAIN
 from adloom.serving.contextual.prepare import encode_category
+from adloom.serving.contextual.question import WRONG_HOST
 from adloom.serving.contextual.visit import SlotVisit
 from adloom.serving.direct.api import NO_SUCH_PLACEMENT, ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp

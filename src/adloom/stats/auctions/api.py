@@ -21,7 +21,7 @@ from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
-from adloom.serving.contextual.api import SLOTS_MAX
+from adloom.serving.contextual.batch_question import SLOTS_MAX
 from adloom.stats.auctions import store
 from adloom.stats.auctions.model import (
     Auction,
