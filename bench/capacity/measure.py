@@ -145,7 +145,7 @@ def measure_bytes(target: Target) -> tuple[int, int]:
 
 def _measure_contextual(plan: BenchPlan, say: ShowStatus) -> dict[str, float]:
     few, many_pages, many_campaigns = (
-        measure_size(size, plan, say) for size in (FEW, MANY_PAGES, MANY_CAMPAIGNS)
+        measure_size(size, plan, say, has_references=False) for size in (FEW, MANY_PAGES, MANY_CAMPAIGNS)
     )
     pages = MANY_PAGES.pages - FEW.pages
     campaigns = MANY_CAMPAIGNS.campaigns - FEW.campaigns

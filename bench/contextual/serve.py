@@ -1,10 +1,16 @@
-"""`adloom bench contextual`: the cost of requests for contextual slots, as ratios to a no-op of the same server."""
+"""`adloom bench contextual`: the cost of requests for contextual slots, beside references in the same run.
 
+These are a no-op of the same server, nginx with a file of the answer's size, Python's floor, and the no-op of another
+checkout, if one is named: a no-op that gets cheaper makes everything else look dearer.
+"""
+
+import contextlib
 import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Annotated, Final
 from urllib.parse import quote
@@ -18,11 +24,13 @@ from bench.contextual.delivery_process import NO_OP_PATH
 from bench.figures import BenchTable, GoalResult, show
 from bench.load import NO_OP, BenchPlan, BenchSubject, Sample, Target, take_samples
 from bench.processes import LoadError, ShowStatus, keep_off_last_cpu, stop, wait_until_answers
-from bench.servers import filter_environment
+from bench.servers import filter_environment, find_nginx, run_floor, run_nginx
 
+CHECKOUT: Final = Path(__file__).parents[2]
 PAGES_ASKED_MAX: Final = 2_000  # Different pages of a round, all over the sites.
 ONE: Final = "one slot"
 BATCH: Final = f"batch of {SLOTS}"
+BASE: Final = "no-op of the other checkout"
 FEW: Final = ContextualSize(pages=100, campaigns=100, candidates=3)
 LONG: Final = ContextualSize(pages=100, campaigns=100, candidates=20)
 MANY_PAGES: Final = ContextualSize(pages=100_000, campaigns=100, candidates=3)
@@ -33,11 +41,12 @@ GROWTH_MAX: Final = 1.3
 
 
 class SizeFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What requests cost with a catalog, in CPU of the server."""
+    """What requests cost with a catalog, in CPU of the server; `to` has multiples of the references."""
 
     size: ContextualSize
     micros: float
-    to_no_op: float
+    user_micros: float
+    to: dict[str, float]
     batch_to_one: float
     resident_bytes: int
 
@@ -47,23 +56,31 @@ def main(
     seconds: Annotated[float, typer.Option(min=0.1, max=600, help="Length of a round.")] = 1.0,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of each target.")] = 5,
     connections: Annotated[int, typer.Option(min=1, max=1_000, help="Open connections.")] = 32,
+    base: Annotated[
+        Path | None, typer.Option(help="Another checkout with its own .venv, whose no-op is measured too.")
+    ] = None,
 ) -> None:
     """Measure one slot and a batch of five, with few and many candidates, pages and campaigns."""
     plan = BenchPlan(seconds=seconds, rounds=rounds, connections=connections, workers=1)
-    show(lambda say: measure_serving(plan, say), width=110)
+    show(lambda say: measure_serving(plan, say, base), width=110)
 
 
-def measure_serving(plan: BenchPlan, say: ShowStatus) -> BenchTable:
-    """Measure all sizes, each on a server of its own."""
-    found = {size: measure_size(size, plan, say) for size in (FEW, LONG, MANY_PAGES, MANY_CAMPAIGNS)}
+def measure_serving(plan: BenchPlan, say: ShowStatus, base: Path | None = None) -> BenchTable:
+    """Measure all sizes, each on a server of its own; references beside few and many candidates."""
+    found = {size: measure_size(size, plan, say, base) for size in (FEW, LONG)}
+    found |= {
+        size: measure_size(size, plan, say, has_references=False) for size in (MANY_PAGES, MANY_CAMPAIGNS)
+    }
     goals = [
         _judge(
-            f"a slot with {size.candidates} candidates needs at most {most:g} times the CPU of the no-op",
-            found[size].to_no_op,
+            f"a slot with {size.candidates} candidates needs at most {most:g} times the CPU of the {name}",
+            found[size].to[name],
             most,
         )
+        for name in (NO_OP, BASE)
         for size in (FEW, LONG)
         for most in (TO_NO_OP_MAX[size.candidates],)
+        if name in found[size].to
     ]
     goals.append(
         _judge(
@@ -71,49 +88,107 @@ def measure_serving(plan: BenchPlan, say: ShowStatus) -> BenchTable:
         )
     )
     for size, what in ((MANY_PAGES, "100,000 pages"), (MANY_CAMPAIGNS, "10,000 campaigns")):
-        growth = found[size].to_no_op / found[FEW].to_no_op
+        growth = found[size].to[NO_OP] / found[FEW].to[NO_OP]
         goals.append(
             _judge(f"{what} instead of 100 need at most {GROWTH_MAX:g} times that", growth, GROWTH_MAX)
         )
+    return tabulate_sizes(list(found.values()), plan, goals)
+
+
+def tabulate_sizes(found: Sequence[SizeFigures], plan: BenchPlan, goals: Sequence[GoalResult]) -> BenchTable:
+    """Tabulate medians, with a column for each reference that was measured."""
+    names = list(dict.fromkeys(name for each in found for name in each.to))
     return BenchTable(
         title=f"requests for slots, medians of {plan.rounds} rounds of {plan.seconds:g} s",
-        headings=["pages, campaigns, candidates", "CPU µs", "to no-op", "batch to one", "MiB"],
+        headings=[
+            "pages, campaigns, candidates",
+            "CPU µs",
+            "user",
+            *(f"to {name}" for name in names),
+            "batch to one",
+            "MiB",
+        ],
         rows=[
             [
-                f"{size.pages:,}, {size.campaigns:,}, {size.candidates}",
+                f"{each.size.pages:,}, {each.size.campaigns:,}, {each.size.candidates}",
                 f"{each.micros:.1f}",
-                f"{each.to_no_op:.2f}",
+                f"{each.user_micros:.1f}",
+                *(f"{each.to[name]:.2f}" if name in each.to else "" for name in names),
                 f"{each.batch_to_one:.2f}",
                 f"{each.resident_bytes / 2**20:.0f}",
             ]
-            for size, each in found.items()
+            for each in found
         ],
-        goals=goals,
+        goals=list(goals),
     )
 
 
-def measure_size(size: ContextualSize, plan: BenchPlan, say: ShowStatus) -> SizeFigures:
-    port = free_port()
-    numbers = (port, size.pages, size.campaigns, size.candidates)
-    command = [sys.executable, "-m", "bench.contextual.delivery_process", *map(str, numbers)]
-    process = subprocess.Popen(command, env=filter_environment(os.environ))  # noqa: S603 - ourselves
-    keep_off_last_cpu(process.pid)
-    try:
-        wait_until_answers(process, port, NO_OP_PATH)
+def measure_size(
+    size: ContextualSize,
+    plan: BenchPlan,
+    say: ShowStatus,
+    base: Path | None = None,
+    *,
+    has_references: bool = True,
+) -> SizeFigures:
+    with contextlib.ExitStack() as stack:
+        process, port = stack.enter_context(_run_delivery(sys.executable, CHECKOUT, size))
         targets = _build_targets(port, size)
-        _check(port, targets[1].paths[0])
+        answer_bytes = _check(port, targets[1].paths[0])
         subjects = [BenchSubject(target=target, pids=[process.pid]) for target in targets]
+        if has_references:
+            subjects += _run_references(stack, size, answer_bytes, base)
         samples = take_samples(subjects, plan, say)
-    finally:
-        stop(process)
-    no_op, one, batch = ([each for each in samples if each.target == name] for name in (NO_OP, ONE, BATCH))
+    by_name = {
+        one.target.name: [each for each in samples if each.target == one.target.name] for one in subjects
+    }
+    one, batch = by_name.pop(ONE), by_name.pop(BATCH)
     return SizeFigures(
         size=size,
         micros=median(each.cpu_micros for each in one),
-        to_no_op=_find_ratio(one, no_op),
+        user_micros=median(each.user_micros for each in one),
+        to={name: _find_ratio(one, others) for name, others in by_name.items()},
         batch_to_one=_find_ratio(batch, one),
         resident_bytes=max(each.resident_bytes for each in one),
     )
+
+
+def _run_references(
+    stack: contextlib.ExitStack, size: ContextualSize, answer_bytes: int, base: Path | None
+) -> list[BenchSubject]:
+    """Run what is compared with, on the cores of the server."""
+    found = [stack.enter_context(run_floor(size=answer_bytes))]
+    nginx = find_nginx()
+    if nginx is not None:
+        found.insert(0, stack.enter_context(run_nginx(nginx, size=answer_bytes)))
+    if base is not None:
+        python = base.absolute() / ".venv" / "bin" / "python"
+        if not python.is_file():
+            raise LoadError(f"{python} is missing: run `uv sync --all-groups` in {base}.")
+        process, port = stack.enter_context(_run_delivery(str(python), base.absolute(), size))
+        found.append(BenchSubject(target=Target(name=BASE, port=port, path=NO_OP_PATH), pids=[process.pid]))
+    for one in found:
+        for pid in one.pids:
+            keep_off_last_cpu(pid)
+    return found
+
+
+@contextlib.contextmanager
+def _run_delivery(
+    python: str, checkout: Path, size: ContextualSize
+) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    """Run the delivery process of a checkout with a catalog."""
+    port = free_port()
+    numbers = (port, size.pages, size.campaigns, size.candidates)
+    command = [python, "-m", "bench.contextual.delivery_process", *map(str, numbers)]
+    environment = {**filter_environment(os.environ), "PYTHONPATH": str(checkout / "src")}
+    process = subprocess.Popen(command, env=environment, cwd=checkout)  # noqa: S603 - ourselves
+    keep_off_last_cpu(process.pid)
+    try:
+        wait_until_answers(process, port, NO_OP_PATH)
+        yield process, port
+    finally:
+        stop(process)
 
 
 def _find_ratio(some: Sequence[Sample], others: Sequence[Sample]) -> float:
@@ -141,10 +216,13 @@ def _build_targets(port: int, size: ContextualSize) -> list[Target]:
     ]
 
 
-def _check(port: int, path: str) -> None:
+def _check(port: int, path: str) -> int:
+    """Return the length of an answer, which must have an ad."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
-        if b"bannerId" not in answer.read():
-            raise LoadError(f"{path}: no ad was served.")
+        body: bytes = answer.read()
+    if b"bannerId" not in body:
+        raise LoadError(f"{path}: no ad was served.")
+    return len(body)
 
 
 def _judge(claim: str, found: float, most: float) -> GoalResult:
