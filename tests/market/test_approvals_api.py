@@ -130,3 +130,19 @@ async def test_who_decided_is_named_to_those_who_may_know(
     assert known["decidedByName"] == "ann@example.com"
     assert unknown["decidedByName"] is None
     assert unknown["decidedBy"] == known["decidedBy"]
+
+
+async def test_a_banner_that_looks_otherwise_is_decided_again(admin: Client, site: Json) -> None:
+    path = f"/admin/sites/{site['id']}/approvals"
+
+    async def change_approved(**change: object) -> str:
+        await admin.post(path, json={"decision": "approve", "bannerIds": [site["bannerId"]]})
+        answer = await admin.patch(f"/admin/banners/{site['bannerId']}", json=change)
+        assert answer.status_code == 200, answer.text
+        (row,) = (await admin.get(path)).json()["items"]
+        return row["state"]
+
+    assert await change_approved(utmSource="newsletter") == "approved"
+    assert await change_approved(headline="Other words") == "pending"
+    assert await change_approved(primaryImageAlt="What a screen reader says") == "pending"
+    assert await change_approved(fallbackPlaceholderUrl="https://cdn.example.com/b.png") == "pending"

@@ -9,6 +9,7 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from adloom.catalog.advertiser import ACCOUNT_PRIORITY, advertisers
+from adloom.catalog.banner_content import CONTENT
 from adloom.catalog.reference.resource import RECORDS, ReferenceKind, is_there
 from adloom.catalog.source import Source
 from adloom.core.errors import (
@@ -153,18 +154,7 @@ async def _check_records(write: CatalogWrite, _scope: Scope, before: Banner | No
 
 
 # What a publisher looks at before it approves a banner for its site.
-SHOWN_FIELDS: Final = (
-    *(
-        "title",
-        "description",
-        "primary_image_url",
-        "mobile_image_url",
-        "video_url",
-        "media_variants",
-        "headline",
-    ),
-    *("subheadline", "cta_label", "cta_url", "bg_color", "width", "height"),
-)
+SHOWN_FIELDS: Final = (*CONTENT, "fallback_placeholder_url", "width", "height")
 ASK_AGAIN: Final = """
     UPDATE site_approvals AS it SET state = 'pending', reason = NULL, decided_at = NULL, decided_by = NULL
       FROM banners AS banner
