@@ -151,7 +151,7 @@ def build_awaited_click(counted: CountedEntry) -> Confirm | None:
     return _build_confirm(event, _CLICK)
 
 
-def find_seen(counted: CountedEntry) -> tuple[int, int, str] | None:
+def find_capped_impression(counted: CountedEntry) -> tuple[int, int, str] | None:
     """Return the lease, second and entry of an impression whose offer counts against a cap."""
     event = counted.event
     if not isinstance(event, Impression) or not counted.is_valid or not event.lease & COUNTED_LEASE:

@@ -22,7 +22,7 @@ from adloom.budgets.charges.offers import (
     SeenOffers,
     build_awaited_click,
     build_confirm,
-    find_seen,
+    find_capped_impression,
     may_cost,
     offer_key,
 )
@@ -107,7 +107,7 @@ class ChargesProjection:
         """Tell campaigns with impression caps which of their offers were seen."""
         together: dict[UUID, list[tuple[int, int, str]]] = {}
         for counted in entries:
-            seen = find_seen(counted)
+            seen = find_capped_impression(counted)
             if seen is not None and isinstance(counted.event, EVENTS) and counted.event.campaign_id:
                 together.setdefault(counted.event.campaign_id, []).append(seen)
         if together:

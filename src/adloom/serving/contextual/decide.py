@@ -1,7 +1,8 @@
 """Which creative fills a contextual slot, and at what price: a pure function of page, shortlist and site.
 
 Every candidate that is removed has the name of what removed it. What depends on the visitor's history or on money is
-decided later: frequency caps are looked up for those that are left, and the best of them that can be held wins.
+not decided here: frequency caps are looked up before, for the whole shortlist, and of those that are left the best
+wins whose price can be held.
 """
 
 # pure
