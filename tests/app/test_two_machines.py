@@ -12,6 +12,7 @@ import asyncpg
 import httpx
 import pytest
 
+from adloom.identity.parts import MAILS_AT_ONCE_MAX
 from tests.support.admin_api import create, create_ad, create_banner, create_placement
 from tests.support.databases import Databases
 from tests.support.days import these_days, zone_at_noon
@@ -131,7 +132,8 @@ def test_who_listens_at_one_control_hears_what_happens_at_the_other(admins: list
 def test_a_job_of_two_workers_is_done_once(
     machines: Machines, admins: list[httpx.Client], mail_server: MailServer
 ) -> None:
-    for number, machine in enumerate([*machines] * 2, 1):
+    # So many at once are what an address may ask for, at all machines together.
+    for number, machine in enumerate([*machines, *machines][:MAILS_AT_ONCE_MAX], 1):
         asked = httpx.post(
             f"{machine.control}/auth/forgot-password", json={"email": EMAIL}, timeout=SECONDS_MAX
         )
@@ -144,7 +146,7 @@ def test_a_job_of_two_workers_is_done_once(
 
     for admin in admins:
         wait_until(lambda admin=admin: is_idle(admin), seconds=SECONDS_MAX, what="nothing is left to do")
-    assert mail_server.recipients == [EMAIL] * 4
+    assert mail_server.recipients == [EMAIL] * MAILS_AT_ONCE_MAX
 
 
 def serve(page: httpx.Client, machine: Machine, slug: str) -> dict[str, Any] | None:
@@ -276,8 +278,11 @@ def test_a_delivery_that_is_cut_off_serves_spools_and_says_so(
     report(page, machines.a, ids, "after-cut-off")
     wait_until(lambda: count_seen(admins[1], ids) > 2 * EVENTS, seconds=SECONDS_MAX, what="counted")
     assert count_seen(admins[0], ids) == 2 * EVENTS + 1
-    _, checks = read_health(page, cut_off)
-    assert (checks["postgres"], checks["valkey"]) == ("ok", "ok")
+    wait_until(
+        lambda: all(read_health(page, cut_off)[1][server] == "ok" for server in ("postgres", "valkey")),
+        seconds=SECONDS_MAX,
+        what="it says that both are back",
+    )
 
 
 def sell_page(admin: httpx.Client, name: str) -> tuple[str, str]:

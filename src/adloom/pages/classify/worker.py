@@ -148,6 +148,9 @@ class ClassifyWorker:
         finally:
             stopping.cancel()
             reading.cancel()
+            await asyncio.wait([reading])
+            if not reading.cancelled():
+                reading.exception()  # Looked at: at a stop, an outage changes nothing.
 
     async def _work_off(self, entries: Sequence[QueuedRequest], stop: asyncio.Event) -> None:
         if not entries:
