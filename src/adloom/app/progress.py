@@ -83,7 +83,7 @@ class SecondLines:
 def say_elapsed(
     title: str, write: Callable[[str], object], *, every_seconds: float = LINE_SECONDS
 ) -> Generator[None]:
-    """Say every second for how long something has been running, from a thread: it need not say so itself."""
+    """Print every second how long the block has been running. A thread does it, so the block need not."""
     is_over = threading.Event()
 
     def say() -> None:

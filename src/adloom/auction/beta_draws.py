@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-QUANTILES: Final = 4_096  # 12 bits of a random number, of which it has 53.
+QUANTILES: Final = 4_096  # Uses 12 of the 53 random bits of a draw.
 MISSES_MIN: Final = 100.0  # For the draw of one Gamma,
 SHARE_MAX: Final = 0.05  # and so many hits at most for each of them.
 _TWELFTH: Final = 1.0 / 12.0

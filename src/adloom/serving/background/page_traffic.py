@@ -8,19 +8,15 @@ from collections.abc import Mapping
 from datetime import UTC, date
 from typing import Final
 
-import structlog
-
 from adloom.budgets.traffic.page_counts import SlotCounts, add_page_counts
 from adloom.core.clock import Clock
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import LookLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 ADD_SECONDS: Final = 5.0
 # Of a day, by slot: beyond, requests count for the slot only, and simulations take them to be like the others.
 PAGES_A_DAY_MAX: Final = 20_000
 NO_PAGE: Final = ""
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class PageTraffic:
@@ -45,16 +41,9 @@ class PageTraffic:
             counts.filled += 1
 
     async def run(self, stop: asyncio.Event) -> None:
-        is_away = False
-        while not stop.is_set():
-            await pause(ADD_SECONDS, stop)
-            try:
-                await self.add()
-                is_away = False
-            except VALKEY_AWAY as error:
-                if not is_away:
-                    log.warning("page_traffic_waits", reason=repr(error))
-                is_away = True
+        adding = LookLoop(self.add, every_seconds=ADD_SECONDS, away=VALKEY_AWAY, name="page_traffic")
+        await adding.run(stop)
+        await adding.try_to_look()  # What was counted since the last time.
 
     async def add(self) -> None:
         """Add what was counted since the last time."""

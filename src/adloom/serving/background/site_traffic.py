@@ -11,20 +11,16 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
-import structlog
-
 from adloom.budgets.traffic.counts import INSTALLATION, HourCounts, add_counts
 from adloom.budgets.traffic.site_day import DAY_SECONDS, SiteDay, find_site_day
 from adloom.core.clock import Clock
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import LookLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Market
 from adloom.serving.index.index import Index
 from adloom.serving.leases.local_leases import LocalLeases
 
 ADD_SECONDS: Final = 2.0
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class SiteTraffic:
@@ -57,16 +53,9 @@ class SiteTraffic:
         self._auctions[market] = self._auctions.get(market, 0) + 1
 
     async def run(self, stop: asyncio.Event) -> None:
-        is_away = False
-        while not stop.is_set():
-            await pause(ADD_SECONDS, stop)
-            try:
-                await self.add()
-                is_away = False
-            except VALKEY_AWAY as error:
-                if not is_away:
-                    log.warning("site_traffic_waits", reason=repr(error))
-                is_away = True
+        adding = LookLoop(self.add, every_seconds=ADD_SECONDS, away=VALKEY_AWAY, name="site_traffic")
+        await adding.run(stop)
+        await adding.try_to_look()  # What was counted since the last time.
 
     async def add(self) -> None:
         """Add what was counted since the last time."""
