@@ -1,7 +1,7 @@
 """Contextual slots of an installation: what is counted of their requests, and what a simulation makes of it."""
 
 import asyncio
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -191,9 +191,9 @@ def test_pages_that_are_kept_have_all_requests_of_those_they_stand_for(
 ) -> None:
     shares = group_pages(found, pages_max=pages_max)
 
-    of_slot = Counter[int]()
+    of_slot = defaultdict[int, float](float)
     for one in shares:
-        of_slot[one.placement_key] += one.share  # type: ignore[assignment] # parts of one
+        of_slot[one.placement_key] += one.share
     assert len({(one.page.site_key, one.page.categories) for one in shares}) <= pages_max
     assert all(share <= 1 + 1e-9 for share in of_slot.values())
     if len(found) <= pages_max // 4:

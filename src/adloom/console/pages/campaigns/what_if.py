@@ -77,7 +77,6 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
             check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
         )
         rules = TriedRules(await _read_rules(visit, campaign))
-        rules.show()
 
         async def ask() -> None:
             shown.clear()
@@ -95,7 +94,9 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
             with shown:
                 _show_forecast(found)
 
-        form.buttons("Simulate", ask)
+        with div("stack"):
+            rules.show()
+            form.buttons("Simulate", ask)
     shown = div("stack")
 
 
