@@ -14,9 +14,10 @@ import structlog.testing
 from starlette.responses import Response
 
 from adloom.core.actor import Role
+from adloom.core.errors import UnavailableError
 from adloom.runtime.http.answering import find_postgres
 from adloom.runtime.http.api.middleware import BODY_BYTES_MAX
-from adloom.runtime.http.api.patience import PATIENCE_SECONDS, Patience
+from adloom.runtime.http.api.patience import ASK_AGAIN_SECONDS, PATIENCE_SECONDS, Patience
 from adloom.runtime.ports import free_port
 from tests.support.builders import banner_body
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
@@ -296,6 +297,24 @@ async def test_a_slow_request_is_left_alone_while_the_database_answers() -> None
     answer = await Patience(is_answering).wait_for(answer_slowly(), "GET")
 
     assert answer.body == b"done"
+
+
+async def test_one_unanswered_question_is_not_an_outage_and_two_in_a_row_are() -> None:
+    async def answer_slowly() -> Response:
+        await asyncio.sleep(PATIENCE_SECONDS + ASK_AGAIN_SECONDS / 2)
+        return Response("done")
+
+    async def wait_with(answers: list[bool]) -> Response:
+        given = iter(answers)
+
+        async def is_answering() -> bool:
+            return next(given)
+
+        return await Patience(is_answering).wait_for(answer_slowly(), "GET")
+
+    assert (await wait_with([False, True])).body == b"done"
+    with pytest.raises(UnavailableError, match="PostgreSQL does not answer"):
+        await wait_with([False, False])
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from fastapi.routing import APIRoute
 
 from adloom.core.errors import UnavailableError
 
-PATIENCE_SECONDS: Final = 1.2
+PATIENCE_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 1.0
+# One may be unanswered because this process, or the machine, had no time for it.
+UNANSWERED_MAX: Final = 1
 READ_METHODS: Final = frozenset({"GET", "HEAD"})
 AWAY: Final = "PostgreSQL does not answer."
 NOT_KNOWN: Final = "It is not known whether the change was made: look before you try again."
@@ -39,10 +41,13 @@ class Patience:
         working = asyncio.ensure_future(answer)
         try:
             await asyncio.wait({working}, timeout=PATIENCE_SECONDS)
-            while not working.done():
-                if not await self._ask():
-                    break
-                await asyncio.wait({working}, timeout=ASK_AGAIN_SECONDS)
+            unanswered = 0
+            while not working.done() and unanswered <= UNANSWERED_MAX:
+                if await self._ask():
+                    unanswered = 0
+                    await asyncio.wait({working}, timeout=ASK_AGAIN_SECONDS)
+                else:
+                    unanswered += 1
         finally:
             if not working.done():
                 self._abandon(working)
