@@ -57,8 +57,6 @@ NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
 MEMORY_KB_MAX = 1_500_000  # A whole run needs about 900,000; leaks of tests had come to over 2,000,000.
 ANSWER_SECONDS_MAX = 30.0
 SLOW_MARKERS = ("server", "process", "browser", "slow")
-# A machine that has no time for a server for seconds fails one of thousands: it may fail once. The summary lists it.
-REPEATED_MARKERS = ("server", "process", "browser")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -132,8 +130,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("server")
         if item.path.parent.name == "simulation":
             item.add_marker("slow")
-        if any(map(item.get_closest_marker, REPEATED_MARKERS)):
-            item.add_marker(pytest.mark.flaky(reruns=1))
     # The longest files first, so that both workers end at about the same time.
     by_file: dict[Path, list[pytest.Item]] = {}
     for item in items:

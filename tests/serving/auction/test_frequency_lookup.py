@@ -1,6 +1,7 @@
 """Frequency caps are looked up where they matter, in one batch for concurrent requests, with a fallback on failure."""
 
 import asyncio
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from adloom.events.frequency.counts import USERS_MAX, BannerFrequency
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer
-from adloom.serving.eligibility.frequency_lookup import CappedAds, CappedBanners, SeenBanners
+from adloom.serving.eligibility.frequency_lookup import AWAY_SECONDS, CappedAds, CappedBanners, SeenBanners
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from tests.serving.auction.auction_server import USER, AuctionServer, read_ad
 from tests.serving.auction.marketplace import a_row
@@ -116,13 +117,16 @@ async def test_a_failed_look_up_is_not_repeated_for_requests_that_came_meanwhile
     server = AuctionServer(capped(1, "3.00"), a_row(2, "2.00"))
     server.counts.is_away = True
     first = server.ask()
+    begun_at = time.monotonic()
     await asyncio.sleep(0)  # Its look-up is under way.
 
     others = [server.ask() for _ in range(2 * USERS_MAX + 1)]
     ads = [read_ad(await answer) for answer in (first, *others) if isinstance(answer, DeferredAnswer)]
 
     assert [ad and ad["adId"] for ad in ads] == [banner_id_of(2)] * (2 * USERS_MAX + 2)
-    assert server.counts.asked == [[USER]]
+    assert server.counts.asked[0] == [USER]
+    # A busy machine needs so long for the answers that it is time to try again.
+    assert len(server.counts.asked) <= 1 + (time.monotonic() - begun_at) // AWAY_SECONDS
     assert server.frequency.withheld_unknown == len(ads)
 
 
