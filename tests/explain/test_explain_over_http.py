@@ -7,9 +7,12 @@ import pytest
 
 from adloom.budgets.bid_model import BidStanding
 from adloom.core.actor import Role
+from adloom.core.clock import SystemClock
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
 from adloom.schedule.pace_control import PaceState
+from adloom.serving.background.index_refresh import IndexRefresher
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
@@ -108,6 +111,38 @@ async def test_a_site_that_an_advertiser_blocks_does_not_get_its_ads(admin: Clie
 
     await admin.patch(f"/admin/sites/{site['id']}", json={"domain": "friend.example.com"})
     assert (await admin.get(path)).json()["winner"] == banner["id"]
+
+
+async def test_a_site_that_warms_up_shows_nothing_in_any_placement(
+    admin: Client, pool: Pool, valkey: Valkey
+) -> None:
+    site = await admin.make_site()
+    direct = await admin.make_placement(siteId=site["id"])
+    auctioned = await admin.make_placement(siteId=site["id"], delivery="auction")
+    _, banner = await an_ad(admin, direct)
+    payer = await admin.make_advertiser()
+    await an_ad(admin, auctioned, advertiserId=payer["id"], bidAmount=5)
+    body = {"userId": str(UNKNOWN_ID), "placement": auctioned["slug"]}
+    questions = (
+        lambda: admin.get(f"/banners/explain/{direct['slug']}"),
+        lambda: admin.post("/api/v1/ads/explain", json=body),
+    )
+    newest = "SELECT noun FROM catalog_changes WHERE version = (SELECT version FROM catalog_version)"
+
+    await admin.patch(f"/admin/sites/{site['id']}", json={"pacing": {"warmup": True}})
+
+    assert {row["noun"] for row in await pool.fetch(newest)} == {"site", "placement"}
+    refresher = IndexRefresher(pool, valkey, SystemClock())
+    await refresher.refresh()
+    assert [placement.blocks for placement in refresher.current.by_key.values()] == [(), ()]
+    for ask in questions:
+        [candidate] = (await ask()).json()["candidates"]
+        assert (candidate["outcome"], candidate["removedBy"]) == ("removed", "warmup")
+
+    await admin.patch(f"/admin/sites/{site['id']}", json={"pacing": {"warmup": False}})
+    assert (await questions[0]()).json()["winner"] == banner["id"]
+    await refresher.refresh()
+    assert all(placement.blocks for placement in refresher.current.by_key.values())
 
 
 async def test_removed_candidates_are_counted_by_step(admin: Client) -> None:

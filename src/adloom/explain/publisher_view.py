@@ -49,7 +49,9 @@ _BY_NAME: Final = {
     ),
 }  # fmt: skip
 # The publisher's own switches.
-_OWN: Final = frozenset({"placement_inactive", "placement_not_direct", "no_partial_render"})
+_OWN: Final = frozenset(
+    {"placement_inactive", "placement_not_direct", "no_partial_render", AssignmentStatus.WARMUP}
+)
 # The publisher sees the status of every campaign on its placements anyway, and nobody shows ads there for nothing; what
 # to do about it is the advertiser's.
 _WITHOUT_CHANGE: Final = frozenset(

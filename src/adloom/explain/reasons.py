@@ -92,6 +92,8 @@ REASONS: Final = _build_table(
      "Set siteId of the placement, or empty the advertiser's blockedSites."),
     (AssignmentStatus.SITE_BLOCKED, "The advertiser has blocked the placement's site.",
      "Take the site's domain out of the advertiser's blockedSites."),
+    (AssignmentStatus.WARMUP, "The placement's site warms up: its traffic is learned, and nothing is shown.",
+     "Wait for the publisher, or switch pacing.warmup of the site off."),
     (AssignmentStatus.RULE_UNREADABLE,
      "A targeting rule of the campaign cannot be read, so it is shown to nobody.",
      "Write the campaign's targeting rules again."),

@@ -50,7 +50,8 @@ async def _check_domain(write: CatalogWrite, _scope: Scope, before: Site | None,
 
 
 async def _touch_placements(write: CatalogWrite, before: Site, after: Site) -> None:
-    if before.domain != after.domain:  # Advertisers block sites by their domains.
+    # Advertisers block sites by their domains, and nothing is shown on one that warms up.
+    if (before.domain, before.pacing.warmup) != (after.domain, after.pacing.warmup):
         await write.touch_all(IndexedNoun.PLACEMENT, PLACEMENT_KEYS, after.id)
 
 

@@ -77,6 +77,7 @@ class AssignmentStatus(StrEnum):
     LINK_INACTIVE = "link_inactive"
     SITE_MISSING = "site_missing"
     SITE_BLOCKED = "site_blocked"
+    WARMUP = "warmup"
     BANNER_REFUSED = "banner_refused"
     NO_BID = "no_bid"
     FLOOR = "floor"

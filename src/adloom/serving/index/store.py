@@ -106,6 +106,7 @@ ASSIGNMENTS = build_query(
                     SELECT FROM unnest(payer.blocked_sites) AS blocked
                      WHERE right('.' || site.domain, length(blocked) + 1) = '.' || blocked
                 ) THEN 'site_blocked'
+                WHEN (site.pacing ->> 'warmup')::boolean THEN 'warmup'
                 WHEN assignment.is_refused THEN 'banner_refused'
                 WHEN NOT assignment.is_active THEN 'assignment_inactive'
                 WHEN banner.deleted_at IS NOT NULL THEN 'banner_deleted'

@@ -44,6 +44,12 @@ async def show_overview(visit: PageVisit, site: Json, reload: Reload) -> None:
             kind="warn",
             title="Suspended",
         )
+    if site["pacing"]["warmup"]:
+        notice(
+            "Its traffic is learned, and nothing is shown on it. Switch this off in its settings.",
+            kind="warn",
+            title="Warming up",
+        )
     crawl = await read_latest(visit, site["id"])
     if crawl is not None and crawl["state"] in UNDER_WAY:
         crawl_notice(site, crawl)

@@ -81,8 +81,8 @@ STEPS: Final = {
     "status": WhyStep("Switched on", "Paused, draft, ended, not accepted or switched off.", (
         "placement_inactive", "placement_not_direct", "advertiser_deleted", "campaign_deleted", "campaign_draft",
         "campaign_paused", "campaign_ended", "campaign_cancelled", "campaign_undated", "link_requested",
-        "link_refused", "link_inactive", "site_missing", "site_blocked", "banner_refused", "assignment_inactive",
-        "rule_unreadable", "banner_deleted", "banner_inactive",
+        "link_refused", "link_inactive", "site_missing", "site_blocked", "warmup", "banner_refused",
+        "assignment_inactive", "rule_unreadable", "banner_deleted", "banner_inactive",
     )),
     "page": WhyStep("Fit the page", "Wants other categories, has another size, or is on the page already."),
     "dates": WhyStep("Within their dates", "Before the start or after the end of the campaign.",
