@@ -4,18 +4,19 @@ from datetime import date, timedelta
 from math import inf, isfinite, nan
 from uuid import UUID
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.bidding import pacer
-from adloom.bidding.pacer import CostRise, PacerState, find_rise
+from adloom.bidding.pacer import POWER_ERROR, CostRise, PacerState, find_rise
 from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.bid_model import BidRow
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.stats.bidding.shadow_results import estimate_windows, sum_up
+from adloom.stats.bidding.shadow_results import estimate_windows, find_ranges, sum_up
 from tests.support.builders import NOON
 
 PACER, FLEET = BidStrategy.PACER, BidStrategy.FLEET
@@ -83,6 +84,13 @@ def test_no_strategy_would_have_spent_more_than_the_budget(
     assert found[-1].actual is None, "the window lasts"
     results = totals[PACER].results if PACER in totals else None
     assert results is None or (isfinite(results.spent) and results.spent <= budget * (1 + 1e-9) + 1e-6)
+    ranges = find_ranges(rows, CostRise(power), daily_budget=budget, opportunities=opportunities)
+    assert set(ranges) == set(totals) - {FLEET}, "what was counted has no range"
+    for strategy, found_range in ranges.items():
+        columns = (found_range.low, totals[strategy].results, found_range.high)
+        for low, value, high in zip(*map(msgspec.structs.astuple, columns), strict=True):
+            assert 0 <= low <= value <= high < inf
+        assert found_range.high.spent <= budget * (1 + 1e-9) + 1e-6
     if FLEET in totals:
         assert totals[FLEET].windows == len(rows) - 1
         assert totals[FLEET].results.spent == rows[-1].spent - rows[0].spent
@@ -124,9 +132,9 @@ def test_a_window_without_impressions_does_not_say_what_a_higher_bid_brings() ->
     assert sum_up(rows, [higher, lower, lasting])[PACER].windows == 1
 
 
-@pytest.mark.parametrize("spread", [0.6, 1.0])
-def test_the_estimate_is_near_what_a_market_would_have_brought(spread: float) -> None:
-    chance = np.random.default_rng(3)
+@pytest.mark.parametrize(("spread", "seed"), [(0.6, 3), (1.0, 3), (0.6, 4), (1.0, 5)])
+def test_the_estimate_is_near_what_a_market_would_have_brought(spread: float, seed: int) -> None:
+    chance = np.random.default_rng(seed)
     state, rows = PacerState(), list[BidRow]()
     spent = impressions = 0
     brought: list[tuple[float, float]] = []
@@ -143,12 +151,19 @@ def test_the_estimate_is_near_what_a_market_would_have_brought(spread: float) ->
     total = sum_up(rows, estimate_windows(rows, rise, daily_budget=None, opportunities=state.traffic))[PACER]
 
     assert rise.is_measured
-    assert total.results.impressions == pytest.approx(sum(one for one, _ in brought[:-1]), rel=0.1)
-    assert total.results.spent == pytest.approx(1_000 * sum(one for _, one in brought[:-1]), rel=0.1)
+    impressions, spent = (sum(column) for column in zip(*brought[:-1], strict=True))
+    assert total.results.impressions == pytest.approx(impressions, rel=0.1)
+    assert total.results.spent == pytest.approx(1_000 * spent, rel=0.1)
+    found = find_ranges(rows, rise, daily_budget=None, opportunities=state.traffic)[PACER]
+    assert found.low.impressions < impressions < found.high.impressions
+    assert found.low.spent < 1_000 * spent < found.high.spent
+    assert found.high.impressions < 2 * found.low.impressions, "it says something"
 
 
 def test_bids_that_never_differed_show_nothing_of_how_delivery_rises() -> None:
     state = pacer.observe(PacerState(), multiplier=1.0, opportunities=500.0, cost=3.0)
 
-    assert not find_rise(state, 1.0).is_measured
+    rise = find_rise(state, 1.0)
+    assert not rise.is_measured
+    assert rise.error == pytest.approx(POWER_ERROR, rel=0.1)
     assert find_rise(PacerState(), None) == CostRise()

@@ -6,7 +6,7 @@ says how many opportunities are left. Between and beside what was tried, cost ri
 
 from array import array
 from itertools import compress
-from math import ceil, exp, floor, inf, log
+from math import ceil, exp, floor, inf, log, sqrt
 from typing import Final
 
 import msgspec
@@ -24,6 +24,8 @@ NEAR: Final = 0.8  # Buckets count less the farther (in ln m) they are from the 
 POWER: Final = 2.5  # How cost rises with the multiplier, until windows show it:
 POWER_SPREAD: Final = 0.15  # windows whose multipliers differ by much more than this.
 POWER_MIN, POWER_MAX = 0.1, 6.0
+POWER_ERROR: Final = 1.0  # How far it may be from that, as a standard deviation;
+POWER_ERROR_MIN: Final = 0.2  # no market follows a power exactly.
 DAYS_BEFORE: Final = 0.3  # Of a day: how much yesterday's traffic counts beside today's.
 LAST_WINDOWS: Final = (
     0.6  # What is left over at the end is lost, so the last windows ask for more than their part.
@@ -105,11 +107,23 @@ class CostRise(msgspec.Struct, frozen=True):
 
     power: float = POWER
     is_measured: bool = False
+    error: float = POWER_ERROR  # The standard deviation of the power.
 
 
 def find_rise(state: PacerState, last: float | None) -> CostRise:
     fit = _fit(state, last)
-    return CostRise() if fit is None else CostRise(fit.power, fit.spread > POWER_SPREAD**2)
+    if fit is None:
+        return CostRise()
+    rows, prior = _list_costs(state, last), POWER_SPREAD**2
+    error = POWER_ERROR * prior / (fit.spread + prior)
+    if rows:
+        total = sum(weight for weight, _, _ in rows)
+        squares = sum(
+            weight * (cost - fit.log_cost - fit.power * (at - fit.log_m)) ** 2 for weight, at, cost in rows
+        )
+        own = squares / total / max(1, len(rows) - 2) * fit.spread / (fit.spread + prior) ** 2
+        error = sqrt(error * error + own)
+    return CostRise(fit.power, fit.spread > prior, max(POWER_ERROR_MIN, error))
 
 
 class _Fit(msgspec.Struct, frozen=True):
@@ -126,18 +140,24 @@ class _Fit(msgspec.Struct, frozen=True):
         return exp(max(LOG_MIN, min(log_m, self.log_max)))
 
 
-def _fit(state: PacerState, last: float | None) -> _Fit | None:
+def _list_costs(state: PacerState, last: float | None) -> list[tuple[float, float, float]]:
+    """List the buckets in which something was paid: their weight, ln m, and ln of the cost by opportunity."""
     seen, paid = array("f", state.seen), array("f", state.paid)
     middle = log(last) if last is not None and last > 0 else None
-    tried = list(compress(range(BUCKETS), seen))
-    if not tried:
-        return None
     rows: list[tuple[float, float, float]] = []
-    for index in tried:
+    for index in compress(range(BUCKETS), paid):
         at = LOG_MIN + index * WIDTH
         near = 1.0 if middle is None else exp(-0.5 * ((at - middle) / NEAR) ** 2)
-        if paid[index] > 0 and near > 0:
+        if seen[index] > 0 and near > 0:
             rows.append((seen[index] * near, at, log(paid[index] / seen[index])))
+    return rows
+
+
+def _fit(state: PacerState, last: float | None) -> _Fit | None:
+    tried = list(compress(range(BUCKETS), array("f", state.seen)))
+    if not tried:
+        return None
+    rows = _list_costs(state, last)
     highest = LOG_MIN + tried[-1] * WIDTH
     if not rows:  # Nothing was paid at what was tried.
         return _Fit(highest, -inf, POWER, highest + log(RISE_MAX))

@@ -9,15 +9,17 @@ in charge are told what the one in charge has brought, so each window is a quest
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from math import sqrt
+from typing import Final, TypedDict, Unpack
 
 import msgspec
 
-from adloom.bidding.pacer import CostRise
+from adloom.bidding.pacer import POWER_MAX, POWER_MIN, CostRise
 from adloom.bidding.window import BidStrategy
 from adloom.budgets.bid_model import BidRow
 
 MULTIPLIER_MIN: Final = 0.01  # As of bids.
+DEVIATIONS: Final = 1.645  # On both sides: 90 % of chances.
 
 
 class WindowResults(msgspec.Struct, frozen=True):
@@ -42,6 +44,13 @@ class WindowResults(msgspec.Struct, frozen=True):
         )
 
 
+class EstimateBounds(TypedDict):
+    """What no strategy can exceed: the daily budget, and the day's opportunities."""
+
+    daily_budget: int | None
+    opportunities: float
+
+
 NO_RESULTS: Final = WindowResults(0.0, 0.0, 0.0, 0.0)
 
 
@@ -59,10 +68,18 @@ class StrategyTotal(msgspec.Struct, frozen=True):
     results: WindowResults
 
 
+class ResultRange(msgspec.Struct, frozen=True):
+    """Between what the sum of estimates lies, with at least 90 % of chances."""
+
+    low: WindowResults
+    high: WindowResults
+
+
 def estimate_windows(
-    rows: Sequence[BidRow], rise: CostRise, *, daily_budget: int | None, opportunities: float
+    rows: Sequence[BidRow], rise: CostRise, **bounds: Unpack[EstimateBounds]
 ) -> list[DecidedWindow]:
-    """Estimate for each decision of a day, in order; `opportunities` are the day's, and no strategy wins more."""
+    """Estimate for each decision of a day, in order."""
+    daily_budget, opportunities = bounds["daily_budget"], bounds["opportunities"]
     shown = rows[-1].impressions - rows[0].impressions if rows else 0
     most = max(1.0, opportunities / shown) if shown > 0 and opportunities > 0 else 1.0
     windows: list[DecidedWindow] = []
@@ -93,6 +110,61 @@ def sum_up(rows: Sequence[BidRow], windows: Sequence[DecidedWindow]) -> dict[Bid
                 known = totals.get(strategy, StrategyTotal(0, NO_RESULTS))
                 totals[strategy] = StrategyTotal(known.windows + 1, known.results.plus(results))
     return totals
+
+
+def find_ranges(
+    rows: Sequence[BidRow], rise: CostRise, **bounds: Unpack[EstimateBounds]
+) -> dict[BidStrategy, ResultRange]:
+    """Return the ranges of totals that are estimated.
+
+    They may be wrong in two ways: delivery may rise with the bid less or more than the campaign's own windows show, and
+    what would have been won or lost beside what was is a matter of chance.
+    """
+    powers = [
+        min(POWER_MAX, max(POWER_MIN, rise.power + side * DEVIATIONS * rise.error)) for side in (-1, 0, 1)
+    ]
+    less, windows, more = (estimate_windows(rows, CostRise(power), **bounds) for power in powers)
+    totals, daily_budget = sum_up(rows, windows), bounds["daily_budget"]
+    left = float("inf") if daily_budget is None or not rows else max(0.0, daily_budget - rows[0].spent)
+    ranges: dict[BidStrategy, ResultRange] = {}
+    for strategy, total in totals.items():
+        estimated = [
+            (window.actual, one.shadows.get(strategy), found, other.shadows.get(strategy))
+            for one, window, other in zip(less, windows, more, strict=True)
+            if (found := window.shadows.get(strategy)) is not None
+        ]
+        if estimated:
+            low, high = _find_range(total.results, estimated)
+            spent = max(total.results.spent, min(high.spent, left))
+            ranges[strategy] = ResultRange(low, msgspec.structs.replace(high, spent=spent))
+    return ranges
+
+
+def _find_range(
+    total: WindowResults, estimated: Sequence[tuple[WindowResults | None, ...]]
+) -> tuple[WindowResults, WindowResults]:
+    """Return the ends of a total; each of `estimated` is what was counted, and the estimates by less, by it, and by more.
+
+    Where one window is taken up and another down, errors would cancel out if the market followed a power: it does not,
+    so they are added up.
+    """
+    below, above, squares = [0.0] * 4, [0.0] * 4, [0.0] * 4
+    for window in estimated:
+        actual, less, middle, more = (NO_RESULTS if one is None else one for one in window)
+        part = middle.impressions / actual.impressions if actual.impressions else 1.0
+        cost = middle.spent / middle.impressions if middle.impressions else 0.0
+        # Of n that were won, this part would have been won too, or as many times n.
+        chance = part * abs(1.0 - part)
+        counted = (cost * cost * actual.impressions, actual.impressions, actual.clicks, actual.conversions)
+        columns = zip(*map(msgspec.structs.astuple, (less, middle, more)), strict=True)
+        for number, (one, value, other) in enumerate(columns):
+            below[number] += value - min(one, value, other)
+            above[number] += max(one, value, other) - value
+            squares[number] += DEVIATIONS**2 * counted[number] * chance
+    values = msgspec.structs.astuple(total)
+    low = [max(0.0, value - sqrt(below[n] ** 2 + squares[n])) for n, value in enumerate(values)]
+    high = [value + sqrt(above[n] ** 2 + squares[n]) for n, value in enumerate(values)]
+    return WindowResults(*low), WindowResults(*high)
 
 
 def _subtract(after: BidRow, before: BidRow) -> WindowResults:

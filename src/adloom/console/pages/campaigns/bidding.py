@@ -1,6 +1,6 @@
 """How a campaign bids: its multiplier over the day, the guard, reasons in words, and what other strategies would do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
@@ -127,7 +127,7 @@ def _show_totals(found: Json) -> None:
     rows = [{**one["brought"], **one, "isOwn": one["strategy"] == own} for one in found["totals"]]
     with card(
         "What the day has brought, and would have brought",
-        note="In the windows that are over; estimated, but for the strategy that bids",
+        note="In the windows that are over; estimated, but for the strategy that bids. In brackets: 90 % of chances",
         classes="flush",
     ):
         html(plain_table(TOTAL_COLUMNS, rows))
@@ -166,6 +166,20 @@ def find_spent(history: Sequence[Json], moments: Sequence[str]) -> list[float | 
     return found
 
 
+def add_range(row: Json, field: str, write: Callable[[float], str]) -> str:
+    """Write a figure, and where it is estimated between what it lies."""
+    value, low, high = write(row[field]), row["low"], row["high"]
+    return value if low is None else f"{value} ({write(low[field])} to {write(high[field])})"
+
+
+def name_whole(value: float) -> str:
+    return count(round(value))
+
+
+def name_part(value: float) -> str:
+    return f"{value:,.1f}"
+
+
 def name_time(text: str, zone: tzinfo) -> str:
     return f"{_parse(text).astimezone(zone):%H:%M}"
 
@@ -184,10 +198,10 @@ SHADOW_COLUMNS: Final = (
 )
 TOTAL_COLUMNS: Final = (
     Column("Strategy", lambda row: NAMES[BidStrategy(row["strategy"])] + (" (bids)" if row["isOwn"] else "")),
-    Column("Impressions", lambda row: count(round(row["impressions"])), is_number=True),
-    Column("Clicks", lambda row: f"{row['clicks']:,.1f}", is_number=True),
-    Column("Conversions", lambda row: f"{row['conversions']:,.1f}", is_number=True),
-    Column("Spent", lambda row: money(row["spentPaisa"]), is_number=True),
+    Column("Impressions", lambda row: add_range(row, "impressions", name_whole), is_number=True),
+    Column("Clicks", lambda row: add_range(row, "clicks", name_part), is_number=True),
+    Column("Conversions", lambda row: add_range(row, "conversions", name_part), is_number=True),
+    Column("Spent", lambda row: add_range(row, "spentPaisa", money), is_number=True),
     Column("Windows", lambda row: count(row["windows"]), is_number=True, is_wide_only=True),
 )
 DECISION_COLUMNS: Final = (
