@@ -1,5 +1,6 @@
 from datetime import UTC, date, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -56,6 +57,35 @@ def test_the_share_of_a_day_goes_from_nothing_to_all_and_never_back(
     assert shares == sorted(shares)
     assert curve.compute_share(budget_day.starts_at) == 0
     assert curve.compute_share(budget_day.ends_at) == 1
+
+
+@given(
+    shape=SHAPES,
+    day=st.dates(date(2026, 3, 1), date(2026, 11, 30)),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]),
+    day_seconds=st.integers(60, 86_399),
+    at=st.lists(st.floats(-0.5, 1.5), min_size=2, max_size=20),
+)
+def test_so_it_does_where_days_are_simulated(
+    shape: TrafficShape, day: date, zone: str, day_seconds: int, at: list[float]
+) -> None:
+    budget_day = build_budget_day(day, zone)
+    simulated = msgspec.structs.replace(shape, day_seconds=day_seconds)
+    curve = build_day_curve(simulated, budget_day.starts_at, budget_day.ends_at)
+    length = budget_day.ends_at - budget_day.starts_at
+    shares = [curve.compute_share(budget_day.starts_at + length * part) for part in sorted(at)]
+    assert shares == sorted(shares)
+    assert curve.compute_share(budget_day.starts_at) == 0
+    assert curve.compute_share(budget_day.ends_at) == 1
+    assert all(curve.get_volume(budget_day.starts_at + length * part) >= 0 for part in at)
+
+
+def test_each_simulated_day_has_its_part_along_its_own_shape() -> None:
+    curve = build_day_curve(TrafficShape(HOURS, FLAT, "UTC", 600), TUESDAY, TUESDAY + timedelta(days=1))
+    at = TUESDAY + timedelta(seconds=7 * 600)
+    assert curve.compute_share(at) * 144 == pytest.approx(7)
+    assert curve.compute_share(at + timedelta(seconds=10.5 * 25)) * 144 == pytest.approx(7.4246, abs=1e-4)
+    assert curve.get_volume(at + timedelta(seconds=260)) == pytest.approx(2.8571, abs=1e-4)
 
 
 def test_the_hours_are_those_of_the_shape_s_own_zone() -> None:

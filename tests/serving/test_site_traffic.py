@@ -70,6 +70,27 @@ async def test_requests_are_counted_by_placement_by_site_and_for_the_installatio
     assert (found.days, dict(found.by_key)) == (1, {1: 2, 2: 1, 3: 1, 99: 1})
 
 
+async def test_an_auction_asks_for_each_site_of_its_market_and_fills_one_of_them(valkey: Valkey) -> None:
+    leases = LocalLeases(1)
+    index = an_index()
+    traffic = SiteTraffic(valkey, ManualClock(NOON), leases, lambda: index)
+    slots = [a_slot(7, site_key=SITE), a_slot(8, site_key=SITE), a_slot(9, site_key=5), a_slot(10)]
+    market = Marketplace(a_row(1, "5"), slots=slots).find_market()
+    for won_on in (8, 9, 10, None):
+        leases.left_out += 1
+        traffic.count_auction(market, won_on)
+    leases.left_out += 1
+    traffic.count(1, 1)
+
+    await traffic.add()
+
+    assert await requests_of(valkey, SITE) == (5, 2)
+    assert await requests_of(valkey, INSTALLATION) == (5, 4)
+    assert await requests_of(valkey, 5) == (0, 0), "it is no site of the index"
+    day = find_site_day(NOON, timezone="UTC", day_seconds=DAY_SECONDS)
+    assert sum(hour.throttled for hour in await read_counts(valkey, SITE, day)) == 5
+
+
 async def test_requests_of_a_week_are_summed_over_the_days_that_are_counted(valkey: Valkey) -> None:
     clock = ManualClock(NOON)
     traffic = a_traffic(valkey, clock)
@@ -89,14 +110,14 @@ async def test_what_could_not_be_added_is_added_later(valkey: Valkey) -> None:
     traffic = a_traffic(valkey, ManualClock(NOON))
     market = Marketplace(a_row(1, "5"), slots=[a_slot(7), a_slot(8)]).find_market()
     traffic.count(1, 1)
-    traffic.count_auction(market)
+    traffic.count_auction(market, 7)
     await valkey.set(placement_day_key(NOON.date()), "not a hash")
 
     with pytest.raises(VALKEY_AWAY):
         await traffic.add()
     await valkey.delete(placement_day_key(NOON.date()))
     traffic.count(1, 0)
-    traffic.count_auction(market)
+    traffic.count_auction(market, None)
     await traffic.add()
 
     found = await read_placement_requests(valkey, NOON.date())
@@ -105,19 +126,21 @@ async def test_what_could_not_be_added_is_added_later(valkey: Valkey) -> None:
 
 def test_the_routes_count_whatever_they_answer() -> None:
     counted: list[int] = []
-    markets: list[list[int]] = []
+    markets: list[tuple[list[int], int | None]] = []
 
     def count(placement_key: int, offers: int) -> None:
         counted.append(placement_key * 10 + offers)
 
-    def count_auction(market: Market) -> None:
-        markets.append([one.key for one in market.placements])
+    def count_auction(market: Market, won_on: int | None) -> None:
+        markets.append(([one.key for one in market.placements], won_on))
 
     served(serve_routes(a_snapshot(an_assignment_row()), count_traffic=count))
-    server = AuctionServer(a_row(1, "5"), slots=[a_slot(7), a_slot(8)], count_traffic=count_auction)
+    server = AuctionServer(
+        a_row(1, "5", placement_key=7), slots=[a_slot(7), a_slot(8)], count_traffic=count_auction
+    )
     server.ask(placementType="feed")
     server.ask(placement="slot-8")
     server.ask(placement="nowhere")
 
     assert counted == [11]
-    assert markets == [[7, 8], [8]]
+    assert markets == [([7, 8], 7), ([8], None)]

@@ -99,6 +99,8 @@ async def test_decisions_of_the_day_are_told_in_words_with_their_shadow(admin: C
     fleet, pacer = answer["totals"]
     assert (fleet["strategy"], fleet["windows"], fleet["brought"]["impressions"]) == ("fleet", 1, 1000)
     assert (pacer["strategy"], pacer["windows"], pacer["brought"]["clicks"]) == ("pacer", 1, 3.54)
+    assert fleet["low"] is fleet["high"] is None, "it was counted"
+    assert pacer["low"]["clicks"] < 3.54 < pacer["high"]["clicks"]
     assert answer["isMeasured"] is False
 
 

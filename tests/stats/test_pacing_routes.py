@@ -14,6 +14,7 @@ from adloom.core.clock import ManualClock
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.schedule.pace_control import PaceState
+from adloom.schedule.traffic_shape import TrafficShape
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
@@ -74,7 +75,7 @@ async def test_shapes_begin_with_what_the_publisher_says(admin: Client) -> None:
 
 
 async def test_a_campaign_on_the_site_shows_its_pace_and_only_to_the_house(
-    admin: Client, control: ControlPlane, pool: Pool
+    admin: Client, control: ControlPlane, pool: Pool, valkey: Valkey
 ) -> None:
     account = uuid4()
     async with control.acting_as(Role.PUBLISHER, account) as publisher:
@@ -86,10 +87,21 @@ async def test_a_campaign_on_the_site_shows_its_pace_and_only_to_the_house(
         assert answer.status_code == 201, answer.text
         assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")).status_code == 200
         state = a_busy_state(charged=25, held=0, leased=0)
-        await keep(pool, campaign, msgspec.structs.replace(state, pace=PaceState(throttle=0.5)))
-
+        state = msgspec.structs.replace(state, pace=PaceState(throttle=0.5))
+        await keep(pool, campaign, state)
         [seen] = (await admin.get(path)).json()["campaigns"]
         hidden = (await publisher.get(path)).json()["campaigns"]
+
+        # It runs on this site only, and follows its traffic: all of it comes in the evening.
+        evening = [0.0] * 18 + [1.0] * 6
+        pacing = {"weekdayShape": evening, "weekendShape": evening}
+        await publisher.patch(f"/admin/sites/{site['id']}", json={"pacing": pacing})
+        key = await find_key(pool, site)
+        await pool.execute("DELETE FROM brain_states")
+        await keep(pool, campaign, msgspec.structs.replace(state, site_key=key))
+        [of_site] = (await admin.get(path)).json()["campaigns"]
+        await TrafficLearner(pool, valkey, ManualClock(NOON)).learn()
+        plan = (await admin.get(f"/admin/campaigns/{campaign['id']}/bidding")).json()["plan"]
 
     assert seen == {
         "campaignId": campaign["id"],
@@ -100,6 +112,8 @@ async def test_a_campaign_on_the_site_shows_its_pace_and_only_to_the_house(
         "throttle": 0.5,
     }
     assert hidden == []
+    assert (of_site["expectedPaisa"], of_site["ratio"]) == (0.0, None)
+    assert [point["expectedPaisa"] for point in plan[17::3]] == [0, 33, 83]
 
 
 async def test_another_publisher_finds_no_pacing(admin: Client, publisher: Client) -> None:
@@ -113,6 +127,7 @@ async def test_shapes_are_learned_from_traffic_and_survive_a_restart(
 ) -> None:
     site, path = await make_site(admin, pacing={"dayDurationSeconds": day_seconds})
     key = await find_key(pool, site)
+    followed: list[TrafficShape | None] = []
     busy_at_ten = [100 + 400 * (hour == 10) for hour in range(24)]
     for number in range(8):
         day = a_day(NOON + timedelta(seconds=number * day_seconds), day_seconds=day_seconds)
@@ -121,7 +136,10 @@ async def test_shapes_are_learned_from_traffic_and_survive_a_restart(
         # A learner that was just started: it knows what the one before has learned.
         clock = ManualClock(datetime.fromtimestamp(day.ends + 1, UTC))
         await TrafficLearner(pool, valkey, clock).learn()
-        await TrafficLearner(pool, valkey, clock).learn()  # Changes nothing.
+        again = TrafficLearner(pool, valkey, clock)
+        await again.learn()  # Changes nothing.
+        followed.append(again.find_shape(key))
+    assert {shape.day_seconds for shape in followed if shape is not None} == {day_seconds}
 
     shapes = (await admin.get(path)).json()["shapes"]
     kind = "weekday" if day_seconds == DAY_SECONDS else "weekend"

@@ -1,6 +1,5 @@
 """Composes the auctions of a delivery process."""
 
-from collections.abc import Callable
 from random import SystemRandom  # noqa: TID251 - chance begins here
 from typing import NamedTuple
 
@@ -14,10 +13,10 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.settings import DeliverySettings
 from adloom.runtime.valkey import DedicatedConnection
-from adloom.serving.auction.api import AuctionRoutes
+from adloom.serving.auction.api import AuctionRoutes, CountAuction
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.market import Markets
 from adloom.serving.auction.recorder import AuctionRecorder, BatchingPublisher
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
@@ -82,7 +81,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     appender: EventAppender,
     recording: AuctionAppender,
     senders: SenderCheck,
-    count_traffic: Callable[[Market], None],
+    count_traffic: CountAuction,
 ) -> AuctionParts:
     wanted = settings.auctions
     publisher, pair_publisher = (

@@ -54,6 +54,7 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     budget_day: BudgetDay
     throttle: float = 0.0  # The share of its offers that is left out to keep pace.
     bids: BidStanding | None = None  # Of a campaign with a bid that was offered today.
+    site_key: int | None = None  # Whose traffic it follows; else that of the installation.
     unconfirmed: Micros = NOTHING  # Held by offers of today that nobody saw or clicked in time.
 
 
@@ -92,6 +93,7 @@ def build_campaign_status(
         budget_day=current_day(state),
         throttle=get_throttle(state),
         bids=state.bids if state.bids is not None and state.bids.day == state.day else None,
+        site_key=state.site_key,
         unconfirmed=Micros(sum(one.expired for one in state.leases.values() if one.day == state.day)),
     )
 

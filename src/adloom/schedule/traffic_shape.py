@@ -19,6 +19,7 @@ DAY_WEIGHT: Final = 0.2  # Of a day that has just ended.
 NOT_COUNTED: Final = -1
 CURVES_REMEMBERED_MAX: Final = 1_024
 FLAT: Final = (1.0,) * HOURS
+DAY_SECONDS: Final = 86_400
 
 _ONE_HOUR: Final = timedelta(hours=1)
 
@@ -31,6 +32,9 @@ class TrafficShape(msgspec.Struct, frozen=True):
     weekday: HourlyShape = FLAT
     weekend: HourlyShape = FLAT
     timezone: str = "UTC"
+    day_seconds: int = (
+        DAY_SECONDS  # Fewer where days are simulated; those follow each other from the epoch on.
+    )
 
     def get_hours(self, day: date) -> HourlyShape:
         return self.weekend if day.weekday() >= SATURDAY else self.weekday
@@ -65,9 +69,47 @@ class DayCurve(msgspec.Struct, frozen=True):
         return number, (second - moments[number]) / (moments[number + 1] - moments[number])
 
 
+class RepeatedCurve(msgspec.Struct, frozen=True):
+    """The same of a day in which simulated days follow each other: each of them has an equal part of the traffic."""
+
+    shape: TrafficShape
+    starts: float
+    ends: float
+
+    @property
+    def has_traffic(self) -> bool:
+        return self._count_days(self.ends) > self._count_days(self.starts)
+
+    def compute_share(self, now: datetime) -> float:
+        second = min(max(now.timestamp(), self.starts), self.ends)
+        before = self._count_days(self.starts)
+        return (self._count_days(second) - before) / (self._count_days(self.ends) - before)
+
+    def get_volume(self, now: datetime) -> float:
+        hours, hour = self._find_hour(min(max(now.timestamp(), self.starts), self.ends))
+        return hours[int(hour)] * HOURS / sum(hours)
+
+    def _count_days(self, second: float) -> float:
+        """Count simulated days since the epoch, the last of them by how much of its traffic has come."""
+        hours, hour = self._find_hour(second)
+        whole = int(hour)
+        come = sum(hours[:whole]) + hours[whole] * (hour - whole)
+        return second // self.shape.day_seconds + min(1.0, come / sum(hours))
+
+    def _find_hour(self, second: float) -> tuple[HourlyShape, float]:
+        """Return the hours of the simulated day of a moment, and how many of them have passed."""
+        number, passed = divmod(second, self.shape.day_seconds)
+        hours = self.shape.get_hours(datetime.fromtimestamp(number * self.shape.day_seconds, UTC).date())
+        hour = min(passed * HOURS / self.shape.day_seconds, HOURS - 1e-9)
+        return (hours if sum(hours) > 0 else FLAT), hour
+
+
 @lru_cache(CURVES_REMEMBERED_MAX)
-def build_day_curve(shape: TrafficShape, starts_at: datetime, ends_at: datetime) -> DayCurve:
+def build_day_curve(shape: TrafficShape, starts_at: datetime, ends_at: datetime) -> DayCurve | RepeatedCurve:
     """Put a shape over a day: the day may begin at another hour than the shape's zone does."""
+    if shape.day_seconds < DAY_SECONDS:
+        curve = RepeatedCurve(shape, starts_at.timestamp(), ends_at.timestamp())
+        return curve if curve.has_traffic else build_day_curve(TrafficShape(), starts_at, ends_at)
     zone = find_zone(shape.timezone) or UTC
     moments, volumes = [starts_at.timestamp()], list[float]()
     at = starts_at.astimezone(UTC)
@@ -100,8 +142,8 @@ class LearnedShape(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[int, ...] = ()  # Of the hours of `day` that have ended.
     seeds: tuple[HourlyShape | None, HourlyShape | None] = (None, None)  # What people said, for a start.
 
-    def build_shape(self, timezone: str) -> TrafficShape:
-        return TrafficShape(self.weekday, self.weekend, timezone)
+    def build_shape(self, timezone: str, day_seconds: int = DAY_SECONDS) -> TrafficShape:
+        return TrafficShape(self.weekday, self.weekend, timezone, day_seconds)
 
 
 def start_learning(weekday: HourlyShape | None, weekend: HourlyShape | None) -> LearnedShape:

@@ -200,6 +200,7 @@ def _record_usage(
         leases_made=max(state.leases_made, lease.number),
         cost=usage.cost,
         price=usage.price,
+        site_key=usage.site_key,
         held_since=_min_second(state.held_since, oldest),
     )
 

@@ -76,6 +76,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     refunds: tuple[RequestId, ...] = ()  # The last ones.
     pace: PaceState | None = None  # Of smooth pacing.
     bids: BidStanding | None = None  # Of a campaign with a bid.
+    site_key: int | None = None  # Whose traffic it follows, where it runs on one site only.
 
     @property
     def configured(self) -> ConfigureCampaign:

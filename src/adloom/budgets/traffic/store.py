@@ -16,6 +16,12 @@ SITES: Final = """
 """
 READ: Final = "SELECT site_id, learned FROM traffic_shapes"
 READ_ONE: Final = "SELECT learned FROM traffic_shapes WHERE site_id = $1"
+FOLLOWED: Final = """
+    SELECT learned, coalesce(timezone, 'UTC') AS timezone,
+           coalesce((pacing ->> 'dayDurationSeconds')::integer, 86400) AS day_seconds
+      FROM traffic_shapes LEFT JOIN sites ON sites.id = traffic_shapes.site_id
+     WHERE site_id IN ($1, $2) ORDER BY site_id = $1 DESC LIMIT 1
+"""
 WRITE: Final = """
     INSERT INTO traffic_shapes (site_id, learned, updated_at) VALUES ($1, $2, now())
     ON CONFLICT (site_id) DO UPDATE SET learned = excluded.learned, updated_at = now()
@@ -55,6 +61,14 @@ async def read_shape(connection: Connection, site_key: int) -> LearnedShape | No
     return None if text is None else _decode(text)
 
 
+async def read_followed_shape(connection: Connection, site_key: int | None) -> TrafficShape:
+    """Return the shape that a budget follows: of the one site that its campaign runs on, or of the installation."""
+    row = await connection.fetchrow(FOLLOWED, INSTALLATION if site_key is None else site_key, INSTALLATION)
+    if row is None:
+        return TrafficShape()
+    return _decode(row["learned"]).build_shape(row["timezone"], row["day_seconds"])
+
+
 async def write_learned(pool: Pool, learned: Mapping[int, LearnedShape]) -> None:
     rows = [(key, msgspec.json.encode(one).decode()) for key, one in learned.items()]
     with unavailable_when_away("Traffic shapes cannot be written"):
@@ -65,14 +79,17 @@ async def write_learned(pool: Pool, learned: Mapping[int, LearnedShape]) -> None
 def build_shapes(
     sites: Sequence[TrafficSite], learned: Mapping[int, LearnedShape]
 ) -> dict[int, TrafficShape]:
-    """Return the shapes that budgets follow; those of simulated days are of no use to them."""
-    zones = {site.key: site.timezone for site in sites if site.day_seconds == TrafficSite(0).day_seconds}
-    zones[INSTALLATION] = "UTC"
-    return {key: one.build_shape(zones[key]) for key, one in learned.items() if key in zones}
+    """Return the shapes that budgets follow."""
+    known = {site.key: site for site in (TrafficSite(INSTALLATION), *sites)}
+    return {
+        key: one.build_shape(known[key].timezone, known[key].day_seconds)
+        for key, one in learned.items()
+        if key in known
+    }
 
 
-def _hours(text: str | None) -> tuple[float, ...] | None:
-    return None if text is None else msgspec.json.decode(text, type=tuple[float, ...] | None)
+def _hours(shape: list[float] | None) -> tuple[float, ...] | None:
+    return None if shape is None else tuple(map(float, shape))
 
 
 def _decode(text: str) -> LearnedShape:

@@ -47,6 +47,8 @@ SERVE_PATH: Final = b"/api/v1/ads/serve"
 NOBODY: Final = "nobody"
 NOT_HELD: Final = "not_held"
 
+CountAuction = Callable[[Market, int | None], None]  # With the key of the placement that was won.
+
 _NO_STORE: Final = (b"cache-control", b"no-store")
 SERVED_HEAD: Final = encode_head(
     HTTPStatus.OK, b"application/json", _NO_STORE, (b"x-content-type-options", b"nosniff")
@@ -91,7 +93,7 @@ class AuctionRoutes:
         frequency: FrequencyLookup,
         recorder: AuctionRecorder,
         senders: SenderCheck | None = None,
-        count_traffic: Callable[[Market], None] | None = None,
+        count_traffic: CountAuction | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -124,8 +126,6 @@ class AuctionRoutes:
         market = self._find_market(index, query, now)
         if market is None:
             return _refuse(index, query)
-        if self._count_traffic is not None:
-            self._count_traffic(market)
         auction = self._auctioneer.decide(http, query.visitor, index, market, now)
         at = now.timestamp()
         second = int(at)
@@ -145,8 +145,6 @@ class AuctionRoutes:
         market = self._find_market(index, query, now)
         if market is None:
             return _refuse(index, query)
-        if self._count_traffic is not None:
-            self._count_traffic(market)
         known = None if seen is None else SeenBanners(seen, is_all=True)
         auction = self._auctioneer.decide(http, query.visitor, index, market, now, known)
         is_recorded = self._recorder.wants_next(now.timestamp())
@@ -230,6 +228,8 @@ class AuctionRoutes:
             return self._answer_next_best(request, request.seen.unseen or auction.capped_banner_ids)
         auction, auction_id = request.auction, self._new_id()
         win = auction.win
+        if self._count_traffic is not None:
+            self._count_traffic(auction.market, None if win is None else win.bidder.placement_key)
         if win is None:
             self.unfilled[_name_unfilled(auction.input)] += 1
             if is_recorded:

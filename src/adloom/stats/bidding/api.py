@@ -15,8 +15,7 @@ from adloom.budgets.bids.store import load_decisions
 from adloom.budgets.campaign.bids import find_window, start_of_window
 from adloom.budgets.status import BudgetStatus
 from adloom.budgets.status_store import load_campaign_status
-from adloom.budgets.traffic.counts import INSTALLATION
-from adloom.budgets.traffic.store import read_shape
+from adloom.budgets.traffic.store import read_followed_shape
 from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
@@ -24,12 +23,15 @@ from adloom.resource.shapes import PaisaShown
 from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import read_snapshot
-from adloom.schedule.traffic_shape import LearnedShape, TrafficShape, build_day_curve
+from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
 from adloom.stats.bidding.shadow_results import (
     DecidedWindow,
+    EstimateBounds,
+    ResultRange,
     StrategyTotal,
     WindowResults,
     estimate_windows,
+    find_ranges,
     sum_up,
 )
 
@@ -95,6 +97,13 @@ class StrategyTotalAnswer(Answer):
     strategy: BidStrategy
     windows: Annotated[int, Field(description="For how many of them it is known.")]
     brought: ResultsAnswer
+    low: Annotated[
+        ResultsAnswer | None,
+        Field(
+            description="From here to `high`, with at least 90 % of chances; null where nothing is estimated."
+        ),
+    ] = None
+    high: ResultsAnswer | None = None
 
 
 class PlanPointAnswer(Answer):
@@ -149,14 +158,16 @@ async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         status = await load_campaign_status(connection, campaign.id, now=now)
         rows = await load_decisions(connection, campaign.id, status.day)
-        learned = await read_shape(connection, INSTALLATION)
+        shape = await read_followed_shape(connection, status.site_key)
     bids = status.bids or BidStanding()
     decision = bids.decision
     day = status.budget_day
     rise = find_rise(bids.memory.pacer, bids.multiplier)
-    windows = estimate_windows(
-        rows, rise, daily_budget=status.daily_budget, opportunities=bids.memory.pacer.traffic
-    )
+    bounds: EstimateBounds = {
+        "daily_budget": status.daily_budget,
+        "opportunities": bids.memory.pacer.traffic,
+    }
+    windows = estimate_windows(rows, rise, **bounds)
     history = [_build_decision(row, window) for row, window in zip(rows, windows, strict=True)]
     return BiddingAnswer(
         strategy=campaign.bid_strategy,
@@ -168,11 +179,11 @@ async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         explanation=NOT_ASKED if decision is None else describe_decision(bids.strategy, decision),
         note=None if decision is None else decision.note,
         shadows=history[-1].shadows if history else [],
-        totals=_build_totals(campaign.bid_strategy, sum_up(rows, windows)),
+        totals=_build_totals(campaign.bid_strategy, sum_up(rows, windows), find_ranges(rows, rise, **bounds)),
         is_measured=rise.is_measured,
         throttle=_round(status.throttle),
         history=history,
-        plan=_build_plan(status, learned),
+        plan=_build_plan(status, shape),
     )
 
 
@@ -184,7 +195,9 @@ def _build_guard(decision: BidDecision | None) -> GuardAnswer:
     return GuardAnswer(limit=_round(decision.limit))
 
 
-def _build_totals(own: BidStrategy, totals: Mapping[BidStrategy, StrategyTotal]) -> list[StrategyTotalAnswer]:
+def _build_totals(
+    own: BidStrategy, totals: Mapping[BidStrategy, StrategyTotal], ranges: Mapping[BidStrategy, ResultRange]
+) -> list[StrategyTotalAnswer]:
     ordered = sorted(totals, key=lambda strategy: (strategy is not own, list(BidStrategy).index(strategy)))
     return [
         StrategyTotalAnswer.model_validate(
@@ -192,6 +205,8 @@ def _build_totals(own: BidStrategy, totals: Mapping[BidStrategy, StrategyTotal])
                 "strategy": strategy,
                 "windows": totals[strategy].windows,
                 "brought": _build_results(totals[strategy].results),
+                "low": _build_results(ranges[strategy].low) if strategy in ranges else None,
+                "high": _build_results(ranges[strategy].high) if strategy in ranges else None,
             }
         )
         for strategy in ordered
@@ -238,11 +253,10 @@ def _build_decision(row: BidRow, window: DecidedWindow) -> DecisionAnswer:
     return DecisionAnswer.model_validate(shown)
 
 
-def _build_plan(status: BudgetStatus, learned: LearnedShape | None) -> list[PlanPointAnswer]:
+def _build_plan(status: BudgetStatus, shape: TrafficShape) -> list[PlanPointAnswer]:
     if status.daily_budget is None:
         return []
     day = status.budget_day
-    shape = TrafficShape() if learned is None else learned.build_shape("UTC")
     curve = build_day_curve(shape, day.starts_at, day.ends_at)
     moments = [start_of_window(day, number, PLAN_POINTS) for number in range(PLAN_POINTS + 1)]
     return [

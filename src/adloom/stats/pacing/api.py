@@ -9,9 +9,9 @@ from pydantic import Field
 
 from adloom.budgets.status import BudgetStatus
 from adloom.budgets.status_store import load_campaign_statuses
-from adloom.budgets.traffic.counts import INSTALLATION, HourCounts, read_counts
-from adloom.budgets.traffic.site_day import DAY_SECONDS, find_site_day
-from adloom.budgets.traffic.store import read_shape
+from adloom.budgets.traffic.counts import HourCounts, read_counts
+from adloom.budgets.traffic.site_day import find_site_day
+from adloom.budgets.traffic.store import read_followed_shape, read_shape
 from adloom.catalog.site.model import Site
 from adloom.catalog.site.resource import sites
 from adloom.core.ids import CampaignId
@@ -85,8 +85,10 @@ async def read_site_pacing(
         learned = await read_shape(connection, key) or _start(site)
         # The budgets of advertisers are none of a publisher's business.
         campaigns = [] if scope.account_id else await _load_statuses(connection, key, now)
-        shape = await _find_shape_of_budgets(connection, site, learned)
-    day = find_site_day(now, timezone=site.timezone, day_seconds=site.pacing.day_duration_seconds)
+        of_others = await read_followed_shape(connection, None)
+    day_seconds = site.pacing.day_duration_seconds
+    own = learned.build_shape(site.timezone, day_seconds)
+    day = find_site_day(now, timezone=site.timezone, day_seconds=day_seconds)
     total = HourCounts()
     for hour in await read_counts(valkey, key, day):
         total.requests += hour.requests
@@ -99,7 +101,10 @@ async def read_site_pacing(
         served=total.served,
         throttled=total.throttled,
         shapes=TrafficShapesAnswer(weekday=_round(learned.weekday), weekend=_round(learned.weekend)),
-        campaigns=[_build_pace(campaign_id, status, shape, now) for campaign_id, status in campaigns],
+        campaigns=[
+            _build_pace(campaign_id, status, own if status.site_key == key else of_others, now)
+            for campaign_id, status in campaigns
+        ],
     )
 
 
@@ -109,13 +114,6 @@ async def _load_statuses(
     rows = await connection.fetch(CAMPAIGNS, site_key, CAMPAIGNS_MAX)
     found = await load_campaign_statuses(connection, [CampaignId(row["public_id"]) for row in rows], now=now)
     return list(found.items())
-
-
-async def _find_shape_of_budgets(connection: Connection, site: Site, learned: LearnedShape) -> TrafficShape:
-    """Return what budgets follow: calendar days, so nothing of a simulated one."""
-    if site.pacing.day_duration_seconds == DAY_SECONDS:
-        return learned.build_shape(site.timezone)
-    return (await read_shape(connection, INSTALLATION) or LearnedShape()).build_shape("UTC")
 
 
 def _build_pace(
