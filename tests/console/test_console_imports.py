@@ -4,10 +4,19 @@ import subprocess
 import sys
 
 MODULES = {
-    "adloom.app.delivery": ("nicegui", "rich", "opentelemetry"),
-    "adloom.app.worker": ("nicegui", "rich", "opentelemetry"),
+    "adloom.app.crawler": ("trafilatura", "lxml", "cryptography"),
+    "adloom.app.delivery": (
+        "nicegui",
+        "rich",
+        "opentelemetry",
+        "greenlet",
+        "watchfiles",
+        "yaml",
+        "cryptography",
+    ),
+    "adloom.app.worker": ("nicegui", "rich", "opentelemetry", "pygments"),
     "adloom.cli.main": ("nicegui",),
-    "adloom.app.control": ("nicegui",),
+    "adloom.app.control": ("nicegui", "psutil"),
     "adloom.app.up.run": ("nicegui",),
     "adloom.console.mount": ("aiohttp", "requests", "valkey"),
 }

@@ -12,7 +12,8 @@ from rich.table import Table
 from adloom.cli.options import ClassifyCommandError
 from adloom.pages.classify.embedded.threads import use_one_thread
 from adloom.pages.classify.protocol import Classification, PageContent
-from adloom.pages.text.extract import ExtractedPage, TextExtractor
+from adloom.pages.text.extract import TextExtractor
+from adloom.pages.text.extracted import ExtractedPage
 from adloom.pages.text.language import detect_language
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.outbound.failure import OutboundError

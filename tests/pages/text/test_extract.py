@@ -14,10 +14,9 @@ from adloom.pages.text.extract import (
     HTML_BYTES_MAX,
     LINKS_MAX,
     TEXT_CHARACTERS_KEPT,
-    ExtractedPage,
     TextExtractor,
-    UnreadablePage,
 )
+from adloom.pages.text.extracted import ExtractedPage, UnreadablePage
 
 ADDRESS = "https://paper.test/cars/story"
 STORY = (

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import msgspec
 
@@ -28,9 +28,13 @@ from adloom.pages.crawl.model import CrawlPlan, UrlOutcome, UrlState, WaitingUrl
 from adloom.pages.crawl.pace import CrawlPace
 from adloom.pages.crawl.robots_cache import RobotsCache
 from adloom.pages.model import PageSource, expiry
-from adloom.pages.text.extract import ExtractedPage, TextExtractor, UnreadablePage
+from adloom.pages.text.extracted import ExtractedPage, UnreadablePage
 from adloom.runtime.outbound.client import OutboundClient
 from adloom.runtime.postgres import Pool
+from adloom.runtime.process.tuning import freeze_new_objects
+
+if TYPE_CHECKING:
+    from adloom.pages.text.extract import TextExtractor
 
 ATTEMPTS_MAX: Final = 3  # Of a server that says that it is busy.
 FULL_QUEUE_SECONDS: Final = 0.1
@@ -42,14 +46,20 @@ class PageReader:
     """Extracts text in a thread of its own, one page at a time: the event loop goes on."""
 
     def __init__(self) -> None:
-        self._extractor = TextExtractor()
+        self._extractor: TextExtractor | None = None
         self._thread = ThreadPoolExecutor(1, "extract")
 
     async def read(self, page: FetchedPage) -> ExtractedPage | UnreadablePage:
-        return await asyncio.get_running_loop().run_in_executor(
-            self._thread,
-            lambda: self._extractor.extract(page.body, address=page.address, charset=page.charset),
-        )
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._extract, page)
+
+    def _extract(self, page: FetchedPage) -> ExtractedPage | UnreadablePage:
+        if self._extractor is None:
+            # With the first page: an installation without sites does without these libraries.
+            from adloom.pages.text.extract import TextExtractor  # noqa: PLC0415
+
+            self._extractor = TextExtractor()
+            freeze_new_objects()
+        return self._extractor.extract(page.body, address=page.address, charset=page.charset)
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -2,11 +2,9 @@
 
 import logging
 import re
-from enum import StrEnum
 from typing import Any, Final, cast
 from urllib.parse import urljoin
 
-import msgspec
 from trafilatura import bare_extraction
 from trafilatura.meta import reset_caches
 from trafilatura.settings import use_config
@@ -17,13 +15,13 @@ from adloom.pages.classify.request import (
     hash_content,
 )
 from adloom.pages.text.charset import decode_html
+from adloom.pages.text.extracted import TEXT_CHARACTERS_MIN, ExtractedPage, UnreadablePage
 from adloom.pages.text.language import detect_language, read_language_tag
 from adloom.pages.text.tree import HtmlElement, HtmlError, parse_tree
 
 HTML_BYTES_MAX: Final = 2 * 2**20
 LINKS_MAX: Final = 1_000
 ADDRESS_CHARACTERS_MAX: Final = 2_048
-TEXT_CHARACTERS_MIN: Final = 80  # A page with less is empty, or made by its scripts.
 TEXT_CHARACTERS_KEPT: Final = 64 * 2**10
 # The caches of trafilatura keep pieces of every page; they are emptied after so much HTML, which takes milliseconds.
 CACHED_BYTES_MAX: Final = 4 * 2**20
@@ -33,34 +31,6 @@ _config.set("DEFAULT", "MIN_OUTPUT_SIZE", "1")
 # It reports pages by their text; what a page says is never in a log line.
 for _name in ("trafilatura", "htmldate", "courlan", "justext"):
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
-
-
-class UnreadablePage(StrEnum):
-    """Why nothing could be read from a page."""
-
-    EMPTY = "empty"
-    NOT_HTML = "not_html"
-    TOO_LARGE = "too_large"
-    BROKEN = "broken"
-
-
-class ExtractedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page says; `links` and `canonical` are absolute addresses."""
-
-    title: str
-    description: str
-    text: str
-    language: str | None
-    content_hash: bytes
-    canonical: str | None = None
-    links: tuple[str, ...] = ()
-    is_noindex: bool = False
-    is_nofollow: bool = False
-
-    @property
-    def has_text(self) -> bool:
-        """Whether there is enough to classify; a page without is often made by scripts in the browser."""
-        return len(self.text) >= TEXT_CHARACTERS_MIN
 
 
 class TextExtractor:

@@ -12,9 +12,13 @@ from types import ModuleType
 from typing import Final
 
 UNUSED: Final = {
-    "structlog": ("rich",),  # coloured tracebacks
-    "redis": ("opentelemetry",),  # measurements of its own
-    "httpx": ("rich",),  # its command
+    "structlog": ("rich", "greenlet"),  # coloured tracebacks, and values by green thread
+    # Measurements of its own, where the web framework may have loaded the API but not the SDK; and OCSP, which its
+    # asynchronous client does not know.
+    "redis": ("opentelemetry", "opentelemetry.sdk", "cryptography"),
+    "httpx": ("rich", "pygments"),  # its command
+    "uvicorn": ("watchfiles",),  # starting again when a file of the code changes
+    "ua_parser": ("yaml",),  # rules of one's own
     "socketio": ("aiohttp", "requests", "valkey"),  # its clients, and several servers
 }
 
