@@ -1,5 +1,8 @@
-"""Bring a database to the newest schema."""
+"""Bring a database to the newest schema; as a program, that of `DATABASE_URL`, when the start gate is open."""
 
+import asyncio
+import os
+import sys
 from importlib.resources import files
 
 from alembic import command
@@ -9,6 +12,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from adloom.runtime.failover.primary import connect
+from adloom.runtime.postgres import POSTGRES_AWAY
+from adloom.runtime.supervisor.start_gate import wait_for_start
 
 # Two processes that migrate at once take turns; the second finds nothing to do.
 MIGRATION_LOCK_KEY = 0xAD100
@@ -33,3 +38,15 @@ async def upgrade(database_url: str) -> None:
         await connection.commit()
         await connection.run_sync(lambda sync: command.upgrade(_config(sync), "head"))
         await connection.commit()
+
+
+async def _upgrade_when_told() -> None:
+    await wait_for_start(os.environ)
+    try:
+        await upgrade(os.environ["DATABASE_URL"])
+    except POSTGRES_AWAY as error:
+        sys.exit(str(error) or type(error).__name__)
+
+
+if __name__ == "__main__":
+    asyncio.run(_upgrade_when_told())

@@ -1,6 +1,6 @@
 """Brings a database's schema up to date, without loading the tools for that where nothing is to be done."""
 
-import importlib
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,17 +16,20 @@ class DatabaseError(Exception):
     """The database cannot be brought up to date; the message names it and says why."""
 
 
-async def upgrade_schema(database_url: str) -> str:
+async def migrate_here(database_url: str) -> None:
+    """Apply what is missing, in this process."""
+    # Loaded only now: SQLAlchemy takes longer than all the rest of a start.
+    from adloom.runtime import migrate  # noqa: PLC0415
+
+    await migrate.upgrade(database_url)
+
+
+async def upgrade_schema(database_url: str, migrate: Callable[[str], Awaitable[None]] = migrate_here) -> str:
+    """Bring a database to the newest schema by `migrate`, if it has another one; return its revision."""
     try:
-        return await _upgrade(database_url)
+        return await _upgrade(database_url, migrate)
     except POSTGRES_AWAY as error:
         raise DatabaseError(f"{describe_database(database_url)} cannot be used: {_reason(error)}.") from error
-
-
-def load_upgrade(current: str | None) -> None:
-    """Load the tools for an upgrade while the database is being started, if it will need one."""
-    if current != newest_revision():
-        importlib.import_module("adloom.runtime.migrate")
 
 
 def newest_revision() -> str:
@@ -59,7 +62,7 @@ async def current_revision(connection: Connection) -> str | None:
         return None
 
 
-async def _upgrade(database_url: str) -> str:
+async def _upgrade(database_url: str, migrate: Callable[[str], Awaitable[None]]) -> str:
     newest = newest_revision()
     connection = await connect(database_url)
     try:
@@ -72,10 +75,7 @@ async def _upgrade(database_url: str) -> str:
             " Start the newer version, or restore a backup from before its upgrade."
         )
     if current != newest:
-        # Loaded only now: SQLAlchemy takes longer than all the rest of a start.
-        from adloom.runtime import migrate  # noqa: PLC0415
-
-        await migrate.upgrade(database_url)
+        await migrate(database_url)
     return newest
 
 

@@ -28,6 +28,7 @@ from adloom.app.up.first_log_in import (
     print_first_log_in,
 )
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
+from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.app.up.watching import register_children, tell_of_frozen
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
@@ -36,7 +37,7 @@ from adloom.runtime.embedded.sockets import remove_socket_folder
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.schema import load_upgrade, upgrade_schema
+from adloom.runtime.schema import newest_revision, upgrade_schema
 from adloom.runtime.settings import delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.settings import FreezeSettings
@@ -116,18 +117,18 @@ async def _start(  # noqa: PLR0913 - what `run` has
     # First, so that they stop last: what delivery returns as it ends goes to them.
     entity_workers = supervisor.launch(gate.hold(plan.entity_workers))
     children = supervisor.launch(gate.hold(plan.children))
-    loading = asyncio.ensure_future(asyncio.to_thread(load_upgrade, plan.installation.schema))
-    for title, stage in stages.items():
-        with progress.step(title):
-            await supervisor.wait_started(stage)
-    with progress.step("Database schema"):
-        await loading
-        revision = await upgrade_schema(servers.database_url)
-        directory.write_installation(msgspec.structs.replace(plan.installation, schema=revision))
-        async with open_pool(servers.database_url, size_max=1) as pool:
-            first = await prepare_first_log_in(
-                pool, directory, url=plan.control_url, now=clock.now(), ids=SystemIds()
-            )
+    is_upgrade_expected = plan.installation.schema != newest_revision()
+    async with prepare_upgrade(servers.database_url, is_expected=is_upgrade_expected) as upgrade:
+        for title, stage in stages.items():
+            with progress.step(title):
+                await supervisor.wait_started(stage)
+        with progress.step("Database schema"):
+            revision = await upgrade_schema(servers.database_url, upgrade)
+            directory.write_installation(msgspec.structs.replace(plan.installation, schema=revision))
+            async with open_pool(servers.database_url, size_max=1) as pool:
+                first = await prepare_first_log_in(
+                    pool, directory, url=plan.control_url, now=clock.now(), ids=SystemIds()
+                )
     gate.open()
     await supervisor.wait_started(entity_workers)
     with progress.step("Delivery, control, worker"):

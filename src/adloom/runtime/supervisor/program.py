@@ -54,9 +54,9 @@ async def start(
     )
 
 
-async def run(program: Program, *, seconds_max: float) -> None:
+async def run(program: Program, *, seconds_max: float | None, inherited_fds: Sequence[int] = ()) -> None:
     """Run a program to its end; it is killed if we are cancelled."""
-    process = await start(program, output=subprocess.PIPE)
+    process = await start(program, inherited_fds=inherited_fds, output=subprocess.PIPE)
     try:
         async with asyncio.timeout(seconds_max):
             said, _ = await process.communicate()
