@@ -1,15 +1,26 @@
 """The pool of connections to PostgreSQL."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 
+import adloom
 from adloom.runtime.postgres import (
     ACQUIRE_SECONDS_MAX,
     IDLE_IN_TRANSACTION_SECONDS_MAX,
     Pool,
     open_pool,
+    reset_after_use,
 )
+
+SOURCE = Path(adloom.__file__).parent
+# Locks and settings that are not those of a transaction.
+OF_A_SESSION = re.compile(
+    r"pg_(try_)?advisory_lock|set_config\([^)]*false\)|\bSET (SESSION|timezone|statement)|\bLISTEN "
+)
+WITHOUT_A_POOL = {"migrate.py"}
 
 
 async def test_json_is_read_as_it_was_written(pool: Pool) -> None:
@@ -32,11 +43,32 @@ async def test_a_process_frozen_in_a_transaction_loses_its_locks(pool: Pool) -> 
     assert bound == f"{IDLE_IN_TRANSACTION_SECONDS_MAX}s"
 
 
-@pytest.mark.parametrize(("is_reset", "zone"), [(True, "UTC"), (False, "Asia/Kolkata")])
-async def test_a_pool_without_reset_does_not_reset_its_connections(
-    database_url: str, *, is_reset: bool, zone: str
-) -> None:
-    async with open_pool(f"{database_url}?options=-ctimezone%3DUTC", size_max=1, is_reset=is_reset) as pool:
-        await pool.execute("SET timezone = 'Asia/Kolkata'")
+async def test_a_connection_is_reset_after_use_only_where_that_was_asked_for(database_url: str) -> None:
+    async def set_zone(zone: str, *, is_reset: bool) -> str:
+        """Set the time zone of the only connection; return which one its next user has."""
+        async with pool.acquire() as connection:
+            if is_reset:
+                reset_after_use(connection)
+            await connection.execute(f"SET timezone = '{zone}'")
+            await connection.execute("SELECT pg_advisory_lock(1)")
+        return await pool.fetchval("SELECT current_setting('timezone')")
 
-        assert await pool.fetchval("SELECT current_setting('timezone')") == zone
+    async def count_locks() -> int:
+        return await pool.fetchval(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+        )
+
+    async with open_pool(f"{database_url}?options=-ctimezone%3DUTC", size_max=1) as pool:
+        assert await set_zone("Asia/Kolkata", is_reset=False) == "Asia/Kolkata"
+        assert await count_locks() == 1
+        assert await set_zone("Asia/Tokyo", is_reset=True) == "UTC"
+        assert await count_locks() == 0
+        assert await set_zone("Asia/Tokyo", is_reset=False) == "Asia/Tokyo"
+
+
+def test_code_that_changes_more_than_a_transaction_has_its_connection_reset() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    changing = {path for path, text in sources.items() if OF_A_SESSION.search(text)}
+
+    assert len(changing) > 3
+    assert {path.name for path in changing if "reset_after_use(" not in sources[path]} == WITHOUT_A_POOL

@@ -111,13 +111,10 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
     freeze_startup_objects(BATCH_THRESHOLD)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
-        open_pool(
-            settings.services.database_url, size_max=LEDGER_POOL_SIZE_MAX, is_reset=False
-        ) as ledger_pool,
+        open_pool(settings.services.database_url, size_max=LEDGER_POOL_SIZE_MAX) as ledger_pool,
         open_pool(
             settings.services.database_url,
             size_max=SHARD_POOL_SIZE_MAX,
-            is_reset=False,
             idle_in_transaction_seconds_max=SHARD_TRANSACTION_SECONDS_MAX,
         ) as shard_pool,
         open_valkey(settings.services.redis_url) as valkey,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import asyncpg
 import msgspec
@@ -46,12 +46,27 @@ class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] 
         return super().acquire(timeout=timeout)
 
 
-class _UnresetConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] - see above
-    """A connection without reset after use; an open transaction is still rolled back."""
+class _LeanConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] - see above
+    """A connection that is reset after use only where that was asked for; an open transaction is always rolled back."""
+
+    _is_reset_due = False
+
+    def ask_for_reset(self) -> None:
+        self._is_reset_due = True
 
     def get_reset_query(self) -> str:
-        """Skip the reset: it takes as long as a query."""
-        return ""
+        """Skip a reset that is not due: it takes as long as a query."""
+        if not self._is_reset_due:
+            return ""
+        self._is_reset_due = False
+        return super().get_reset_query()
+
+
+def reset_after_use(connection: Connection) -> None:
+    """Have a connection reset before others get it: for locks and settings that outlive a transaction."""
+    if isinstance(connection, PoolConnectionProxy):
+        # What the proxy does not have itself, it finds in its connection.
+        cast("_LeanConnection", connection).ask_for_reset()
 
 
 @asynccontextmanager
@@ -69,13 +84,12 @@ async def open_pool(
     database_url: str,
     *,
     size_max: int,
-    is_reset: bool = True,
     command_seconds_max: float = COMMAND_SECONDS_MAX,
     idle_in_transaction_seconds_max: int = IDLE_IN_TRANSACTION_SECONDS_MAX,
 ) -> AsyncGenerator[Pool]:
     """Open a pool that connects when it is first used, to the server that takes writes, and close it at the end.
 
-    Users of a pool without reset may change settings only within a transaction, and take no session lock.
+    Whoever takes a lock of the session, or changes a setting for longer than a transaction, says so: `reset_after_use`.
     """
     pool = _BoundedPool(
         database_url,
@@ -94,7 +108,7 @@ async def open_pool(
             "idle_in_transaction_session_timeout": f"{idle_in_transaction_seconds_max}s",
         },
         loop=None,
-        connection_class=asyncpg.Connection if is_reset else _UnresetConnection,
+        connection_class=_LeanConnection,
         record_class=asyncpg.Record,
     )
     await pool

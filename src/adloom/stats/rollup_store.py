@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.money import MICROS_PER_PAISA
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import Connection, Pool, reset_after_use
 
 # The first half of the advisory lock's key; the other half is the day.
 LOCK: Final = 0x_AD10
@@ -197,6 +197,7 @@ class StaleDay(msgspec.Struct, frozen=True, kw_only=True):
 async def one_snapshot(pool: Pool, day: date) -> AsyncGenerator[Connection]:
     """Open the transaction of a rollup, after all other rollups of the day."""
     async with pool.acquire() as connection:
+        reset_after_use(connection)
         # Before the transaction: inside it, the snapshot would be as old as the wait.
         await connection.execute(TAKE_TURN, LOCK, day, timeout=STATEMENT_SECONDS_MAX)
         try:

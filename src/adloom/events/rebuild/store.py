@@ -12,7 +12,7 @@ import msgspec
 from adloom.events.rebuild.log_scanner import IdRun
 from adloom.events.tables.apply_batch import COUNTED_DEVICES, KINDS
 from adloom.events.tables.partition_store import day_start, ensure_days, event_tables
-from adloom.runtime.postgres import Connection
+from adloom.runtime.postgres import Connection, reset_after_use
 
 IN_USE: Final = "events"
 REBUILT: Final = "events_rebuild"
@@ -250,6 +250,7 @@ _ALL_CONVERSIONS: Final = DayPartition(CONVERSIONS, CONVERSIONS, date.min)  # Th
 
 async def take_lock(connection: Connection) -> bool:
     """Prepare the connection and take the lock of rebuilds; False if another has it."""
+    reset_after_use(connection)
     await connection.execute(PREPARE_SESSION)
     return await connection.fetchval(TAKE_LOCK)
 

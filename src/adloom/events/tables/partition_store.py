@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.events.tables.apply_batch import KINDS
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import Connection, Pool, reset_after_use
 
 DETACH_SECONDS_MAX: Final = 60.0
 
@@ -134,6 +134,7 @@ class PartitionStore:
         names = f"^({'|'.join(tables.kinds)})_[0-9]{{8}}$"
         written_before_ms = int(written_before.timestamp() * 1000)
         async with self._pool.acquire() as connection:
+            reset_after_use(connection)
             if not await connection.fetchval(BEGIN_DROPPING, tables.drop_lock):
                 return []
             statement = OLD_DAYS.format(written_ms=tables.written_ms)

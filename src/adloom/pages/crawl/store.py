@@ -24,7 +24,7 @@ from adloom.pages.crawl.model import (
     describe_canonical,
 )
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
-from adloom.runtime.postgres import Connection
+from adloom.runtime.postgres import Connection, reset_after_use
 
 CRAWLS_KEPT: Final = 50  # Of a site: the latest.
 REASON_CHARACTERS_MAX: Final = 500
@@ -203,6 +203,7 @@ async def read_plan(connection: Connection, crawl_id: CrawlId) -> CrawlPlan | No
 
 async def try_lock(connection: Connection, crawl_key: int) -> bool:
     """Take the lock of a crawl for as long as this connection lives; False if another process has it."""
+    reset_after_use(connection)
     return bool(await connection.fetchval(LOCK, crawl_key % 2**31))
 
 

@@ -11,7 +11,7 @@ from adloom.budgets.messages import RefundPart
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
-from adloom.runtime.postgres import Connection, Pool, Record
+from adloom.runtime.postgres import Connection, Pool, Record, reset_after_use
 
 LOCK: Final = 0x_AD11  # The first half of the advisory lock's key; the other is of the campaign.
 PARTS_MAX: Final = 1_000
@@ -142,6 +142,7 @@ async def choose_charges(
 async def one_at_a_time(pool: Pool, campaign_id: CampaignId) -> AsyncGenerator[Connection]:
     """Wait for other refunds of the campaign: two must not choose the same charges."""
     async with pool.acquire() as connection:
+        reset_after_use(connection)
         await connection.execute(TAKE_TURN, LOCK, str(campaign_id))
         try:
             yield connection
