@@ -9,7 +9,7 @@ from adloom.budgets.leader import OWNER_KEY, LeaderLoop
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
 from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey, ValkeyLock
+from adloom.runtime.valkey import LEASE, HeldLocks, Valkey, ValkeyLock
 from tests.budgets.worker_stage import UNIT, Process, Stage, insert_campaign
 from tests.support.eventually import becomes, eventually
 
@@ -125,6 +125,49 @@ async def test_a_restarted_worker_takes_over_the_lock_of_its_last_run(valkey: Va
     assert not await namesake.acquire()
     assert await after.acquire()
     assert not await before.acquire()
+
+
+async def test_locks_of_a_worker_are_renewed_by_one_command(valkey: Valkey) -> None:
+    held = HeldLocks(renewed_seconds=60)
+    locks = [
+        ValkeyLock(valkey, f"lock-{number}", consumer="a@host", incarnation="1", held=held)
+        for number in range(3)
+    ]
+    other = ValkeyLock(valkey, "lock-0", consumer="b@host", incarnation="1")
+
+    async def list_seconds() -> list[int]:
+        return [await valkey.ttl(f"lock-{number}") for number in range(3)]
+
+    assert [await lock.acquire() for lock in locks] == [True, True, True]
+    for number in range(3):
+        await valkey.expire(f"lock-{number}", 1_000)
+    assert [await lock.acquire() for lock in locks] == [True, True, True]
+    assert min(await list_seconds()) > LEASE.total_seconds()  # None was renewed again so soon.
+    assert not await other.acquire()
+
+    await locks[2].release()
+    assert await locks[2].acquire()
+    assert locks[2].was_just_taken
+    assert max(await list_seconds()) <= LEASE.total_seconds()
+
+
+async def test_a_lock_that_was_lost_or_released_is_not_taken_for_renewed(valkey: Valkey) -> None:
+    held = HeldLocks(renewed_seconds=60)
+    one, lost, released = [
+        ValkeyLock(valkey, key, consumer="a@host", incarnation="1", held=held)
+        for key in ("one", "lost", "released")
+    ]
+    other = ValkeyLock(valkey, "released", consumer="b@host", incarnation="1")
+    assert [await lock.acquire() for lock in (lost, released)] == [True, True]
+
+    await valkey.set("lost", "b@host 1")
+    await released.release()
+    assert await one.acquire()
+
+    assert not await lost.acquire()
+    assert await other.acquire()
+    assert not await released.acquire()
+    assert await valkey.get("lost") == b"b@host 1"
 
 
 async def test_the_lock_of_a_dead_worker_expires(valkey: Valkey) -> None:

@@ -61,7 +61,7 @@ from adloom.runtime.roles.settings import WorkerRole
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import HeldLocks, Valkey, open_valkey
 from adloom.stats.refunds.give_back import PendingRefunds
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.stats.saved_report.send import (
@@ -124,7 +124,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         open_files(settings.assets_url, clock) as files,
     ):
         stop = asyncio.Event()
-        worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex)
+        worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex, HeldLocks())
         link = make_link(settings.nats, worker)
         parts = WorkerParts(
             settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker, link, weights
@@ -175,7 +175,9 @@ def _log_runs(parts: WorkerParts) -> dict[WorkerRole, list[Run]]:
         budget_actors=actors.budgets,
         attribution=build_rules(settings.conversions.days, settings.conversions.currency),
     )
-    projections = build_projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
+    projections = build_projections(
+        listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation, held_locks=worker.held_locks
+    )
     ledger = ValkeyEventLog(valkey)
     log_retention = LogRetention(
         ledger,

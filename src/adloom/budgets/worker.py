@@ -33,17 +33,23 @@ from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
-from adloom.runtime.valkey import Valkey, ValkeyLock
+from adloom.runtime.valkey import HeldLocks, Valkey, ValkeyLock
 
 # How often campaigns of several workers hear again what they are configured from, should a message be lost.
 REFRESH_SECONDS: Final = 60.0
 
 
 class WorkerIdentity(NamedTuple):
-    """A worker's name, and which of its lives."""
+    """A worker's name, which of its lives, and the locks that it holds."""
 
     consumer: str
     incarnation: str
+    held_locks: HeldLocks | None = None
+
+    def make_lock(self, valkey: Valkey, key: str) -> ValkeyLock:
+        return ValkeyLock(
+            valkey, key, consumer=self.consumer, incarnation=self.incarnation, held=self.held_locks
+        )
 
 
 class BudgetService(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,7 +192,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
         find_day_seconds=traffic.find_day_seconds,
     )
     follower = CatalogFollower(valkey, BudgetCatalog(pool), parts.configurer, host)
-    lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
+    lock = worker.make_lock(valkey, OWNER_KEY)
     counts = CountFollower(CountReader(pool, clock), host, again_seconds=again_seconds)
     parts.decider.tell = host.tell
     leader = LeaderLoop(lock, [*beside, inbox.run, follower.run, counts.run, traffic.run, pages.run])

@@ -26,7 +26,7 @@ from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
-from adloom.runtime.valkey import Valkey, ValkeyLock
+from adloom.runtime.valkey import Valkey
 
 OWNER_KEY: Final = "adloom:market:owner"
 # Bidders are told every minute, auctioneers look every five; only rankers leave.
@@ -127,5 +127,4 @@ def share_market(  # noqa: PLR0913 - what it stands between
 
 
 def _lead(valkey: Valkey, worker: WorkerIdentity, runs: Sequence[Run]) -> LeaderLoop:
-    lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    return LeaderLoop(lock, runs)
+    return LeaderLoop(worker.make_lock(valkey, OWNER_KEY), runs)

@@ -28,7 +28,7 @@ from adloom.events.topics import publish
 from adloom.market.results import store as results
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import HeldLocks, Valkey
 
 
 class ProjectionSpec(msgspec.Struct, frozen=True):
@@ -107,7 +107,12 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
 
 
 def build_projections(
-    specs: Iterable[ProjectionSpec], valkey: Valkey, *, consumer: str, incarnation: str
+    specs: Iterable[ProjectionSpec],
+    valkey: Valkey,
+    *,
+    consumer: str,
+    incarnation: str,
+    held_locks: HeldLocks | None = None,
 ) -> list[Projection]:
     """Build the projections that one worker runs."""
     made: dict[str, Projection] = {}
@@ -121,6 +126,7 @@ def build_projections(
             recent=recent,
             is_first=spec.follows is None,
             may_own=spec.may_own,
+            held_locks=held_locks,
         )
         follows = made[spec.follows] if spec.follows is not None else None
         made[spec.name] = Projection(
@@ -131,4 +137,6 @@ def build_projections(
 
 async def read_cursors(specs: Sequence[ProjectionSpec], pool: Pool) -> dict[str, str]:
     """Return the cursor of each projection, also of one that is being rebuilt in the database."""
-    return {spec.name: await spec.store.read_cursor() for spec in specs} | await read_all_cursors(pool)
+    found = await read_all_cursors(pool)
+    elsewhere = [spec for spec in specs if spec.name not in found]
+    return found | {spec.name: await spec.store.read_cursor() for spec in elsewhere}

@@ -1,7 +1,8 @@
 """Connections to Valkey, subscriptions, and locks."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -238,23 +239,80 @@ class Subscription:
 
 LEASE: Final = timedelta(seconds=5)
 
+# A lock that was renewed with another so recently is not renewed by a command of its own. At worst that and the time
+# between two renewals, 1.5 s, pass without one: half a lease.
+RENEWED_SECONDS: Final = 1.0
+
 # A worker that restarts under the same name takes its old lock back, once: two that live under one name would
-# otherwise take it from each other for ever. The answer is 2 for a lock that was taken now.
+# otherwise take it from each other for ever. The first answer is 2 for a lock that was taken now, the others are those
+# of the locks that are renewed with it.
 ACQUIRE_SCRIPT: Final = """
 local key, consumer, holder, millis, may_take_back = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local has = redis.call('GET', key)
-if has == holder then
-    redis.call('PEXPIRE', key, millis)
-    return 1
+
+local function renew(one, its_holder, its_millis)
+    if redis.call('GET', one) ~= its_holder then return 0 end
+    return redis.call('PEXPIRE', one, its_millis)
 end
-local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
-if has and not is_own then return 0 end
-redis.call('SET', key, holder, 'PX', millis)
-return 2
+
+local function acquire()
+    if renew(key, holder, millis) == 1 then return 1 end
+    local has = redis.call('GET', key)
+    local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
+    if has and not is_own then return 0 end
+    redis.call('SET', key, holder, 'PX', millis)
+    return 2
+end
+
+local answers = {acquire()}
+for i = 2, #KEYS do answers[i] = renew(KEYS[i], ARGV[2 * i + 1], ARGV[2 * i + 2]) end
+return answers
 """
 RELEASE_SCRIPT: Final = (
     "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
 )
+
+
+class HeldLocks:
+    """The locks that one worker holds: the command that renews one of them renews all."""
+
+    def __init__(self, *, renewed_seconds: float = RENEWED_SECONDS) -> None:
+        self._renewed_seconds = renewed_seconds
+        self._renewed_at: dict[ValkeyLock, float] = {}
+        self._answered: dict[
+            ValkeyLock, asyncio.Event
+        ] = {}  # Of the command that renews a lock with another.
+
+    def is_renewed(self, lock: "ValkeyLock", now: float) -> bool:
+        """Return whether a lock was renewed just now, with another or by itself."""
+        return now - self._renewed_at.get(lock, -math.inf) < self._renewed_seconds
+
+    @contextmanager
+    def renew_others(self, lock: "ValkeyLock") -> Generator[list["ValkeyLock"]]:
+        """Yield what else the command for a lock renews; who asks for those meanwhile waits for its answer."""
+        answered = asyncio.Event()
+        others = [other for other in self._renewed_at if other is not lock]
+        self._answered |= dict.fromkeys(others, answered)
+        try:
+            yield others
+        finally:
+            answered.set()
+
+    async def wait_renewed(self, lock: "ValkeyLock") -> None:
+        """Wait for the answer to a command that renews a lock with another, if there is one."""
+        if lock in self._answered:
+            await self._answered[lock].wait()
+
+    def add(self, lock: "ValkeyLock", now: float) -> None:
+        self._renewed_at[lock] = now
+
+    def note_renewed(self, lock: "ValkeyLock", at: float) -> None:
+        """Note when a lock was renewed with another, unless it was released meanwhile."""
+        if lock in self._renewed_at:
+            self._renewed_at[lock] = at
+
+    def remove(self, lock: "ValkeyLock") -> None:
+        self._renewed_at.pop(lock, None)
+        self._answered.pop(lock, None)
 
 
 class ValkeyLock:
@@ -264,27 +322,54 @@ class ValkeyLock:
     a cursor or a version, because an owner that was thought dead may come back.
     """
 
-    def __init__(
-        self, valkey: Valkey, key: str, *, consumer: str, incarnation: str, lease: timedelta = LEASE
+    def __init__(  # noqa: PLR0913 - the last is for tests
+        self,
+        valkey: Valkey,
+        key: str,
+        *,
+        consumer: str,
+        incarnation: str,
+        held: HeldLocks | None = None,
+        lease: timedelta = LEASE,
     ) -> None:
         self.key = key
         self.holder = f"{consumer} {incarnation}"
+        self.lease_millis = int(lease.total_seconds() * 1000)
         self.was_just_taken = False
         self._consumer = consumer
-        self._lease_millis = int(lease.total_seconds() * 1000)
+        self._held = held or HeldLocks(renewed_seconds=0)
         self._may_take_back = True
         self._acquire = valkey.register_script(ACQUIRE_SCRIPT)
         self._release = valkey.register_script(RELEASE_SCRIPT)
 
     async def acquire(self) -> bool:
         """Take the lock or renew its lease; return whether it is ours."""
-        arguments = [self._consumer, self.holder, self._lease_millis, int(self._may_take_back)]
-        with unavailable_when_away(f"It is not known who holds {self.key}"):
-            taken = int(await retry_if_disconnected(lambda: self._acquire([self.key], arguments)))
+        self.was_just_taken = False
+        await self._held.wait_renewed(self)
+        now = asyncio.get_running_loop().time()
+        if self._held.is_renewed(self, now):
+            return True
+        with self._held.renew_others(self) as others:
+            taken, *renewed = await self._ask(others)
+            for other, is_renewed in zip(others, renewed, strict=True):
+                self._held.note_renewed(other, now if is_renewed else -math.inf)
         self._may_take_back = False
         self.was_just_taken = taken > 1
+        if taken:
+            self._held.add(self, now)
+        else:
+            self._held.remove(self)
         return taken > 0
 
+    async def _ask(self, others: Sequence["ValkeyLock"]) -> list[int]:
+        keys = [self.key, *(other.key for other in others)]
+        arguments = [self._consumer, self.holder, self.lease_millis, int(self._may_take_back)]
+        for other in others:
+            arguments += (other.holder, other.lease_millis)
+        with unavailable_when_away(f"It is not known who holds {self.key}"):
+            return cast("list[int]", await retry_if_disconnected(lambda: self._acquire(keys, arguments)))
+
     async def release(self) -> None:
+        self._held.remove(self)
         with unavailable_when_away(f"It is not known who holds {self.key}"):
             await self._release([self.key], [self.holder])

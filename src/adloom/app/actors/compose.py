@@ -19,7 +19,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.roles.settings import NatsSettings, WorkerRole
 from adloom.runtime.settings import SettingsError, WorkerSettings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import Valkey, ValkeyLock
+from adloom.runtime.valkey import Valkey
 
 if TYPE_CHECKING:
     from adloom.runtime.actors.nats.link import NatsLink
@@ -127,6 +127,4 @@ def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
 
 def _lead_sites(parts: WorkerParts, runs: Sequence[Run]) -> LeaderLoop:
     """Run what there is of sites once, on the worker that holds their lock."""
-    worker = parts.worker
-    lock = ValkeyLock(parts.valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    return LeaderLoop(lock, runs)
+    return LeaderLoop(parts.worker.make_lock(parts.valkey, OWNER_KEY), runs)

@@ -23,7 +23,14 @@ from adloom.events.log.event import LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.runtime.valkey import LEASE, Valkey, ValkeyLock, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import (
+    LEASE,
+    HeldLocks,
+    Valkey,
+    ValkeyLock,
+    retry_if_disconnected,
+    unavailable_when_away,
+)
 
 CONSUMER_KEPT: Final = timedelta(hours=1)
 MOVE_SECONDS: Final = 1.0  # How often a follower's group is moved to the follower's cursor.
@@ -112,6 +119,7 @@ class ConsumerGroup:
         recent: RecentEntries | None = None,
         is_first: bool = False,
         may_own: Callable[[], bool] | None = None,
+        held_locks: HeldLocks | None = None,
         lease: timedelta = LEASE,
         consumer_kept: timedelta = CONSUMER_KEPT,
     ) -> None:
@@ -119,7 +127,12 @@ class ConsumerGroup:
         self._projection = projection
         self._consumer = consumer
         self._lock = ValkeyLock(
-            valkey, lock_key(projection), consumer=consumer, incarnation=incarnation, lease=lease
+            valkey,
+            lock_key(projection),
+            consumer=consumer,
+            incarnation=incarnation,
+            held=held_locks,
+            lease=lease,
         )
         self._kept_millis = int(consumer_kept.total_seconds() * 1000)
         self._keys = [STREAM, self._lock.key]
