@@ -99,10 +99,10 @@ async def load_named(
 
 async def load_changes(connection: Connection, *, since: int) -> MarketChanges:
     """Read what has changed since a version; all, if that is too long ago to know."""
+    if await read_version(connection) == since:
+        return MarketChanges(version=since)
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         version = await read_version(connection)
-        if version == since:
-            return MarketChanges(version=version)
         is_known = since <= version and await connection.fetchval(OLDEST_CHANGE) <= since + 1
         changed: dict[int, CampaignId] = {}
         sites: list[SiteId] = []

@@ -93,6 +93,8 @@ class FollowerCommitter:
 async def read_cursor_at(valkey: Valkey, key: str) -> str:
     """Return the cursor at a key; it starts at the beginning of the log."""
     with unavailable_when_away():
+        if cursor := await read_text(valkey, key):
+            return cursor
         await valkey.set(key, BEGINNING, nx=True)
         return await read_text(valkey, key)
 

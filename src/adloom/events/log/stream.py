@@ -126,6 +126,7 @@ class ValkeyEventLog:
         self._replicas = count_replicas(valkey)
         self._lacks_replicas = False
         self._unchecked_bytes = MEMORY_CHECKED_BYTES
+        self._measure_lag = valkey.register_script(LAG_SCRIPT)
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in order; they are then as durable as the server is set to make them."""
@@ -187,8 +188,8 @@ class ValkeyEventLog:
 
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
         with unavailable_when_away():
-            entries, age_millis = await self._valkey.eval(
-                LAG_SCRIPT, 1, STREAM, projection, cursor, BEHIND_COUNTED_MAX, BEHIND_READ_BYTES_MAX
+            entries, age_millis = await self._measure_lag(
+                [STREAM], [projection, cursor, BEHIND_COUNTED_MAX, BEHIND_READ_BYTES_MAX]
             )
         return Lag(entries=entries, seconds=max(0, age_millis) / 1000)
 
