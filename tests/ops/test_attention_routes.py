@@ -225,6 +225,20 @@ async def test_a_worker_that_does_not_use_its_own_weights_is_reported(admin: Cli
     )
 
 
+async def test_books_that_disagree_are_reported_to_admins(
+    control: ControlPlane, admin: Client, valkey: Valkey
+) -> None:
+    await everything_runs(valkey)
+    await publish_heartbeat(valkey, "worker", Reading(books_problem="the books of 2026-11-15 do not agree"))
+
+    [item] = await found(admin)
+    async with control.acting_as(Role.PUBLISHER) as publisher:
+        assert await found(publisher) == []
+
+    assert (item["kind"], item["level"]) == ("processes", "bad")
+    assert item["message"].startswith("Money: the books of 2026-11-15 do not agree. Run `adloom doctor")
+
+
 async def test_an_under_delivering_campaign_is_reported_after_a_while(
     control: ControlPlane, admin: Client, pool: Pool
 ) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
+from adloom.budgets.money.comparison import BookComparison, list_open_days
 from adloom.budgets.money.reconcile_store import DayReconciliation, SpendDifference
 from adloom.budgets.money.store import MoneyWriter
 from adloom.cli import main as cli
@@ -187,6 +188,34 @@ async def test_the_doctor_checks_every_day_that_is_today_in_some_time_zone(pool:
         True,
     )
     assert (later.state, later.detail) == (FindingState.OK, "nothing was charged in these days")
+
+
+def test_a_day_is_open_while_it_is_today_in_some_time_zone() -> None:
+    hours = [NOON + timedelta(hours=hour) for hour in (-12, -1, 0, 11)]
+
+    assert [[day.day for day in list_open_days(now)] for now in hours] == [
+        [14, 15],
+        [14, 15, 16],
+        [15, 16],
+        [15, 16],
+    ]
+
+
+async def test_the_leading_worker_compares_the_books_and_says_which_days_disagree(pool: Pool) -> None:
+    await write(pool, *RECORDS)
+    books = BookComparison(pool, ManualClock(NOON), is_leader=lambda: True, look_again_seconds=0.01)
+    await books.compare()
+    well = books.wrong_days, books.problem
+    await pool.execute("DELETE FROM money_entries WHERE amount_micros = 500001")
+    # A day that is over everywhere is not looked at.
+    await pool.execute("DELETE FROM spend_days WHERE day = $1", TODAY - timedelta(days=1))
+
+    await books.compare()
+
+    assert well == ((), None)
+    assert books.wrong_days == (TODAY,)
+    assert books.problem == "the books of 2026-11-15 do not agree"
+    assert (books.comparisons, books.seconds > 0) == (2, True)
 
 
 async def test_a_missing_money_table_is_a_warning(pool: Pool) -> None:

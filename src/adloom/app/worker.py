@@ -8,9 +8,11 @@ from datetime import timedelta
 
 import msgspec
 
-from adloom.app.actors.compose import Run, WorkerParts, compose_actors, make_link
+from adloom.app.actors.compose import Run, WorkerActors, WorkerParts, compose_actors, make_link
 from adloom.app.health import answer_health
+from adloom.app.metrics.stats_sync import register_sync
 from adloom.app.metrics.worker import (
+    register_books,
     register_days,
     register_jobs,
     register_learning,
@@ -18,11 +20,11 @@ from adloom.app.metrics.worker import (
     register_mail,
     register_projections,
     register_rollup,
-    register_sync,
 )
 from adloom.app.process import run_process
 from adloom.budgets.bids.nets import read_fleet_weights
 from adloom.budgets.charges.projection import CHARGES
+from adloom.budgets.money.comparison import BookComparison
 from adloom.budgets.worker import WorkerIdentity
 from adloom.catalog import schedule_sync
 from adloom.catalog.asset.cleaning import CLEAN_ASSETS, AssetCleaning, asset_cleaning_job
@@ -83,7 +85,7 @@ from adloom.sync.words import Platform
 
 # One a projection, three for budget actors, one more.
 LEDGER_POOL_SIZE_MAX = 11
-# One each for learning and for looking after tables and ledger, five for syncs, the rest for jobs.
+# One each for learning, for looking after tables and ledger and for comparing books, five for syncs, the rest for jobs.
 POOL_SIZE_MAX = 12
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
@@ -129,8 +131,11 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         parts = WorkerParts(
             settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker, link, weights
         )
+        actors = compose_actors(parts)
+        books = BookComparison(pool, clock, is_leader=actors.budgets.is_leader)
+        register_books(metrics, books)
         by_role = {
-            **_log_runs(parts),
+            **_log_runs(parts, actors, books),
             WorkerRole.JOBS: _job_runs(
                 settings, metrics, pool, valkey, (queue, mail_queue), clock, stats, files
             ),
@@ -138,7 +143,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         runs = [
             *(run for role in settings.nats.roles for run in by_role[role]),
             *([] if link is None else [link.run]),
-            _make_heartbeat(parts).run,
+            _make_heartbeat(parts, books).run,
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(stop)) for run in runs]
@@ -149,7 +154,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
                 task.cancel()
 
 
-def _make_heartbeat(parts: WorkerParts) -> HeartbeatPublisher:
+def _make_heartbeat(parts: WorkerParts, books: BookComparison) -> HeartbeatPublisher:
     link = parts.link
     return HeartbeatPublisher(
         parts.valkey,
@@ -157,15 +162,16 @@ def _make_heartbeat(parts: WorkerParts) -> HeartbeatPublisher:
         telemetry=parts.settings.telemetry,
         settings=mask_settings(parts.settings),
         read=lambda: Reading(
-            shards=None if link is None else link.read_shards(), weights_problem=parts.weights.problem
+            shards=None if link is None else link.read_shards(),
+            weights_problem=parts.weights.problem,
+            books_problem=books.problem,
         ),
     )
 
 
-def _log_runs(parts: WorkerParts) -> dict[WorkerRole, list[Run]]:
-    """Compose the projections, the retention of their data, and the actors."""
+def _log_runs(parts: WorkerParts, actors: WorkerActors, books: BookComparison) -> dict[WorkerRole, list[Run]]:
+    """Compose the projections, the retention of their data, and what runs the actors."""
     settings, metrics, clock, valkey, pool, ledger_pool, _, worker, _, _ = parts
-    actors = compose_actors(parts)
     listed = list_projections(
         ledger_pool,
         valkey,
@@ -212,6 +218,7 @@ def _log_runs(parts: WorkerParts) -> dict[WorkerRole, list[Run]]:
             *(one.run for one in projections if one.name == CHARGES),
             *actors.leading,
             PendingRefunds(pool, valkey, clock).run,
+            books.run,
         ],
         WorkerRole.PROJECTIONS: [
             *(one.run for one in projections if one.name != CHARGES),

@@ -1,6 +1,5 @@
 """Money: whether the bill of a day is what was charged, what campaigns say, and what advertisers say."""
 
-import asyncio
 from datetime import date, timedelta
 from typing import Final, cast
 
@@ -9,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from adloom.budgets.leader import OWNER_KEY
-from adloom.budgets.money.reconcile_store import DayReconciliation, reconcile_day
+from adloom.budgets.money.comparison import LOOK_AGAIN_SECONDS, reconcile_settled
+from adloom.budgets.money.reconcile_store import DayReconciliation
 from adloom.core.clock import Clock
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.ops.checks import database
@@ -19,9 +19,6 @@ from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 ONE_DAY: Final = timedelta(days=1)
-# An advertiser hears of a charge a moment after its campaign has kept it, and a report may have to be repeated.
-LOOKS: Final = 4
-LOOK_AGAIN_SECONDS: Final = 1.0
 
 
 async def check_books(
@@ -31,7 +28,9 @@ async def check_books(
     today = clock.now().date()
     try:
         found = [
-            await _reconcile_settled(connection, today + number * ONE_DAY, look_again_seconds)
+            await reconcile_settled(
+                connection, today + number * ONE_DAY, look_again_seconds=look_again_seconds
+            )
             for number in (-1, 0, 1)
         ]
     except asyncpg.UndefinedTableError:
@@ -72,7 +71,7 @@ async def prove(
     try:
         connection = await database.connect(database_url)
         try:
-            found = await _reconcile_settled(connection, day, look_again_seconds)
+            found = await reconcile_settled(connection, day, look_again_seconds=look_again_seconds)
         finally:
             await connection.close()
     except POSTGRES_AWAY as error:
@@ -108,19 +107,6 @@ def show(found: DayReconciliation, console: Console) -> None:
             soft_wrap=True,
         )
     console.print("The books agree." if found.is_balanced else "The books do not agree.", highlight=False)
-
-
-async def _reconcile_settled(
-    connection: Connection, day: date, look_again_seconds: float
-) -> DayReconciliation:
-    """Reconcile a day; where it does not balance, again after charges on their way have arrived."""
-    found = await reconcile_day(connection, day)
-    for _ in range(LOOKS - 1):
-        if found.is_balanced:
-            break
-        await asyncio.sleep(look_again_seconds)
-        found = await reconcile_day(connection, day)
-    return found
 
 
 def _units(micros: int) -> str:

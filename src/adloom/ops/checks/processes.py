@@ -98,6 +98,14 @@ def judge_weights(process: ProcessHeartbeat) -> Finding:
     return warn("Bid weights", detail, remedy)
 
 
+def judge_compared_books(process: ProcessHeartbeat) -> Finding:
+    """Judge what a worker found when it last compared the money ledger with campaigns and advertisers."""
+    problem = process.reading.books_problem
+    if problem is None:
+        return ok("Money", f"{process.process} has found nothing wrong")
+    return fail("Money", problem, "run `adloom doctor --money --day DAY`, and bill nobody for it before")
+
+
 def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
     spooled = process.reading.spool_bytes or 0
     if not spooled:

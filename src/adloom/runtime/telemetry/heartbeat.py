@@ -65,6 +65,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     spool_bytes: int | None = None
     shards: ShardReading | None = None
     weights_problem: str | None = None  # Why a worker does not use the weights that it was told to.
+    books_problem: str | None = None  # What the leading worker found wrong when it last compared the books.
     only_peer: str | None = None  # The private address that all events came from, if there is only one.
     unknown_slugs: dict[str, str] = {}  # That pages have asked for in the last hour, each with a host of one.
 
