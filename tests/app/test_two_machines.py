@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,6 +30,8 @@ CPM = 500
 PRICE_MICROS = 500_000
 TOPIC = "240"
 GUESSES_MAX = 18
+REQUESTS_MAX = 120
+LIMITED = {"ADLOOM_TRUSTED_PROXIES": "127.0.0.1", "RATE_LIMIT_PERMITS_PER_MINUTE": str(REQUESTS_MAX)}
 CHARGES = """
     SELECT count(*) AS charges, count(DISTINCT (request_id, slot)) AS offers, sum(amount_micros)::bigint AS micros
       FROM money_entries WHERE campaign_id = $1 AND kind = 'charge'
@@ -47,7 +50,9 @@ def machines(database: str, mail_server: MailServer) -> Iterator[Machines]:
     with (
         an_open_folder() as folder,
         running_valkey() as valkey,
-        running_machines(folder, database, valkey.url, ADLOOM_SMTP_URL=mail_server.url) as machines,
+        running_machines(
+            folder, database, valkey.url, delivery=LIMITED, ADLOOM_SMTP_URL=mail_server.url
+        ) as machines,
     ):
         yield machines
 
@@ -162,6 +167,24 @@ def wait_until_served(page: httpx.Client, machines: Iterable[Machine], slug: str
             seconds=SECONDS_MAX,
             what=f"machine {machine.name} serves {slug}",
         )
+
+
+def test_both_deliveries_count_the_requests_of_an_address_together(
+    machines: Machines, page: httpx.Client
+) -> None:
+    flood = {"X-Forwarded-For": "203.0.113.77"}
+    allowed = dict.fromkeys("ab", 0)
+    refused: set[str] = set()
+
+    while refused != {"a", "b"} and max(allowed.values()) < REQUESTS_MAX:
+        for machine in machines:
+            answer = page.get(f"{machine.delivery}/banners/serve/unknown", headers=flood)
+            refused |= {machine.name} if answer.status_code == 429 else set()
+            allowed[machine.name] += answer.status_code != 429
+        time.sleep(0.05)  # They tell each other once a second.
+
+    assert refused == {"a", "b"}, allowed
+    assert sum(allowed.values()) >= REQUESTS_MAX
 
 
 def create_paid_ad(admin: httpx.Client, slug: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.token import OfferToken
 from adloom.events.log.event import ChargedBy
 from adloom.runtime.http.fast.fast_routes import FastRequest
@@ -76,7 +77,7 @@ class Process:
 def test_a_campaign_stays_on_the_air_while_one_client_asks_and_shows_nothing(charged_by: ChargedBy) -> None:
     detector = TrafficDetector(lambda _: False)
     senders = SenderCheck(
-        detector.identify_sender, requests_per_minute_max=600, holds_max=300, hold_seconds=300
+        detector.identify_sender, requests=MinuteCounts(600), holds_max=300, hold_seconds=300
     )
     cost = UNIT if charged_by is ChargedBy.CLICK else Micros(UNIT // 10)
     process = Process(OfferPrice(cost, charged_by), senders)

@@ -16,11 +16,12 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
+from adloom.events.ingest.ivt.minute_counts import MINUTE_SECONDS, WIDE_FACTOR, MinuteCounts
 from adloom.events.ingest.token import OfferTerms, OfferToken
 from adloom.events.log.event import ChargedBy
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastResult, FastRoute
 from adloom.serving.index.rows import OfferPrice
-from adloom.serving.request.address_counts import MINUTE_SECONDS, WIDE_FACTOR, MinuteCounts, OpenHolds
+from adloom.serving.request.open_holds import OpenHolds
 from adloom.serving.request.rate_limit import RequestLimiter
 from adloom.serving.request.sender_limits import SenderCheck
 from tests.serving.test_serve import KEYS, NOON, serve_routes
@@ -40,8 +41,9 @@ def a_detector() -> TrafficDetector:
     )
 
 
-def a_check(**bounds: int) -> SenderCheck:
-    return SenderCheck(a_detector().identify_sender, **bounds)
+def a_check(*, requests_per_minute_max: int = 0, **bounds: int) -> SenderCheck:
+    requests = MinuteCounts(requests_per_minute_max)
+    return SenderCheck(a_detector().identify_sender, requests=requests, **bounds)
 
 
 def a_request(client: str = "203.0.113.7", agent: bytes = READER) -> FastRequest:
@@ -203,7 +205,7 @@ def test_no_address_has_more_offers_out_than_its_bound(asked: list[tuple[int, in
 
 
 def limited(bound: int, read_second: Any = lambda: 1_000.0) -> tuple[RequestLimiter, Any]:
-    limiter = RequestLimiter(bound, a_detector(), read_second)
+    limiter = RequestLimiter(MinuteCounts(bound), a_detector(), read_second)
     [route] = limiter.limit(
         [FastRoute(b"GET", b"/x", is_prefix=False, handler=lambda _: FastAnswer(b"HTTP/1.1 200 OK\r\n"))]
     )
@@ -233,7 +235,7 @@ def test_the_limit_begins_again_with_the_next_minute() -> None:
 
 def test_clients_behind_a_trusted_proxy_are_counted_each_by_itself() -> None:
     detector = TrafficDetector(lambda _: False, trusted=[ip_network("10.0.0.0/8")])
-    limiter = RequestLimiter(1, detector, lambda: 1_000.0)
+    limiter = RequestLimiter(MinuteCounts(1), detector, lambda: 1_000.0)
     [route] = limiter.limit(
         [FastRoute(b"GET", b"/x", is_prefix=False, handler=lambda _: FastAnswer(b"HTTP/1.1 200 OK\r\n"))]
     )

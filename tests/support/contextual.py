@@ -10,6 +10,7 @@ from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId, SystemIds
+from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.token import TokenSigner
 from adloom.market.results.window import NO_RESULTS, SiteResults
 from adloom.market.shortlist.table import ShortlistTable
@@ -87,7 +88,7 @@ class World:
         self.rate_key: bytes | None = b"1234"
         self.routes = self.process(**limits)
 
-    def process(self, **limits: int) -> ClassifyPageRoutes:
+    def process(self, *, per_site: int = 600, per_address: int = 60) -> ClassifyPageRoutes:
         return ClassifyPageRoutes(
             lambda: self.index,
             self.pages,
@@ -95,7 +96,8 @@ class World:
             self.clock,
             recent=self.recent,
             find_rate_key=lambda _: self.rate_key,
-            **limits,
+            site_counts=MinuteCounts(per_site),
+            address_counts=MinuteCounts(per_address),
         )
 
     async def send(

@@ -115,9 +115,9 @@ class Machines:
 
 @contextlib.contextmanager
 def running_machines(
-    folder: Path, database_url: str, redis_url: str, **variables: str
+    folder: Path, database_url: str, redis_url: str, *, delivery: Mapping[str, str], **variables: str
 ) -> Generator[Machines]:
-    """Run two machines, with an admin who can log in."""
+    """Run two machines, with an admin who can log in; `delivery` are variables of delivery alone."""
     asyncio.run(_make_admin(database_url))
     environment = {
         **clean_environment(),
@@ -136,7 +136,9 @@ def running_machines(
         )
         a, b = (Machine(name, folder, environment) for name in ("a", "b"))
         machines = Machines(a, b, postgres, valkey)
+        a.changes["delivery"] = {**delivery}
         b.changes["delivery"] = {
+            **delivery,
             "DATABASE_URL": _go_through(database_url, postgres),
             "REDIS_URL": _go_through(redis_url, valkey),
         }

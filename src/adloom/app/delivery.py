@@ -21,8 +21,9 @@ from adloom.app.delivery_contextual import (
     share_parts,
 )
 from adloom.app.delivery_traffic import (
+    AddressBounds,
     TrafficParts,
-    build_offer_bounds,
+    build_bounds,
     build_preview_keys,
     build_sharer,
     build_token_keys,
@@ -47,7 +48,6 @@ from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.conversion_api import ConversionRoutes
-from adloom.events.ingest.ivt.offers import OfferBounds
 from adloom.events.ingest.ivt.shared_counts import CountSharer
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
@@ -131,7 +131,7 @@ class Running(NamedTuple):
     sites: SiteLoaders
     valkey: Valkey
     refresher: IndexRefresher
-    bounds: OfferBounds
+    bounds: AddressBounds
     site_traffic: SiteTraffic
     page_traffic: PageTraffic
 
@@ -139,7 +139,7 @@ class Running(NamedTuple):
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; whatever was accepted is in the event log before the process ends."""
     freeze_startup_objects(REQUEST_THRESHOLD)
-    bounds = build_offer_bounds(settings.traffic)
+    bounds = build_bounds(settings)
     clock = SystemClock()
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
@@ -156,7 +156,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         _run_beside(_make_leases(settings, valkey, states := _make_states(settings, sites), clock)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
-        _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),
+        _run_beside(build_sharer(valkey, bounds, clock, secret=settings.token_secret)),
         _run_refresher(
             IndexRefresher(
                 pool,

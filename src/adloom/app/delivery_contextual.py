@@ -4,7 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from adloom.app.delivery_auctions import AuctionParts
-from adloom.app.delivery_traffic import TrafficParts
+from adloom.app.delivery_traffic import AddressBounds, TrafficParts
 from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
@@ -72,6 +72,7 @@ class SharedParts(NamedTuple):
     pages: PageCheck
     count_traffic: CountTraffic
     recorder: AuctionRecorder
+    bounds: AddressBounds
 
 
 def share_parts(
@@ -90,6 +91,7 @@ def share_parts(
         traffic.pages,
         count_traffic,
         auctions.recorder,
+        traffic.bounds,
     )
 
 
@@ -139,7 +141,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
             clock,
             recent=recent,
             find_rate_key=shared.detector.find_rate_key,
-            per_site_per_minute=settings.texts_per_site_per_minute,
-            per_address_per_minute=settings.texts_per_address_per_minute,
+            site_counts=shared.bounds.texts_of_site,
+            address_counts=shared.bounds.texts,
         ),
     )

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from time import monotonic
 
 import msgspec
 
 from adloom.catalog.preview.token import PreviewKeys
+from adloom.core.clock import Clock
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
+from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.ivt.offers import OfferBounds, OfferCheck
 from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.ivt.pair_counts import PairCounts
@@ -21,6 +24,16 @@ from adloom.serving.request.rate_limit import RequestLimiter
 from adloom.serving.request.sender_limits import SenderCheck
 
 
+class AddressBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What an address may send and have; all delivery processes count it together."""
+
+    offers: OfferBounds
+    requests: MinuteCounts
+    paid_requests: MinuteCounts  # Whose offers may hold budget.
+    texts: MinuteCounts
+    texts_of_site: MinuteCounts
+
+
 class TrafficParts(msgspec.Struct, frozen=True, kw_only=True):
     """What decides whether a request is answered, an offer costs something, and an event is valid."""
 
@@ -29,6 +42,7 @@ class TrafficParts(msgspec.Struct, frozen=True, kw_only=True):
     limiter: RequestLimiter
     pages: PageCheck
     offers: OfferCheck
+    bounds: AddressBounds
 
 
 def lift_limits(settings: DeliverySettings) -> DeliverySettings:
@@ -72,14 +86,34 @@ def build_offer_bounds(settings: TrafficSettings) -> OfferBounds:
     )
 
 
-def build_sharer(valkey: Valkey, bounds: OfferBounds, *, secret: str) -> CountSharer:
-    return CountSharer(valkey, {"events": bounds.events, "clicks": bounds.clicks}, secret=secret)
+def build_bounds(settings: DeliverySettings) -> AddressBounds:
+    return AddressBounds(
+        offers=build_offer_bounds(settings.traffic),
+        requests=MinuteCounts(settings.rate_limit_permits_per_minute),
+        paid_requests=MinuteCounts(settings.events_per_address_per_minute),
+        texts=MinuteCounts(settings.texts_per_address_per_minute),
+        texts_of_site=MinuteCounts(settings.texts_per_site_per_minute),
+    )
+
+
+def build_sharer(valkey: Valkey, bounds: AddressBounds, clock: Clock, *, secret: str) -> CountSharer:
+    return CountSharer(
+        valkey,
+        {"events": bounds.offers.events, "clicks": bounds.offers.clicks},
+        {
+            "requests": (bounds.requests, monotonic),
+            "paid-requests": (bounds.paid_requests, lambda: clock.now().timestamp()),
+            "texts": (bounds.texts, monotonic),
+            "texts-of-site": (bounds.texts_of_site, monotonic),
+        },
+        secret=secret,
+    )
 
 
 def build_traffic(
     settings: DeliverySettings,
     contexts: ContextParser,
-    bounds: OfferBounds,
+    bounds: AddressBounds,
     index: Callable[[], Index],
 ) -> TrafficParts:
     detector = TrafficDetector(
@@ -93,11 +127,12 @@ def build_traffic(
         detector=detector,
         senders=SenderCheck(
             detector.identify_sender,
-            requests_per_minute_max=settings.events_per_address_per_minute,
+            requests=bounds.paid_requests,
             holds_max=settings.holds_per_address,
             hold_seconds=settings.hold_seconds,
         ),
-        limiter=RequestLimiter(settings.rate_limit_permits_per_minute, detector),
+        limiter=RequestLimiter(bounds.requests, detector),
         pages=pages,
-        offers=OfferCheck(bounds, pages, lambda placement_id: index().find_site(placement_id)),
+        offers=OfferCheck(bounds.offers, pages, lambda placement_id: index().find_site(placement_id)),
+        bounds=bounds,
     )

@@ -161,7 +161,7 @@ async def test_a_queue_that_is_away_is_503_and_the_page_can_come_again() -> None
 
 
 async def test_an_address_sends_so_many_texts_a_minute() -> None:
-    world = World(per_address_per_minute=2)
+    world = World(per_address=2)
     for number in range(2):
         await world.send(f"{BREAD}/{number}")
 
@@ -174,7 +174,7 @@ async def test_an_address_sends_so_many_texts_a_minute() -> None:
 
 
 async def test_a_site_has_so_many_texts_a_minute_and_those_not_taken_do_not_count() -> None:
-    world = World(per_site_per_minute=2)
+    world = World(per_site=2)
     world.rate_key = None
     world.pages.tables[SITE] = known("example.com/fresh", NOON)
     for path in ("fresh", "fresh", "fresh", "a", "a", "a", "b"):

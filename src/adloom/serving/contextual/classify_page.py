@@ -16,6 +16,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import RateLimitedError, wrong_field
 from adloom.core.ids import SiteId
+from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.pages.classify.queue import PutResult
 from adloom.pages.classify.request import ClassifyRequest, make_request
 from adloom.pages.follow.page_table import PageState, PageTable
@@ -27,13 +28,10 @@ from adloom.serving.contextual.page_host import SiteHostMismatchError, find_send
 from adloom.serving.contextual.recent_texts import WAIT, RecentTexts
 from adloom.serving.index.index import Index
 from adloom.serving.index.site import IndexedSite
-from adloom.serving.request.address_counts import MinuteCounts
 
 CLASSIFY_PATH: Final = b"/v1/classify-page"
 BODY_BYTES_MAX: Final = 96 * 1024
 TEXT_BYTES_MAX: Final = 64 * 1024
-TEXTS_PER_SITE_PER_MINUTE: Final = 600
-TEXTS_PER_ADDRESS_PER_MINUTE: Final = 60
 PENDING_MAX: Final = 100  # Texts that wait for Valkey: a few megabytes.
 LOAD_SECONDS_MAX: Final = 1.0  # For the pages of a site that this process has not read yet.
 QUEUE_FULL_SECONDS: Final = 30
@@ -87,8 +85,8 @@ class ClassifyPageRoutes:
         *,
         recent: RecentTexts,
         find_rate_key: Callable[[FastRequest], bytes | None],
-        per_site_per_minute: int = TEXTS_PER_SITE_PER_MINUTE,
-        per_address_per_minute: int = TEXTS_PER_ADDRESS_PER_MINUTE,
+        site_counts: MinuteCounts,
+        address_counts: MinuteCounts,
     ) -> None:
         self._index = index
         self._pages = pages
@@ -96,8 +94,8 @@ class ClassifyPageRoutes:
         self._now = clock.now
         self._recent = recent
         self._find_rate_key = find_rate_key
-        self._site_counts = MinuteCounts(per_site_per_minute)
-        self._address_counts = MinuteCounts(per_address_per_minute)
+        self._site_counts = site_counts
+        self._address_counts = address_counts
         self._pending: set[asyncio.Future[FastAnswer]] = set()
         # Plain counters, read by the metrics.
         self.outcomes = {"accepted": 0, "fresh": 0, "queued": 0, "wrong_host": 0, "limited": 0}

@@ -9,6 +9,7 @@ import msgspec
 from adloom.core.errors import RateLimitedError
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Sender
+from adloom.events.ingest.ivt.minute_counts import AddressCount, MinuteCounts
 from adloom.runtime.http.fast.fast_routes import (
     FastAnswer,
     FastHandler,
@@ -17,20 +18,19 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRoute,
     problem_answer,
 )
-from adloom.serving.request.address_counts import AddressCount, MinuteCounts
 
 
 class RequestLimiter:
     """Refuses the requests of an address beyond a bound.
 
-    Each process counts for itself, so the limit holds per process, not for their sum: a counter in Valkey would put
-    a round trip before every ad. Internal addresses are not counted: behind them is a proxy that was not declared.
+    Processes share their counts a moment later: a counter in Valkey would put a round trip before every ad. Internal
+    addresses are not counted: behind them is a proxy that was not declared.
     """
 
     def __init__(
-        self, bound: int, detector: TrafficDetector, read_second: Callable[[], float] = monotonic
+        self, counts: MinuteCounts, detector: TrafficDetector, read_second: Callable[[], float] = monotonic
     ) -> None:
-        self._counts = MinuteCounts(bound)
+        self._counts = counts
         self._detector = detector
         self._read_second = read_second
         self.refused = 0  # A plain counter, read by the metrics.

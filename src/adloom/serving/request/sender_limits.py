@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from adloom.events.ingest.ivt.flags import Sender
+from adloom.events.ingest.ivt.minute_counts import AddressCount, MinuteCounts
 from adloom.events.ingest.token import OfferToken
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.serving.request.address_counts import AddressCount, AddressHolds, MinuteCounts, OpenHolds
+from adloom.serving.request.open_holds import AddressHolds, OpenHolds
 
 SEEN_MAX: Final = 20_000  # 4 MB: a token that is reported again within so many others releases nothing.
 
@@ -20,12 +21,12 @@ class SenderCheck:
         self,
         identify_sender: Callable[[FastRequest], Sender],
         *,
-        requests_per_minute_max: int = 0,
+        requests: MinuteCounts | None = None,
         holds_max: int = 0,
         hold_seconds: int = 300,
     ) -> None:
         self._identify = identify_sender
-        self._find_requests = MinuteCounts(requests_per_minute_max).find
+        self._find_requests = (MinuteCounts(0) if requests is None else requests).find
         self._holds = OpenHolds(holds_max, hold_seconds=hold_seconds)
         self._seen: OrderedDict[tuple[bytes, int], None] = OrderedDict()  # The last offers that were seen.
         # Plain counters, read by the metrics: answers whose offers were free, by why.

@@ -1,82 +1,11 @@
-"""Counts by client address, in this process's memory and in bounded space."""
+"""Offers that an address has out, in this process's memory and in bounded space."""
 
 # pure
 
-import math
 import sys
 from collections import OrderedDict
-from typing import Final
 
-MINUTE_SECONDS: Final = 60
-# A provider gives a customer a /48 of IPv6 at most: 65,536 networks of /64, which are counted together too.
-IPV6_KEY_BYTES: Final = 8
-WIDE_BYTES: Final = 6
-WIDE_FACTOR: Final = 4
-ADDRESSES_MAX: Final = 50_000
-
-
-class AddressCount:
-    """The requests of an address in a minute that begins with the first of them."""
-
-    __slots__ = ("_begins_at", "_bound", "_count", "_wide", "ends_at")
-
-    def __init__(self, bound: float, wide: "AddressCount | None" = None) -> None:
-        self._bound = bound
-        self._count = 0
-        self._wide = wide
-        self._begins_at = self.ends_at = 0.0
-
-    def exceeds(self, second: float) -> bool:
-        """Count one more, and return whether that is beyond the bound."""
-        # A clock that was set back begins another minute too.
-        if self._begins_at <= second < self.ends_at:
-            self._count = count = self._count + 1
-        else:
-            self._begins_at, self.ends_at = second, second + MINUTE_SECONDS
-            self._count = count = 1
-        is_beyond = count > self._bound
-        return is_beyond if self._wide is None else self._wide.exceeds(second) or is_beyond
-
-    def find_wait(self, second: float) -> int:
-        """Return the seconds until a request is allowed again; at least one."""
-        beyond = self if self._wide is None or self._count > self._bound else self._wide
-        return max(1, math.ceil(beyond.ends_at - second))
-
-
-class MinuteCounts:
-    """The counts of all addresses; a bound of zero is none.
-
-    Of too many addresses the first to come is forgotten, and begins again.
-    """
-
-    def __init__(self, bound: int, *, addresses_max: int = ADDRESSES_MAX) -> None:
-        self._bound = bound or math.inf
-        self._addresses_max = addresses_max
-        self._counts: OrderedDict[bytes, AddressCount] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def exceeds(self, key: bytes, second: float) -> bool:
-        """Count one more of an address, and return whether that is beyond the bound."""
-        return self.find(key).exceeds(second)
-
-    def find(self, key: bytes) -> AddressCount:
-        return self._counts.get(key) or self._begin(key)
-
-    def _begin(self, key: bytes) -> AddressCount:
-        if len(key) == IPV6_KEY_BYTES:
-            wide = self._counts.get(key[:WIDE_BYTES]) or self._add(
-                key[:WIDE_BYTES], AddressCount(WIDE_FACTOR * self._bound)
-            )
-            return self._add(key, AddressCount(self._bound, wide))
-        return self._add(key, AddressCount(self._bound))
-
-    def _add(self, key: bytes, count: AddressCount) -> AddressCount:
-        self._counts[key] = count
-        if len(self._counts) > self._addresses_max:
-            self._counts.popitem(last=False)
-        return count
+from adloom.events.ingest.ivt.minute_counts import ADDRESSES_MAX, IPV6_KEY_BYTES, WIDE_BYTES, WIDE_FACTOR
 
 
 class AddressHolds:

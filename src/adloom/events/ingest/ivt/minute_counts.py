@@ -1,0 +1,155 @@
+"""Requests of each client address in a minute, in bounded memory, counted together with other processes.
+
+An address that comes often is shared: what other processes counted of it is added to its count, a moment later. So all
+processes together exceed a bound by no more than what each takes before it shares an address, and in the time between
+two shares. The first that shares an address says when its minute ends.
+"""
+
+# pure
+
+import math
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+MINUTE_SECONDS: Final = 60
+# A provider gives a customer a /48 of IPv6 at most: 65,536 networks of /64, which are counted together too.
+IPV6_KEY_BYTES: Final = 8
+WIDE_BYTES: Final = 6
+WIDE_FACTOR: Final = 4
+ADDRESSES_MAX: Final = 50_000
+SHARED_MAX: Final = 20_000  # Addresses beyond it are counted by this process alone.
+SHARED_PART: Final = 8  # An address is shared from this part of the bound on.
+
+
+class AddressCount:
+    """The requests of an address in a minute that begins with the first of them."""
+
+    __slots__ = (
+        "_bound",
+        "_count",
+        "_key",
+        "_limit",
+        "_owner",
+        "_told",
+        "_wide",
+        "begins_at",
+        "ends_at",
+    )
+
+    def __init__(
+        self, owner: "MinuteCounts", key: bytes, bound: float, wide: "AddressCount | None" = None
+    ) -> None:
+        self._owner = owner
+        self._key = key
+        self._bound = bound
+        self._limit = bound  # Beyond it there is something to do.
+        self._count = 0  # Here, and as far as it is known by other processes.
+        self._told = 0  # Of these, what other processes know.
+        self._wide = wide
+        self.begins_at = self.ends_at = 0.0
+
+    @property
+    def pending(self) -> int:
+        """What was counted here, and not told yet."""
+        return self._count - self._told
+
+    def exceeds(self, second: float) -> bool:
+        """Count one more, and return whether that is beyond the bound."""
+        # A clock that was set back begins another minute too.
+        if self.begins_at <= second < self.ends_at:
+            self._count = count = self._count + 1
+        else:
+            count = self._begin(second)
+        is_beyond = count > self._limit and self._check(count)
+        return is_beyond if self._wide is None else self._wide.exceeds(second) or is_beyond
+
+    def find_wait(self, second: float) -> int:
+        """Return the seconds until a request is allowed again; at least one."""
+        beyond = self if self._wide is None or self._count > self._bound else self._wide
+        return max(1, math.ceil(beyond.ends_at - second))
+
+    def is_current(self, second: float) -> bool:
+        return self.begins_at <= second < self.ends_at
+
+    def note_shared(self, told: "PendingCount", total: int, ends_at: float) -> None:
+        """Add what other processes have counted; `total` is of all, with what was told."""
+        if told.begins_at == self.begins_at:
+            self._count += total - self._told - told.requests
+            self._told = total
+            self.ends_at = ends_at
+
+    def _begin(self, second: float) -> int:
+        self.begins_at, self.ends_at = second, second + MINUTE_SECONDS
+        self._count, self._told = 1, 0
+        self._limit = self._bound if self._bound == math.inf else self._bound // SHARED_PART
+        return 1
+
+    def _check(self, count: int) -> bool:
+        if self._limit < self._bound:
+            self._limit = self._bound
+            self._owner.share(self._key, self)
+        return count > self._bound
+
+
+class PendingCount(NamedTuple):
+    """What a process has counted of an address in its minute, and not told yet."""
+
+    key: bytes
+    address: AddressCount
+    begins_at: float
+    requests: int
+    seconds_left: float
+
+
+class MinuteCounts:
+    """The counts of all addresses; a bound of zero is none.
+
+    Of too many addresses the first to come is forgotten, and begins again.
+    """
+
+    def __init__(
+        self, bound: int, *, addresses_max: int = ADDRESSES_MAX, shared_max: int = SHARED_MAX
+    ) -> None:
+        self._bound = bound or math.inf
+        self._addresses_max = addresses_max
+        self._shared_max = shared_max
+        self._counts: OrderedDict[bytes, AddressCount] = OrderedDict()
+        self._shared: dict[bytes, AddressCount] = {}
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def exceeds(self, key: bytes, second: float) -> bool:
+        """Count one more of an address, and return whether that is beyond the bound."""
+        return self.find(key).exceeds(second)
+
+    def find(self, key: bytes) -> AddressCount:
+        return self._counts.get(key) or self._begin(key)
+
+    def share(self, key: bytes, count: AddressCount) -> None:
+        if len(self._shared) < self._shared_max:
+            self._shared[key] = count
+
+    def list_pending(self, second: float) -> list[PendingCount]:
+        """Return what is counted of shared addresses, and not told yet; those whose minute is over are left."""
+        self._shared = {key: one for key, one in self._shared.items() if one.is_current(second)}
+        return [
+            PendingCount(key, one, one.begins_at, one.pending, one.ends_at - second)
+            for key, one in self._shared.items()
+            if one.pending
+        ]
+
+    def _begin(self, key: bytes) -> AddressCount:
+        if len(key) == IPV6_KEY_BYTES:
+            wide_key = key[:WIDE_BYTES]
+            wide = self._counts.get(wide_key) or self._add(
+                wide_key, AddressCount(self, wide_key, WIDE_FACTOR * self._bound)
+            )
+            return self._add(key, AddressCount(self, key, self._bound, wide))
+        return self._add(key, AddressCount(self, key, self._bound))
+
+    def _add(self, key: bytes, count: AddressCount) -> AddressCount:
+        self._counts[key] = count
+        if len(self._counts) > self._addresses_max:
+            self._counts.popitem(last=False)
+        return count
