@@ -32,8 +32,9 @@ def main() -> None:
             console.print(f"[bold]{name}[/bold] [red]LOST[/red] {error}")
             is_lost = True
             continue
-        _print_books(console, books)
-        is_lost = is_lost or not books.is_right
+        if books is not None:
+            _print_books(console, books)
+            is_lost = is_lost or not books.is_right
     sys.exit(1 if is_lost else 0)
 
 

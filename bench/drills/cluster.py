@@ -48,8 +48,8 @@ INSERT_CAMPAIGNS: Final = """
 INSERTED_AT_ONCE: Final = 1_000
 
 
-# Takes a name, seconds by which the clock is ahead, what the command begins with, and where the servers are.
-StartWorker = Callable[[str, float, Sequence[str], str], Awaitable[Process]]
+# Takes a name, seconds by which the clock is ahead, what the command begins with, where the servers are, and a module.
+StartWorker = Callable[[str, float, Sequence[str], str, str], Awaitable[Process]]
 
 
 class ServerProgram(Protocol):
@@ -116,10 +116,16 @@ class Cluster:
         self.owned_seconds = 0.0  # From the start of the workers until they had all shards.
 
     async def add_worker(
-        self, name: str, *, ahead_seconds: float = 0, prefix: Sequence[str] = (), host: str = LOOPBACK
+        self,
+        name: str,
+        *,
+        ahead_seconds: float = 0,
+        prefix: Sequence[str] = (),
+        host: str = LOOPBACK,
+        module: str = "adloom.app.worker",
     ) -> None:
         """Start a worker, whose clock may be ahead, or which another command starts and finds servers elsewhere."""
-        self.workers[name] = await self._start_worker(name, ahead_seconds, prefix, host)
+        self.workers[name] = await self._start_worker(name, ahead_seconds, prefix, host, module)
 
     async def end_worker(self, name: str) -> None:
         await _end(self.workers.pop(name))
@@ -218,8 +224,10 @@ def _make_nats(folder: Path, *, is_replicated: bool) -> dict[str, EmbeddedNats]:
 
 
 def _make_starter(stack: contextlib.AsyncExitStack, folder: Path, environment: dict[str, str]) -> StartWorker:
-    async def start_worker(name: str, ahead_seconds: float, prefix: Sequence[str], host: str) -> Process:
-        module = "bench.drills.odd_clock_worker" if ahead_seconds else "adloom.app.worker"
+    async def start_worker(
+        name: str, ahead_seconds: float, prefix: Sequence[str], host: str, module: str
+    ) -> Process:
+        module = "bench.drills.odd_clock_worker" if ahead_seconds else module
         program = Program(
             name=name,
             arguments=(*prefix, sys.executable, "-m", module),

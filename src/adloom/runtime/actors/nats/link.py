@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from adloom import VERSION
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
+from adloom.core.random import Chance
 from adloom.runtime.actors.actor import AnyKind
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.host import NatsActorHost
@@ -29,7 +30,9 @@ class NatsLink:
         self.sender = NatsSender(self._connection, {kind.name: kind for kind in kinds}, ids)
         self.host: NatsActorHost | None = None
 
-    def add_host(self, families: Sequence[ActorFamily], pool: Pool, clock: Clock) -> NatsActorHost:
+    def add_host(
+        self, families: Sequence[ActorFamily], pool: Pool, clock: Clock, *, chance: Chance | None = None
+    ) -> NatsActorHost:
         """Have this worker run actors too."""
         self.host = NatsActorHost(
             families,
@@ -39,7 +42,7 @@ class NatsLink:
             name=self._name,
             version=VERSION,
             clock=clock,
-            chance=system_chance(),
+            chance=chance or system_chance(),
             ids=self._ids,
             replicas=self._replicas,
         )
