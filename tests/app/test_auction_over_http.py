@@ -192,7 +192,7 @@ def test_an_impression_is_charged_at_the_second_price(market: Market) -> None:
 
 def test_a_click_is_charged_at_its_share_of_the_bid(market: Market) -> None:
     placement = market.a_placement()
-    market.an_ad(placement, "second", campaign=cpm(9.99))
+    other = market.an_ad(placement, "second", campaign=cpm(9.99))
     # 1.00 a click is 20.00 a thousand impressions; 10.00 is half of it.
     ad = market.an_ad(placement, "first", campaign=cpc(1, budgetDailyPaisa=1_000))
 
@@ -201,7 +201,16 @@ def test_a_click_is_charged_at_its_share_of_the_bid(market: Market) -> None:
     for _ in range(2):
         assert market.page.post("/api/v1/ads/events/impression", json=report).status_code == 202
         assert market.page.post("/api/v1/ads/events/click", json=report).status_code == 202
+    refused = [
+        market.page.post("/api/v1/ads/events/click", json={**report, **changed})
+        for changed in ({"adId": other["adId"]}, {"adId": str(uuid4())}, {"trackingToken": "forged"})
+    ]
 
+    assert [(one.status_code, one.json()["errorCode"]) for one in refused] == [
+        (403, "TRACKING_TOKEN_INVALID"),
+        (404, "BANNER_NOT_FOUND"),
+        (403, "TRACKING_TOKEN_INVALID"),
+    ]
     wait_until(lambda: market.spent(ad["campaignId"]) == 50, seconds=CHARGED_SECONDS_MAX, what="a charge")
 
 

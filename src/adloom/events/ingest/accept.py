@@ -137,13 +137,18 @@ _FREE: Final = Micros(0)
 
 
 def validate_report(
-    report: Report, *, known: CatalogIds, tokens: TokenKeys, now: datetime
+    report: Report,
+    read: OfferToken | None = None,
+    *,
+    known: CatalogIds,
+    tokens: TokenKeys,
+    now: datetime,
 ) -> OfferToken | None:
-    """Return the offer of a report that has a token; raise what is wrong with it."""
+    """Return the offer of a report that has a token, which may have been read already; raise what is wrong with it."""
     if report.tracking_token is None:
         _check_ids(report, known)
         return None
-    offer = tokens.verify(report.tracking_token.encode(), now=now)
+    offer = read or tokens.verify(report.tracking_token.encode(), now=now)
     # We have signed the ids of a report that fits its token, so they exist.
     if type(offer) is OfferToken and _fits(offer.terms, report):
         return offer

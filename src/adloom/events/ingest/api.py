@@ -176,10 +176,14 @@ class EventRoutes:
     def click(self, request: FastRequest) -> DeferredAnswer:
         return self.accept_report(_clicks.decode(request.body), request)
 
-    def accept_report(self, report: Report, request: FastRequest) -> DeferredAnswer:
+    def accept_report(
+        self, report: Report, request: FastRequest, offer: OfferToken | None = None
+    ) -> DeferredAnswer:
+        """Store a report; its offer is given if the token was read already."""
         sender = request.sender or self._identify_sender(request)
         info, now = self._read_request_info(request), self._now()
-        return self._append_for(self._accept(report, request, self._index(), sender, info, now), ACCEPTED)
+        entry = self._accept(report, request, self._index(), sender, info, now, offer)
+        return self._append_for(entry, ACCEPTED)
 
     def batch(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Store many reports at once; the answer names those that were rejected."""
@@ -251,8 +255,9 @@ class EventRoutes:
         sender: Sender,
         info: RequestInfo,
         now: datetime,
+        offer: OfferToken | None = None,
     ) -> bytes:
-        offer = validate_report(report, known=known, tokens=self._tokens, now=now)
+        offer = validate_report(report, offer, known=known, tokens=self._tokens, now=now)
         if offer is not None:
             return self._encode_offered(report, offer, request, sender, info, now)
         trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE

@@ -7,7 +7,7 @@ counted apart, and not billed; its placement is the first on which its ad takes 
 import operator
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -16,11 +16,11 @@ from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, wrong_field
 from adloom.core.ids import NO_USER, BannerId, CampaignId, PlacementId
 from adloom.events.ingest.accept import (
+    OFFER_NAMES,
     ClickRequest,
     CorrelationId,
     ImpressionRequest,
     Moment,
-    build_correlation_id,
     verify_token,
 )
 from adloom.events.ingest.api import EventRoutes
@@ -34,8 +34,6 @@ IMPRESSION_PATH: Final = b"/api/v1/ads/events/impression"
 CLICK_PATH: Final = b"/api/v1/ads/events/click"
 
 _ID_BYTES: Final = 16
-
-T = TypeVar("T", ImpressionRequest, ClickRequest)
 
 
 class AdEvent(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,7 +58,7 @@ class AdEventRoutes:
         self._index = index
         self._tokens = tokens
         self._now = clock.now
-        self._taken = events.accept_report
+        self._accept_report = events.accept_report
         self._auctioned_ads = AuctionedAds()
 
     def routes(self) -> Sequence[FastRoute]:
@@ -70,30 +68,33 @@ class AdEventRoutes:
         )
 
     def impression(self, request: FastRequest) -> DeferredAnswer:
-        return self._taken(self._report(ImpressionRequest, request), request)
+        return self._accept(ImpressionRequest, request)
 
     def click(self, request: FastRequest) -> DeferredAnswer:
-        return self._taken(self._report(ClickRequest, request), request)
+        return self._accept(ClickRequest, request)
 
-    def _report(self, kind: type[T], request: FastRequest) -> T:
+    def _accept(
+        self, kind: type[ImpressionRequest] | type[ClickRequest], request: FastRequest
+    ) -> DeferredAnswer:
         event = _decode(request.body)
-        now = self._now()
+        now, offer = self._now(), None
         if event.tracking_token is None:
             placement_id, campaign_id = self._auctioned_ads.find_placement(event.ad_id, self._index())
-            correlation_id = self._derive_correlation(event, now)
+            correlation_id = event.correlation_id or self._derive_correlation(event, now)
         else:
             offer = verify_token(event.tracking_token.encode(), tokens=self._tokens, now=now)
-            placement_id, campaign_id = offer.placement_id, offer.campaign_id
-            correlation_id = build_correlation_id(offer)
-        return kind(
-            correlation_id=event.correlation_id or correlation_id,
+            placement_id, campaign_id = offer.terms.placement_id, offer.terms.campaign_id
+            correlation_id = OFFER_NAMES  # Its event is named by the offer.
+        report = kind(
+            correlation_id=correlation_id,
             banner_id=event.ad_id,
             placement_id=placement_id,
             campaign_id=campaign_id,
-            user_id=None if event.user_id == NO_USER else event.user_id,
+            user_id=None if event.user_id.int == NO_USER.int else event.user_id,
             occurred_at=event.timestamp,
             tracking_token=event.tracking_token,
         )
+        return self._accept_report(report, request, offer)
 
     def _derive_correlation(self, event: AdEvent, now: datetime) -> str:
         """Give a report without an id the same id when it is repeated, so that it counts once.
