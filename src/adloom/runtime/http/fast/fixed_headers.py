@@ -18,6 +18,9 @@ class FixedHeaders:
         self._source: Headers | None = None
         self.pairs: Headers = []
         self.lines = b""
+        # The last answer without a line of its connection, and its bytes: events that are stored together have the same.
+        self._last: FastAnswer | None = None
+        self._encoded = b""
 
     def refresh(self, source: Headers) -> Self:
         """Take over uvicorn's headers if they changed, without the one that names the software."""
@@ -25,6 +28,7 @@ class FixedHeaders:
             self._source = source
             self.pairs = [(name, value) for name, value in source if name.lower() != b"server"]
             self.lines = b"".join(b"%b: %b\r\n" % pair for pair in self.pairs)
+            self._last = None
         return self
 
     def encode(
@@ -37,10 +41,16 @@ class FixedHeaders:
         """Encode an answer with these headers; `connection` is its connection header line."""
         if source is not self._source:
             self.refresh(source)
+        is_plain = has_body and not connection
+        if is_plain and answer is self._last:
+            return self._encoded
         head, body = answer.head, answer.body
         if not body and head.startswith(_HAS_NO_LENGTH):
             return b"%b%b%b\r\n" % (head, self.lines, connection)
         size = len(body)
         length = _LENGTHS[size] if size < _LENGTHS_KEPT else b"content-length: %d\r\n\r\n" % size
         # One join: formatting would parse the format and copy twice.
-        return b"".join((head, self.lines, connection, length, body if has_body else b""))
+        encoded = b"".join((head, self.lines, connection, length, body if has_body else b""))
+        if is_plain:
+            self._last, self._encoded = answer, encoded
+        return encoded

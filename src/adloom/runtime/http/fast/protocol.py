@@ -29,6 +29,7 @@ from adloom.runtime.http.fast.errors import (
 )
 from adloom.runtime.http.fast.fast_routes import (
     DEFAULT_LIMITS,
+    DeferredAnswer,
     FastAnswer,
     FastRequest,
     FastResult,
@@ -86,8 +87,7 @@ class FastProtocol(HttpToolsProtocol):
         self._held = b""
         self._owes_continue = False
         self._is_draining = False
-        self._leaving_since = math.inf
-        self._blocked_since = 0.0
+        self._leaving_since, self._blocked_since = math.inf, 0.0
         self._discarded_bytes = 0
 
     # The transport's side.
@@ -217,7 +217,10 @@ class FastProtocol(HttpToolsProtocol):
             outcome = route.handler(request)
         except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
             outcome = answer_error(error)
-        if type(outcome) is not FastAnswer:
+        if type(outcome) is DeferredAnswer:  # As `_handle_result` does: every event waits for the log.
+            self._wait_for(outcome, request, connection)
+            outcome.add_callback(self._on_answer)
+        elif type(outcome) is not FastAnswer:
             self._handle_result(outcome, request, connection)
         elif self._is_draining or connection is CLOSES or request.method == b"HEAD":
             self._write(outcome, request, connection)
