@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
 from adloom.events.ingest.api import ACCEPTED
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.log.event import Click, Event, Impression, Mark
-from adloom.events.tables.apply_batch import Additions, EventBatch, TableState, apply_batch, count_by_key
+from adloom.events.log.event import Event, Mark
+from adloom.events.ports import DecodedEntry
+from adloom.events.tables.apply_batch import Additions, TableState, apply_batch, count_by_key, split_by_kind
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT, REQUEST, a_token
 from tests.events.edge import Edge, a_report, an_edge
@@ -39,14 +40,8 @@ async def send(edge: Edge, reports: Sequence[tuple[str | None, str, str, bool]])
 
 
 def apply(events: Sequence[Event]) -> Additions:
-    records = [(f"{number}-0", event) for number, event in enumerate(events, start=1)]
-    return apply_batch(
-        EventBatch(
-            impressions=[(at, event) for at, event in records if isinstance(event, Impression)],
-            clicks=[(at, event) for at, event in records if isinstance(event, Click)],
-        ),
-        KEYS,
-    )
+    records = [DecodedEntry(f"{number}-0", event) for number, event in enumerate(events, start=1)]
+    return apply_batch(split_by_kind(records), KEYS)
 
 
 def describe_bound(added: Additions) -> list[Any]:

@@ -1,7 +1,7 @@
 """The event log in Valkey: one stream, one entry an event, read by cursor."""
 
 import struct
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import sha1
 from typing import Any, Final, TypeAlias, cast
 
@@ -117,6 +117,11 @@ class MemoryUse(msgspec.Struct, frozen=True):
     limit_bytes: int = 0
 
 
+def pack_entries(entries: Iterable[bytes]) -> bytes:
+    """Pack entries into one argument of a script, each with its length before it."""
+    return b"".join([part for entry in entries for part in (_length(len(entry)), entry)])
+
+
 class ValkeyEventLog:
     """Appends to the stream, reads it and trims it; whoever appends all the time gives it a connection for that."""
 
@@ -140,7 +145,7 @@ class ValkeyEventLog:
             raise UnavailableError(f"The event log answered {count!r} to {len(entries)} entries.")
 
     async def _append(self, entries: Sequence[bytes]) -> int:
-        packed = b"".join([part for entry in entries for part in (_length(len(entry)), entry)])
+        packed = pack_entries(entries)
         self._unchecked_bytes += len(packed)
         percent_max = MEMORY_PERCENT_MAX if self._unchecked_bytes >= MEMORY_CHECKED_BYTES else 0
         if percent_max:

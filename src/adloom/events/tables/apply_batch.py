@@ -52,6 +52,7 @@ class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     impressions: list[tuple[str, Impression]]
     clicks: list[tuple[str, Click]]
+    events: list[Event]  # All impressions, and then all clicks.
     conversions: list[tuple[str, Conversion]] = []
     # What was only served to a user becomes no row; its entry must go when the user is erased.
     served: list[tuple[str, Served | Auctioned]] = []
@@ -61,10 +62,6 @@ class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
         """The users of all entries, some of them several times."""
         every = (*self.impressions, *self.clicks, *self.served)
         return [event.user_id for _, event in every if event.user_id is not None]
-
-    @property
-    def events(self) -> list[Event]:
-        return [event for _, event in (*self.impressions, *self.clicks)]
 
     @property
     def first_entry_id(self) -> str:
@@ -201,7 +198,13 @@ def split_by_kind(records: Sequence[DecodedEntry]) -> EventBatch:
             conversions.append((entry_id, event))
         elif isinstance(event, Served | Auctioned) and event.user_id is not None:
             served.append((entry_id, event))
-    return EventBatch(impressions=impressions, clicks=clicks, conversions=conversions, served=served)
+    return EventBatch(
+        impressions=impressions,
+        clicks=clicks,
+        events=[event for _, event in (*impressions, *clicks)],
+        conversions=conversions,
+        served=served,
+    )
 
 
 def get_offer(event: Event) -> Offer | None:

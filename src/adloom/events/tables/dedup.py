@@ -8,7 +8,7 @@ The filter holds as long as nobody else writes. The cursor proves that, because 
 the table's oid changes when a rebuilt table takes its place. In both cases the filter starts empty.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import Final
 
@@ -56,7 +56,7 @@ class DedupFilter:
             self._clear()
         self._valid_at = (cursor, table)
 
-    def select_doubtful(self, kind: str, ids: Sequence[str], days: Collection[date]) -> Sequence[str]:
+    def select_doubtful(self, kind: str, ids: Collection[str], days: Collection[date]) -> Collection[str]:
         """Return the ids to look up: all of them until every day is read."""
         if not all((kind, day) in self._complete for day in days):
             return ids
@@ -129,10 +129,10 @@ class IdFilter:
         segment.size += len(ids)
         segment.last_day = max(segment.last_day, last_day)
 
-    def select(self, ids: Iterable[str]) -> list[str]:
+    def select(self, ids: Collection[str]) -> set[str]:
         """Return the ids that may be in the filter; the others certainly are not."""
-        filters = [segment.ids for segment in self._segments]
-        return [one for one in ids if any(one in known for known in filters)]
+        # Filter by filter: nearly all ids are in none, and asking in turns for each took three times as long.
+        return {one for segment in self._segments for one in ids if one in segment.ids}
 
     def drop_before(self, day: date) -> None:
         self._segments = [segment for segment in self._segments if segment.last_day >= day]

@@ -18,7 +18,7 @@ from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.followers.fence import Argument, ExpectedValue, FollowerCommitter, read_cursor_at
 from adloom.events.log.event import Auctioned, AuctionWin, Click, Conversion, Impression, Served, Unsold
-from adloom.events.log.stream import MemoryUse
+from adloom.events.log.stream import MemoryUse, pack_entries
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
@@ -199,14 +199,17 @@ while at < #ARGV do
     if kind ~= 'stream' and kind ~= 'none' then
         return redis.error_reply('ADLOOM ' .. ARGV[at] .. ' is taken by a ' .. kind)
     end
-    at = at + 2 + ARGV[at + 1]
+    at = at + 2
 end
 at = first + 1
 while at < #ARGV do
-    local topic, count = ARGV[at], ARGV[at + 1]
-    for i = at + 2, at + 1 + count do redis.call('XADD', topic, '*', 'event', ARGV[i]) end
+    local topic, payloads, place, payload = ARGV[at], ARGV[at + 1], 1, nil
+    while place <= #payloads do
+        payload, place = struct.unpack('>I4c0', payloads, place)
+        redis.call('XADD', topic, '*', 'event', payload)
+    end
     redis.call('XTRIM', topic, 'MAXLEN', '~', entries_max)
-    at = at + 2 + count
+    at = at + 2
 end
 """
 
@@ -238,7 +241,7 @@ class TopicsProjection:
         arguments: list[Argument] = [self._entries_max]
         for topic, several in payloads.items():
             if several:
-                arguments += (topic, len(several), *several)
+                arguments += (topic, pack_entries(several))
         return arguments
 
 
