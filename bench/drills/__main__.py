@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bench.drills.load import Books
 from bench.drills.result import DrillError, Figures, NotPossibleError
-from bench.drills.run import DRILLS, NAMED_ONLY, SHORT, run_drill, run_short_drills
+from bench.drills.run import SHORT, find_title, list_drills, run_drill, run_short_drills
 
 TOGETHER: Final = "short"
 
@@ -16,7 +16,7 @@ TOGETHER: Final = "short"
 def main() -> None:
     console = Console(soft_wrap=True)
     is_lost = False
-    for name in sys.argv[1:] or [one for one in DRILLS if one not in NAMED_ONLY]:
+    for name in sys.argv[1:] or list_drills():
         try:
             if name == TOGETHER:
                 found, books = asyncio.run(run_short_drills())
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _print_figures(console: Console, name: str, figures: Figures) -> None:
-    console.print(f"[bold]{DRILLS[name].__doc__}[/bold]")
+    console.print(f"[bold]{find_title(name)}[/bold]")
     for what, figure in figures.items():
         console.print(f"  {what}: {figure:.2f}" if isinstance(figure, float) else f"  {what}: {figure}")
 

@@ -25,6 +25,7 @@ from bench.drills.large import measure_large
 from bench.drills.load import Books, Load
 from bench.drills.market import kill_directory
 from bench.drills.namespace import cut_off_worker
+from bench.drills.parts.drills import PART_DRILLS, run_part_drill
 from bench.drills.rates import measure_rates
 from bench.drills.result import Figures
 
@@ -64,8 +65,19 @@ SHORT_CAMPAIGNS: Final = 120
 SHORT_PAUSE_SECONDS: Final = 0.3
 
 
+def list_drills() -> list[str]:
+    """List all drills that run without being named."""
+    return [one for one in (*DRILLS, *PART_DRILLS) if one not in NAMED_ONLY]
+
+
+def find_title(name: str) -> str:
+    return (PART_DRILLS.get(name) or DRILLS[name]).__doc__ or name
+
+
 async def run_drill(name: str) -> tuple[Figures, Books | None]:
     """Run one drill on a cluster of its own, under load, and check the books at its end, where it has any."""
+    if name in PART_DRILLS:
+        return await run_part_drill(PART_DRILLS[name]), None
     if name in WITHOUT_BOOKS:
         async with run_cluster(campaigns=SHORT_CAMPAIGNS) as cluster:
             return await DRILLS[name](cluster), None

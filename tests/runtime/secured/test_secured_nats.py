@@ -42,9 +42,9 @@ class SecuredNats(msgspec.Struct, frozen=True):
         return f"tls://{user}@127.0.0.1:{self.port}?{query}"
 
     def set_passwords(self, word: str) -> None:
-        lines = [f'{user}_password: "{user} {word}"\n' for user in ("entity", "sender")]
+        lines = [f'{user}_password: "{user} {word}"\n' for user in ("entity", "singleton")]
         (self.folder / "secrets.conf").write_text("".join(lines), encoding="ascii")
-        for user in ("entity", "sender"):
+        for user in ("entity", "singleton"):
             (self.folder / user).write_text(f"{user} {word}\n", encoding="ascii")
 
 
@@ -109,7 +109,7 @@ async def test_roles_do_their_work_over_tls_and_nothing_else_and_passwords_chang
     secured: SecuredNats, tables: Pool
 ) -> None:
     worker = SharedWorker(secured.name("entity"), tables)
-    sender = NatsLink(secured.name("sender"), [TALLY], SystemIds(), name="sender")
+    sender = NatsLink(secured.name("singleton"), [TALLY], SystemIds(), name="sender")
     stop = asyncio.Event()
 
     async def ask(amount: int) -> int:
@@ -134,8 +134,8 @@ async def test_roles_do_their_work_over_tls_and_nothing_else_and_passwords_chang
 
         async with asyncio.TaskGroup() as refusals:
             for user, subject in (
-                ("sender", "$JS.API.CONSUMER.MSG.NEXT.BRAIN.shard-00"),
-                ("sender", "$JS.API.STREAM.INFO.BRAIN"),
+                ("singleton", "$JS.API.CONSUMER.MSG.NEXT.BRAIN.shard-00"),
+                ("singleton", "$JS.API.STREAM.INFO.BRAIN"),
                 ("entity", "$JS.API.STREAM.DELETE.BRAIN"),
                 ("entity", "$JS.API.STREAM.PURGE.BRAIN"),
             ):
