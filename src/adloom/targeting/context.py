@@ -7,7 +7,7 @@ import msgspec
 HASH_DIGITS = 16
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """The nine things that rules ask about; None is unknown. Day 0 is Sunday."""
 
     device: str | None
