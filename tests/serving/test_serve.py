@@ -161,6 +161,7 @@ def test_a_campaign_starts_and_ends_at_its_second_without_a_new_index() -> None:
 def test_a_timestamp_has_milliseconds(moment: datetime) -> None:
     stamp, second = MillisecondStamp(), math.floor(moment.timestamp())
 
+    assert stamp.find_second(moment) == stamp.find_second(moment) == second
     assert stamp.format(moment, second) == stamp.format(moment, second)
     assert (
         stamp.format(moment, second).decode()

@@ -124,7 +124,7 @@ def prepare_draws(
         hits = clicks + expected * fit
         misses = missed + max(impressions - clicks, 0)
         shape = prepare_beta(max(ENGAGEMENT_MIN, weight * hits), max(1.0, weight * misses))
-        ready.append((weighted_bid, shape))
+        ready.append((weighted_bid, *shape))
     return ready
 
 
@@ -186,12 +186,10 @@ def second_price(
     A loser with a higher score lost because it could not be held, or to a newcomer's turn: it sets no price.
     """
     best = max((one.score for one in losers if one.score <= winner.score), default=0.0)
-    return price_against(best, winner.engagement, bid=bid, floor=floor, bid_weight=bid_weight)
+    return price_against(best, winner.engagement, bid, floor, bid_weight)
 
 
-def price_against(
-    score: float, engagement: float, *, bid: Micros, floor: Micros, bid_weight: float
-) -> Micros:
+def price_against(score: float, engagement: float, bid: Micros, floor: Micros, bid_weight: float) -> Micros:
     """Return the lowest bid that reaches a score with an engagement, within the floor and the bid."""
     assert floor <= bid, "a bid under the floor takes no part"
     if score <= 0.0 or engagement <= 0.0:

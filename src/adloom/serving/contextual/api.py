@@ -128,6 +128,7 @@ class SlotRoutes:
         self._now = clock.now
         self._new_id = ids.new_opaque
         self._auctions = auctions
+        self._hold_auction = auctions.hold
         self._seal_user = seal_user
         self._parse_context = (contexts or ContextParser()).parse
         self._senders = senders or TrustingCheck()
@@ -155,7 +156,7 @@ class SlotRoutes:
 
     def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `GET /v1/serve`."""
-        question = self._queries.parse(request.query)
+        question = self._queries.find(request.query) or self._queries.parse(request.query)
         user_id = question.user_id
         if user_id is None or user_id == NO_USER or self._frequency is None:
             return self._serve(request, question, NO_BANNERS)
@@ -185,9 +186,9 @@ class SlotRoutes:
         # The context's parser reads the query.
         visit = self._visit(http, NO_OVERRIDES, question.user_id, now, seen)
         filled = self._hold(plan, slot, visit, 0, NOTHING_ON_PAGE)
-        if isinstance(filled, FilledSlot):
-            return FastAnswer(SERVED_HEAD, filled.body)
-        return self._find_no_ad(look.state, filled)
+        if isinstance(filled, str):
+            return self._find_no_ad(look.state, filled)
+        return FastAnswer(SERVED_HEAD, filled.body)
 
     def _find_no_ad(self, state: PageState, reason: str) -> FastAnswer:
         known = self._no_ad.get((state, reason))
@@ -253,7 +254,7 @@ class SlotRoutes:
             assert site is not None, "that the slot is of"
             slot = (index.by_slug[slug] if isinstance(plan, str) else plan.slot), site
             one = filled[slug] = self._hold(plan, slot, visit, number, on_page)
-            if isinstance(one, FilledSlot):
+            if not isinstance(one, str):
                 on_page |= one.winner.keys
         is_elsewhere = site is None and any(plan is OTHER_SITE for plan in plans)
         return FilledPage(
@@ -295,7 +296,7 @@ class SlotRoutes:
         now: datetime,
         seen: BannerKeys,
     ) -> SlotVisit:
-        new_id, second = self._new_id(), int(now.timestamp())
+        new_id, second = self._new_id(), self._stamp.find_second(now)
         request_id = new_id.bytes
         user = b"" if user_id is None else b"?u=" + self._seal_user(request_id, user_id.bytes)
         return SlotVisit(
@@ -361,15 +362,15 @@ class SlotRoutes:
         else:
             if plan.ready:
                 visit.is_free = not self._may_hold(visit, site)
-            filled = self._auctions.hold(plan, visit, number, on_page)
+            filled = self._hold_auction(plan, visit, number, on_page)
             if self._count_page is not None:
-                self._count_page(placement_key, plan.entry.url, is_filled=isinstance(filled, FilledSlot))
+                self._count_page(placement_key, plan.entry.url, is_filled=not isinstance(filled, str))
         if self._count_traffic is not None:
-            self._count_traffic(placement_key, isinstance(filled, FilledSlot))
-        if isinstance(filled, FilledSlot):
-            self.served += 1
-        else:
+            self._count_traffic(placement_key, not isinstance(filled, str))
+        if isinstance(filled, str):
             self.unfilled[filled] = self.unfilled.get(filled, 0) + 1
+        else:
+            self.served += 1
         return filled
 
     def _may_hold(self, visit: SlotVisit, site: IndexedSite) -> bool:

@@ -153,7 +153,6 @@ def price_winner(
     position: int,
     drawn: DrawnScores,
     eligible: Sequence[EligibleCandidate],
-    *,
     rules: SlotRules,
     left: list[float] | None = None,
 ) -> Micros:
@@ -182,10 +181,5 @@ def price_winner(
             ),
             default=0.0,
         )
-    return price_against(
-        rival,
-        drawn.engagements[position],
-        bid=bid,
-        floor=rules.find_floor(own.candidate),
-        bid_weight=rules.bid_weight,
-    )
+    floor = rules.find_floor(own.candidate) if rules.is_sweeping else rules.floor
+    return price_against(rival, drawn.engagements[position], bid, floor, rules.bid_weight)

@@ -126,13 +126,12 @@ class SlotFiller:
         if self._paced and not (visit.is_free or known.leased.isdisjoint(self._paced)):
             eligible, paced = self._leave_out(eligible)
         filled = self._choose(prepared, visit, eligible, number, record) if eligible else None
-        if filled is not None and record is None:
-            return filled
-        removed = _list_removed(known, visit, prepared.slot, on_page, paced)
         if record is not None:
-            for one, reason in removed:
+            for one, reason in _list_removed(known, visit, prepared.slot, on_page, paced):
                 record.remove(one, reason, prepared.rules.find_floor(one.candidate))
-        return filled or _name_reason(prepared, removed, is_unreserved=bool(eligible))
+        if filled is not None:
+            return filled
+        return BUDGET if eligible else _name_reason(prepared, known, visit, on_page)
 
     def _open(self, prepared: PreparedSlot, now: datetime) -> OpenSlot:
         """Look at the states of all candidates, and what they bid now; that also says that they are wanted."""
@@ -201,9 +200,9 @@ class SlotFiller:
             position = left.index(max(left)) if order is None else order[tried]
             left[position] = -1.0
             one = eligible[position]
-            price = price_winner(position, drawn, eligible, rules=prepared.rules, left=left)
+            price = price_winner(position, drawn, eligible, prepared.rules, left)
             cost = impression_cost(price)
-            lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second, is_drawn=True)
+            lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
             if lease is not None:
                 body = self._encode(prepared, visit, one, cost, lease, number)
                 filled = FilledSlot(body, one, price, lease)
@@ -297,14 +296,13 @@ def _list_removed(
     return removed + [(one, PACING) for one in paced]
 
 
-def _name_reason(
-    prepared: PreparedSlot, removed: Sequence[tuple[PreparedCandidate, str]], *, is_unreserved: bool
-) -> str:
-    """Return what removed the last of a shortlist's candidates."""
-    if is_unreserved:
-        return BUDGET
+def _name_reason(prepared: PreparedSlot, known: OpenSlot, visit: SlotVisit, on_page: Collection[int]) -> str:
+    """Return what removed the last of a shortlist's candidates, where none is left."""
     reason, removed_at = prepared.reason, prepared.removed_at
-    for one, name in removed:
-        if one.place > removed_at:
-            reason, removed_at = name, one.place
+    if known.closed and known.closed[-1][0].place > removed_at:
+        last, reason = known.closed[-1]
+        removed_at = last.place
+    if known.ready and known.ready[-1].place > removed_at:
+        # If nothing excludes it, its pace has left it out.
+        reason = _find_exclusion(known.ready[-1], visit, prepared.slot, on_page) or PACING
     return reason

@@ -42,12 +42,10 @@ class SlotQueries:
 
     def __init__(self) -> None:
         self._known: dict[bytes, QueriedSlot] = {}
+        self.find = self._known.get
 
     def parse(self, query: bytes) -> QueriedSlot:
-        known = self._known.get(query)
-        return self._parse(query) if known is None else known
-
-    def _parse(self, query: bytes) -> QueriedSlot:
+        """Parse a query that was not found."""
         asked = _parse_query(query)
         url = parse_page_url(_require(asked, "url"))
         slot = QueriedSlot(_require(asked, "slot").encode(), url, parse_overrides(asked).user_id)

@@ -29,6 +29,7 @@ class SlotAuctions:
         publish_served: Publish | None = None,
     ) -> None:
         self._filler = filler
+        self._fill = filler.fill
         self._recorder = recorder
         self._publish_served = publish_served
         self.find_capped = filler.find_capped
@@ -37,28 +38,26 @@ class SlotAuctions:
         self, prepared: PreparedSlot, visit: SlotVisit, number: int, on_page: Collection[int]
     ) -> FilledSlot | str:
         """Fill a slot, or return the name of what keeps it empty; `number` is the slot's in the request."""
-        record = SlotRecord() if self._is_recorded(prepared, visit) else None
-        filled = self._filler.fill(prepared, visit, number, on_page, record)
-        served = None
+        recorder, publish = self._recorder, self._publish_served
+        is_offered = visit.http.method != b"HEAD"
+        record = None
         if (
-            self._publish_served is not None
-            and isinstance(filled, FilledSlot)
-            and visit.http.method != b"HEAD"
+            recorder is not None
+            and is_offered
+            and (prepared.ready or prepared.removed)  # Without candidates there is no auction.
+            and recorder.wants_next(visit.second + visit.now.microsecond / 1e6)
         ):
+            record = SlotRecord()
+        filled = self._fill(prepared, visit, number, on_page, record)
+        served = None
+        if publish is not None and is_offered and not isinstance(filled, str):
             served = _encode_served(filled, prepared, visit, number)
-        if record is not None and self._recorder is not None:
+        if record is not None and recorder is not None:
             auctioned = build_auctioned(record, prepared, visit, number=number, scoring=self._filler.method)
-            self._recorder.record_slot(auctioned, served)
-        elif served is not None and self._publish_served is not None:
-            self._publish_served(served)
+            recorder.record_slot(auctioned, served)
+        elif served is not None and publish is not None:
+            publish(served)
         return filled
-
-    def _is_recorded(self, prepared: PreparedSlot, visit: SlotVisit) -> bool:
-        """Whether the auction is in the sample; without candidates there is none."""
-        recorder = self._recorder
-        if recorder is None or not (prepared.ready or prepared.removed) or visit.http.method == b"HEAD":
-            return False
-        return recorder.wants_next(visit.second + visit.now.microsecond / 1e6)
 
 
 def _encode_served(filled: FilledSlot, prepared: PreparedSlot, visit: SlotVisit, number: int) -> bytes:

@@ -112,7 +112,7 @@ class LocalLeases:
             self._mark_touched(key, lease)
         return True
 
-    def reserve(self, key: int, cost: int, second: int, *, is_drawn: bool = False) -> int | None:
+    def reserve(self, key: int, cost: int, second: int, is_drawn: bool = False) -> int | None:  # noqa: FBT001, FBT002 - names would cost
         """Take the price of an offer out of a lease. Returns its number, or None if it is left out, or too little is left."""
         lease = self._leases.get(key)
         if lease is None:

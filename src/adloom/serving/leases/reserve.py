@@ -25,15 +25,22 @@ class Reserver:
         """Return a gate for the rest of a request, after some campaigns could not be reserved."""
         return PaceGate(self.is_left_out, left_out)
 
-    def reserve(self, candidate: Candidate, hold: int, second: int, *, is_drawn: bool = False) -> int | None:
+    def reserve(
+        self,
+        candidate: Candidate,
+        hold: int,
+        second: int,
+        is_drawn: bool = False,  # noqa: FBT001, FBT002 - on the path of every offer, where names would cost
+    ) -> int | None:
         """Return the lease of an offer, 0 if it needs none, None if it cannot be reserved.
 
         Where its pace has let the campaign through already, it `is_drawn`.
         """
         if not candidate.is_leased:
             return 0
-        lease = self._leases.reserve(candidate.campaign_key, hold, second, is_drawn=is_drawn)
-        if self._leases.changes:
+        leases = self._leases
+        lease = leases.reserve(candidate.campaign_key, hold, second, is_drawn)
+        if leases.changes:
             self._exclude_exhausted()
         return lease
 
