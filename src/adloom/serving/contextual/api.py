@@ -148,8 +148,8 @@ class SlotRoutes:
 
     def routes(self) -> list[FastRoute]:
         return [
-            FastRoute(b"GET", SERVE_PATH, is_prefix=False, handler=self.serve),
-            FastRoute(b"POST", BATCH_PATH, is_prefix=False, handler=self.serve_batch),
+            FastRoute(b"GET", SERVE_PATH, is_prefix=False, handler=self.serve, is_batched=True),
+            FastRoute(b"POST", BATCH_PATH, is_prefix=False, handler=self.serve_batch, is_batched=True),
         ]
 
     # One slot.
