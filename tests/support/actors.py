@@ -112,15 +112,20 @@ def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: 
     return StepResult(after, tuple(effects))
 
 
-TALLY = ActorKind(
-    "tally",
-    Tally,
-    tally_step,
-    lambda key, _: Tally(key),
-    on_waking=Woken(),
-    messages=Add | Nap | Woken,
-    replies=Count,
-)
+def make_tally_kind(**options: Any) -> ActorKind[Tally, Add | Nap | Woken]:
+    return ActorKind(
+        "tally",
+        Tally,
+        tally_step,
+        lambda key, _: Tally(key),
+        on_waking=Woken(),
+        messages=Add | Nap | Woken,
+        replies=Count,
+        **options,
+    )
+
+
+TALLY = make_tally_kind()
 
 
 def a_tally(key: str = "a") -> Address:

@@ -79,6 +79,10 @@ class UnreadableActorStateError(Exception):
     """A state in a format that this version does not know."""
 
 
+class NewerActorStateError(UnreadableActorStateError):
+    """A state that a newer version has stored: that can read it, and this one cannot."""
+
+
 class UnreadableMessageError(Exception):
     """A message that this version does not know."""
 
@@ -96,6 +100,7 @@ class ActorKind(Generic[StateT, MessageT]):
         on_waking: MessageT,
         before_keeping: Callable[[StateT, datetime], StepResult[StateT]] | None = None,
         format_number: int = 1,
+        older: Mapping[int, Callable[[bytes], StateT]] | None = None,
         is_transient: bool = False,
         messages: Any = None,  # noqa: ANN401 - a union of types
         replies: Any = None,  # noqa: ANN401 - a type, or a union of some
@@ -107,6 +112,8 @@ class ActorKind(Generic[StateT, MessageT]):
         # Effects that must be in the same transaction whenever a state is persisted, for whatever reason.
         self.before_keeping = before_keeping
         self.format = format_number
+        # Reads states of older formats; at least of the one before, while versions follow each other.
+        self._older = older or {}
         # Its states are never stored: first messages rebuild them, and the rows that it records are the truth.
         self.is_transient = is_transient
         self._encoder = msgspec.msgpack.Encoder(uuid_format="bytes")
@@ -123,11 +130,15 @@ class ActorKind(Generic[StateT, MessageT]):
         return self._encoder.encode(state)
 
     def decode(self, encoded: bytes, *, format_number: int) -> StateT:
-        """Decode a state; added fields are fine, any other change needs a new format number."""
-        if format_number != self.format:
-            raise UnreadableActorStateError(f"{self.name}: format {format_number} instead of {self.format}.")
+        """Decode a state; added fields are fine, any other change needs a new format number, and a reader of the old."""
+        read = self._decoder.decode if format_number == self.format else self._older.get(format_number)
+        if read is None:
+            is_newer = format_number > self.format
+            raise (NewerActorStateError if is_newer else UnreadableActorStateError)(
+                f"{self.name}: format {format_number} instead of {self.format}."
+            )
         try:
-            return self._decoder.decode(encoded)
+            return read(encoded)
         except msgspec.DecodeError as error:
             raise UnreadableActorStateError(f"{self.name}: {error}") from error
 

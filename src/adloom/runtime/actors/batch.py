@@ -19,6 +19,7 @@ from adloom.runtime.actors.actor import (
     StateWrite,
     StoredState,
     Tell,
+    UnreadableActorStateError,
     Wake,
 )
 from adloom.runtime.actors.mailboxes import Envelope
@@ -85,6 +86,7 @@ class StepBatch:
         self._chance = chance
         self._durable: list[tuple[ActiveActor, asyncio.Future[None]]] = []
         self.touched: dict[Address, ActiveActor] = {}
+        self.unreadable: dict[Address, UnreadableActorStateError] = {}  # Actors that could not be loaded.
         self.persisting: dict[Address, ActiveActor] = {}
         self.records: list[msgspec.Struct] = []
         self.tells: deque[Tell] = deque()

@@ -27,6 +27,7 @@ from adloom.runtime.actors.actor import (
     Broadcaster,
     FencedOutError,
     FirstMessages,
+    NewerActorStateError,
     StateStore,
     Tell,
     UnreadableActorStateError,
@@ -184,8 +185,9 @@ class BatchRunner:
         for address in absent:
             try:
                 actor = ActiveActor(address, self._kinds[address.kind], stored.get(address), now=now)
-            except UnreadableActorStateError:
-                log.exception("entity_unreadable", kind=address.kind, key=address.key)
+            except UnreadableActorStateError as error:
+                batch.unreadable[address] = error
+                self._note_unreadable(address, error)
                 continue
             self._actors[address] = batch.touched[address] = actor
         return [
@@ -195,10 +197,14 @@ class BatchRunner:
             for message in introduced.get(address, ())
         ]
 
+    def _note_unreadable(self, address: Address, error: UnreadableActorStateError) -> None:
+        log.error("entity_unreadable", kind=address.kind, key=address.key, reason=str(error))
+
     def _step(self, batch: StepBatch, envelope: Envelope, now: datetime) -> None:
         actor = self._actors.get(envelope.address)
         if actor is None:
-            error = UnreadableActorStateError("The state of the actor cannot be read.")
+            unknown = UnreadableActorStateError("The state of the actor cannot be read.")
+            error = batch.unreadable.get(envelope.address, unknown)
             self._fail([envelope], error, again_after=BROKEN_AFTER)
             return
         try:
@@ -264,7 +270,8 @@ class BatchRunner:
         for address, actor in batch.touched.items():
             self._actors.pop(address, None)
             self.alarms.set(address, again_at)
-            _fail_all(actor.waiting, _not_kept(error))
+            # Of earlier steps, which have not failed: the same messages again may be kept.
+            _fail_all(actor.waiting, UnavailableError(f"The actor is not known to have kept it: {error!r}"))
 
     def _fail(
         self, envelopes: Sequence[Envelope], error: BaseException, *, again_after: timedelta = RETRY_AFTER
@@ -298,7 +305,7 @@ class NeverKeptError(UnavailableError):
 
 
 def _not_kept(error: BaseException) -> UnavailableError:
-    passes = (UnavailableError, FencedOutError, asyncio.CancelledError)
+    passes = (UnavailableError, FencedOutError, NewerActorStateError, asyncio.CancelledError)
     kind = UnavailableError if isinstance(error, passes) else NeverKeptError
     return kind(f"The actor is not known to have kept it: {error!r}")
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import msgspec
 import pytest
@@ -10,15 +11,23 @@ import pytest
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
-from adloom.runtime.actors.actor import ActorCounts, Address, FencedOutError, StateWrite
+from adloom.runtime.actors.actor import (
+    ActorCounts,
+    Address,
+    AnyKind,
+    FencedOutError,
+    StateWrite,
+    UnreadableActorStateError,
+)
 from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.messages import SentMessage, first_id, is_current, read_time
 from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardCommit, ShardStore, maintain_days
+from adloom.runtime.actors.runner import NeverKeptError
 from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import Connection, Pool
 from simulation.loop import seeded
-from tests.support.actors import START, TALLY, Add, Catalog, Listeners, a_tally
+from tests.support.actors import START, TALLY, Add, Catalog, Listeners, a_tally, make_tally_kind
 from tests.support.nats import Rows, load_tallies
 
 pytestmark = pytest.mark.server
@@ -27,13 +36,13 @@ pytestmark = pytest.mark.server
 class OneWorker:
     """A runner without NATS: what it would send is noted."""
 
-    def __init__(self, pool: Pool, store: ShardStore | None = None) -> None:
+    def __init__(self, pool: Pool, store: ShardStore | None = None, *, kind: AnyKind = TALLY) -> None:
         self.counts = ActorCounts()
         self.sent: list[SentMessage] = []
         self.given_up: list[int] = []
         self.runner = ShardRunner(
             ActorFamily(
-                kinds=[TALLY],
+                kinds=[kind],
                 store=store or ShardStore(pool, Rows(), SystemClock()),
                 introduction=Catalog(),
                 audience=Listeners(),
@@ -43,7 +52,7 @@ class OneWorker:
             ids=SystemIds(),
             counts=self.counts,
             send=self.sent.extend,
-            find_kind={"tally": TALLY}.get,
+            find_kind={"tally": kind}.get,
             give_up=self.given_up.append,
         )
 
@@ -157,6 +166,31 @@ async def test_after_three_refusals_the_shard_is_given_up_and_others_are_kept(da
     assert kept.durable is not None
     assert kept.durable.result() is None
     assert {key: one.count for key, one in (await load_tallies(database)).items()} == {"b": 2}
+
+
+async def test_a_newer_version_reads_states_of_the_one_before_which_leaves_it_the_shard(
+    database: Pool,
+) -> None:
+    newer_kind = make_tally_kind(format_number=2, older={1: partial(TALLY.decode, format_number=1)})
+    old, new = OneWorker(database), OneWorker(database, kind=newer_kind)
+    await old.add(an_envelope(1), an_envelope(1, "b"))
+    await new.add(an_envelope(10))
+    old.runner.evict_shards([shard_of(a_tally())])
+    lost, kept = an_envelope(100), an_envelope(100, "b")
+
+    await old.add(lost, kept)
+    is_final = isinstance(lost.durable.exception(), NeverKeptError) if lost.durable else None
+    await new.add(lost._replace(durable=asyncio.get_running_loop().create_future()))
+
+    assert (old.given_up, new.given_up, is_final) == ([shard_of(a_tally())], [], False)
+    assert kept.durable is not None
+    assert kept.durable.result() is None
+    rows = await database.fetch("SELECT key, format, state FROM brain_states ORDER BY key")
+    states = [newer_kind.decode(row["state"], format_number=row["format"]) for row in rows]
+    assert [(row["key"], row["format"]) for row in rows] == [("a", 2), ("b", 1)]
+    assert [one.count for one in states] == [111, 101]
+    with pytest.raises(UnreadableActorStateError):
+        newer_kind.decode(rows[0]["state"], format_number=0)
 
 
 async def test_messages_to_others_are_written_with_the_state_and_sent_after(database: Pool) -> None:

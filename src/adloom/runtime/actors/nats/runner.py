@@ -27,7 +27,9 @@ from adloom.runtime.actors.actor import (
     Broadcaster,
     FencedOutError,
     FirstMessages,
+    NewerActorStateError,
     Tell,
+    UnreadableActorStateError,
 )
 from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.host import IDLE_MAX
@@ -223,6 +225,12 @@ class ShardRunner(BatchRunner):
             shard_of(address) for address in absent if self._kinds[address.kind].is_transient
         )
         return await super()._activate(batch, addresses)
+
+    def _note_unreadable(self, address: Address, error: UnreadableActorStateError) -> None:
+        """Leave a shard to others if a newer version has stored one of its states: while workers are updated."""
+        super()._note_unreadable(address, error)
+        if isinstance(error, NewerActorStateError):
+            self._give_up(shard_of(address))
 
     def _deliver_locally(self, batch: StepBatch, now: datetime) -> None:
         """Deliver nothing: the other actor may be another worker's, so all messages go by the outbox."""
