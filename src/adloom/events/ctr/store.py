@@ -1,6 +1,6 @@
 """SQL of learning: its cursor, pending examples, and the state of the model."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, NamedTuple
@@ -145,8 +145,7 @@ class LearningStore:
             return {}
         # A browser's clock may be wrong by as much as we accept.
         first = datetime.fromtimestamp(min(one.seen_ms for one in pending) / _MILLIS, UTC) - OCCURRED_AGE_MAX
-        # Sorted keys are cheaper to look up.
-        requests = sorted({one.request_id for one in pending})
+        requests = _sort_distinct(one.request_id for one in pending)
         with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction(readonly=True):
                 await connection.execute(BY_INDEX)
@@ -229,12 +228,18 @@ def _build_arguments(
     moments = [event.occurred_at for event in events]
     seconds = [event.offered_at for event in events]
     return (
-        sorted({event.request_id for event in events if event.request_id is not None}),
+        _sort_distinct(event.request_id for event in events if event.request_id is not None),
         min(moments),
         max(moments),
         datetime.fromtimestamp(min(seconds) - _OFFERED_BEFORE, UTC),
         datetime.fromtimestamp(max(seconds) + _OFFERED_AFTER, UTC),
     )
+
+
+def _sort_distinct(ids: Iterable[UUID]) -> list[UUID]:
+    """Sort ids, each once, because sorted keys are cheaper to look up; by their numbers, which compare much faster."""
+    by_number = {one.int: one for one in ids}
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def _build_pending(row: Row) -> PendingExample:
