@@ -13,7 +13,7 @@ import typer
 from adloom.core.clock import SystemClock
 from bench.figures import EVENT, BenchTable, show
 from bench.load import NO_OP, SERIAL, BenchSubject, Effort, Sample, Target, take_sample
-from bench.processes import LoadError, ShowStatus, find_descendants, measure_usage
+from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants
 from bench.product import Product, run_product
 
 BATCH: Final = "batch"
@@ -76,9 +76,8 @@ def _build_targets(product: Product) -> list[tuple[Target, int]]:
 
 
 def _measure(product: Product, target: Target, events: int, effort: Effort) -> EventsOutcome:
-    others = [find_descendants(product.pid, word) for word in OTHERS.values()]
     counted_before = _count_impressions(product)
-    before = [measure_usage(pids).cpu_seconds for pids in others]
+    others = [CpuMeter(find_descendants(product.pid, word)) for word in OTHERS.values()]
     sample = take_sample(BenchSubject(target=target, pids=product.delivery_pids), effort)
     accepted = (sample.load.requests - sample.load.errors) * events
     # Answers after the generator stopped listening are counted too, so there may be more.
@@ -86,9 +85,7 @@ def _measure(product: Product, target: Target, events: int, effort: Effort) -> E
     return EventsOutcome(
         sample=sample,
         events=accepted,
-        others_seconds=[
-            measure_usage(pids).cpu_seconds - each for pids, each in zip(others, before, strict=True)
-        ],
+        others_seconds=[other.read_seconds() for other in others],
         caught_up_seconds=caught_up,
     )
 

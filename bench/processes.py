@@ -49,6 +49,29 @@ def measure_usage(pids: Iterable[int]) -> ProcessUsage:
     )
 
 
+class CpuMeter:
+    """The CPU time that some processes use from now on; servers may end one of theirs, which is then left out."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._before = {pid: seconds for pid in pids if (seconds := _read_cpu_seconds(pid)) is not None}
+
+    def read_seconds(self) -> float:
+        return sum(
+            seconds - before
+            for pid, before in self._before.items()
+            if (seconds := _read_cpu_seconds(pid)) is not None
+        )
+
+
+def _read_cpu_seconds(pid: int) -> float | None:
+    """Return the CPU time of a process; None if it has ended."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return None
+    return times.user + times.system
+
+
 def list_descendants(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 

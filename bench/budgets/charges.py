@@ -22,7 +22,7 @@ from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.budgets.lease_client import BenchLeaseClient
 from bench.figures import BenchTable, GoalResult, show
 from bench.fill import BudgetCampaign, CatalogSize, add_campaigns
-from bench.processes import LoadError, ShowStatus, find_descendants, measure_usage
+from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants
 from bench.servers import Servers, run_servers, run_worker, wait_until_quiet
 
 CHARGES_PER_SECOND_MIN: Final = 10_000
@@ -183,7 +183,7 @@ class _ChargeBench:
         clock = asyncio.get_running_loop().time
         database = find_descendants(os.getpid(), "postgres")
         sizes_before = await self._measure_sizes()
-        database_before, before = _measure_cpu(database), _measure_cpu([self._pid])
+        of_worker, of_database = CpuMeter([self._pid]), CpuMeter(database)
         began_at = clock()
         for first in range(0, len(entries), APPENDED_AT_ONCE):
             await self._log.append(entries[first : first + APPENDED_AT_ONCE])
@@ -197,8 +197,8 @@ class _ChargeBench:
             name=name,
             events=len(entries),
             seconds=seconds,
-            worker_seconds=_measure_cpu([self._pid]) - before,
-            database_seconds=_measure_cpu(database) - database_before,
+            worker_seconds=of_worker.read_seconds(),
+            database_seconds=of_database.read_seconds(),
             log_bytes=log_bytes,
             row_bytes=row_bytes,
             wal_bytes=wal_bytes,
@@ -238,7 +238,3 @@ class _ChargeBench:
             country_code="DE",
             page_url="https://news.example/politics/2026/11/an-article-of-the-day",
         )
-
-
-def _measure_cpu(pids: list[int]) -> float:
-    return measure_usage(pids).cpu_seconds

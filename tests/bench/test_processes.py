@@ -7,6 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from bench.processes import (
+    CpuMeter,
     keep_off_last_cpu,
     list_descendants,
     measure_usage,
@@ -16,6 +17,9 @@ from bench.processes import (
 
 
 def test_the_time_of_a_process_grows_as_it_works() -> None:
+    waiting = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE) as ending:
+        meter = CpuMeter([os.getpid(), ending.pid])
     before = measure_usage([os.getpid()])
     ends_at = time.process_time() + 0.1
     while time.process_time() < ends_at:
@@ -24,6 +28,7 @@ def test_the_time_of_a_process_grows_as_it_works() -> None:
     after = measure_usage([os.getpid()])
 
     assert 0.05 < after.cpu_seconds - before.cpu_seconds < 1
+    assert 0.05 < meter.read_seconds() < 1
     assert after.resident_bytes > 1_000_000
 
 
