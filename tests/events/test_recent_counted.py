@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.counted import CountedEntry, RecentCounted
+from adloom.events.followers.counted import KEPT_SECONDS, CountedEntry, RecentCounted
 from adloom.events.followers.counted_store import CountedStore
 from adloom.events.log.event import Mark
 from adloom.events.ports import BatchResult
@@ -131,3 +131,13 @@ def test_the_oldest_entries_are_dropped(kept_max: int) -> None:
     assert known == [number for number in range(1, 51) if recent_counted.covers(f"{number}-0")]
     assert known == list(range(51 - len(known), 51))
     assert kept_max // 2 <= len(known) <= max(kept_max, 2)
+
+
+def test_entries_that_were_added_a_while_ago_are_dropped() -> None:
+    recent_counted = RecentCounted()
+    for number, at in ((1, 100.0), (2, 100.0 + KEPT_SECONDS), (3, 101.0 + KEPT_SECONDS), (4, 300.0)):
+        recent_counted.add_batch(f"{number - 1}-0", f"{number}-0", counted(number), at=at)
+
+    known = [number for number in range(1, 5) if recent_counted.get(f"{number}-0")]
+
+    assert known == [number for number in range(1, 5) if recent_counted.covers(f"{number}-0")] == [3, 4]

@@ -8,7 +8,7 @@ from adloom.events.log.event import BEGINNING, Impression, LogEntry, UnreadableE
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import DecodedEntry
 from adloom.events.projections.group import ConsumerGroup, lock_key
-from adloom.events.projections.recent_entries import RecentEntries
+from adloom.events.projections.recent_entries import KEPT_SECONDS, RecentEntries
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression
 
@@ -50,21 +50,42 @@ def test_entries_before_a_gap_are_dropped() -> None:
 
 @given(
     sizes=st.lists(st.integers(0, 7), max_size=12),
+    seconds=st.integers(0, 8),
     kept_max=st.integers(0, 10),
     bytes_max=st.integers(0, 10) | st.just(1_000),
     asked=st.integers(0, 50),
 )
-def test_returned_entries_equal_the_log(sizes: list[int], kept_max: int, bytes_max: int, asked: int) -> None:
+def test_returned_entries_equal_the_log(
+    sizes: list[int], seconds: int, kept_max: int, bytes_max: int, asked: int
+) -> None:
     recent, last = RecentEntries(kept_max=kept_max, bytes_max=bytes_max), 0
-    for size in sizes:
-        recent.add(f"{last}-0", entries(*range(last + 1, last + size + 1)))
+    for number, size in enumerate(sizes):
+        recent.add(f"{last}-0", entries(*range(last + 1, last + size + 1)), at=float(number * seconds))
         last += size
 
     found = recent.read_after(f"{asked}-0", count_max=5)
 
     assert found == entries(*range(asked + 1, asked + 1 + len(found)))
-    if sizes and kept_max >= last > asked and bytes_max == 1_000:
+    if sizes and kept_max >= last > asked and bytes_max == 1_000 and len(sizes) * seconds < KEPT_SECONDS:
         assert len(found) == min(5, last - asked)
+
+
+def test_entries_that_were_added_a_while_ago_are_dropped() -> None:
+    recent = RecentEntries(kept_max=4)
+    recent.add(BEGINNING, entries(1, 2), at=100.0)
+    recent.add("2-0", entries(3), at=101.0)
+    assert ids(recent.read_after(BEGINNING, count_max=10)) == ["1-0", "2-0", "3-0"]
+
+    recent.add("3-0", [], at=100.0 + KEPT_SECONDS)
+    assert recent.read_after("1-0", count_max=10) == []
+    assert ids(recent.read_after("2-0", count_max=10)) == ["3-0"]
+
+    recent.add("3-0", entries(4, 5, 6, 7), at=111.0)  # Too many: the oldest are gone before their time.
+    recent.add("7-0", entries(8), at=112.0)
+    recent.add("8-0", [], at=111.0 + KEPT_SECONDS)
+    assert ids(recent.read_after("7-0", count_max=10)) == ["8-0"]
+    recent.add("8-0", [], at=1_000.0)
+    assert recent.read_after("7-0", count_max=10) == []
 
 
 def test_large_entries_are_dropped_sooner() -> None:

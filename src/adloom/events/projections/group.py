@@ -184,14 +184,14 @@ class ConsumerGroup:
                     return None
                 self._ahead = taken
                 if self._is_first:
-                    self._recent.add(after, taken)
+                    self._recent.add(after, taken, at=asyncio.get_running_loop().time())
         self._is_left_behind = False
         count = count_readable(self._ahead, until, count_max)
         given, self._ahead = self._ahead[:count], self._ahead[count:]
         self._given = given[-1].id if given else after
         if given and not self._is_first and self._recent.ends_before(after):
             # The projection that we follow runs in another process, so we are the first here.
-            self._recent.add(after, given)
+            self._recent.add(after, given, at=asyncio.get_running_loop().time())
         return given
 
     async def wait(self, after: str, *, seconds: float) -> None:

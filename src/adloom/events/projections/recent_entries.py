@@ -4,6 +4,7 @@ The first projection reads and decodes entries; its followers, each a little lat
 """
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -12,10 +13,11 @@ from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, 48 of them decoded forms.
 BYTES_MAX: Final = 2**25  # Of raw entries: three times those impressions. Large ones are as large decoded.
+KEPT_SECONDS: Final = 10.0  # Followers that keep up have read them long before.
 
 
 class RecentEntries:
-    """Entries without a gap; the oldest are dropped by halves."""
+    """Entries without a gap; the oldest are dropped by halves, and those that were added a while ago."""
 
     def __init__(self, *, kept_max: int = KEPT_MAX, bytes_max: int = BYTES_MAX) -> None:
         self._kept_max = kept_max
@@ -24,25 +26,42 @@ class RecentEntries:
         self._entries: list[LogEntry] = []
         self._records: list[DecodedEntry | None] = []  # Of each entry, once it was decoded.
         self._before = ""  # The entry before the first of them.
+        self._dropped = 0  # How many there were before it.
+        self._added: deque[tuple[float, int]] = (
+            deque()
+        )  # When, and how many there were then, those dropped included.
 
-    def add(self, after: str, entries: Sequence[LogEntry]) -> None:
+    def add(self, after: str, entries: Sequence[LogEntry], *, at: float = 0.0) -> None:
+        """Add what follows an entry; `at` is in seconds of any steady clock."""
         if not self._entries or self._entries[-1].id != after:
-            self._entries, self._records, self._before, self._bytes = [], [], after, 0
+            self._drop(len(self._entries))
+            self._before = after
         self._entries.extend(entries)
         self._records.extend([None] * len(entries))
         self._bytes += _bytes_of(entries)
+        self._added.append((at, self._dropped + len(self._entries)))
+        while self._added[0][0] <= at - KEPT_SECONDS:
+            self._drop(self._added.popleft()[1] - self._dropped)
         if len(self._entries) > self._kept_max or self._bytes > self._bytes_max:
-            self._forget()
+            self._drop(self._count_excess())
 
-    def _forget(self) -> None:
-        """Drop entries until half of what may be kept is left."""
+    def _count_excess(self) -> int:
+        """Count the entries to drop so that half of what may be kept is left."""
         gone, left = max(0, len(self._entries) - self._kept_max // 2), self._bytes
         left -= _bytes_of(self._entries[:gone])
         while left > self._bytes_max // 2:
             left -= len(self._entries[gone].data)
             gone += 1
-        self._before, self._bytes = self._entries[gone - 1].id, left
-        del self._entries[:gone], self._records[:gone]
+        return gone
+
+    def _drop(self, count: int) -> None:
+        """Drop so many of the oldest entries; some that were added together may be gone already."""
+        if count <= 0:
+            return
+        self._before = self._entries[count - 1].id
+        self._bytes -= _bytes_of(self._entries[:count])
+        self._dropped += count
+        del self._entries[:count], self._records[:count]
 
     def read_after(self, entry_id: str, *, count_max: int) -> list[LogEntry]:
         """Return what follows an entry; nothing if that is not known here."""

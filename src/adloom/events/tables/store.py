@@ -1,5 +1,6 @@
 """The projection `event_tables`: impressions, clicks, conversions and their counts in PostgreSQL, with the cursor of the log."""
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from functools import partial
@@ -88,7 +89,8 @@ class EventTables:
                     conversions = await self._apply_conversions(connection, batch, state, added)
                     await move_cursor(connection, self._projection, after=after, cursor=cursor)
                 if self._recent_counted is not None:
-                    self._recent_counted.add_batch(after, cursor, added.list_counted())
+                    at = asyncio.get_running_loop().time()
+                    self._recent_counted.add_batch(after, cursor, added.list_counted(), at=at)
                 if self._dedup is not None:
                     self._dedup.add_batch(after, cursor, added, state.days)
                     with contextlib.suppress(*POSTGRES_AWAY):  # The batch is in, whatever comes now.
