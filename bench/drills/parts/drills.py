@@ -10,6 +10,7 @@ from typing import Final
 import httpx
 
 from bench.drills.parts.machines import ANSWER_SECONDS_MAX, NAMES, Parts, run_parts
+from bench.drills.parts.secrets import change_secrets
 from bench.drills.result import Figures, require
 
 SENDERS: Final = 8
@@ -19,7 +20,10 @@ AWAY_SECONDS: Final = 3.0
 COUNTED_SECONDS_MAX: Final = 120.0
 LOOK_SECONDS: Final = 0.2
 ASKED: Final = 20
-COUNTED: Final = "SELECT count(*), count(DISTINCT correlation_id) FROM events.banner_impressions"
+# Those without a token: a drill may report offers of its own.
+COUNTED: Final = """
+    SELECT count(*), count(DISTINCT correlation_id) FROM events.banner_impressions WHERE request_id IS NULL
+"""
 
 PartDrill = Callable[[Parts], Awaitable[Figures]]
 
@@ -167,4 +171,5 @@ PART_DRILLS: Final[dict[str, PartDrill]] = {
     "control": kill_control,
     "projections": kill_projections,
     "valkey": kill_valkey,
+    "secrets": change_secrets,
 }

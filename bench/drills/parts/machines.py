@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import argon2
 import httpx
+import msgspec
 
 from adloom.core.actor import Role
 from adloom.core.clock import SystemClock
@@ -60,6 +61,12 @@ class Plane:
             },
         )
 
+    def change(self, variables: Mapping[str, str]) -> None:
+        """Change settings from the next start on."""
+        self.program = msgspec.structs.replace(
+            self.program, environment={**self.program.environment, **variables}
+        )
+
     async def prepare(self) -> None:
         """Do nothing: it needs no folder of its own."""
 
@@ -99,6 +106,13 @@ class Parts:
 
     async def start(self, plane: str, name: str) -> None:
         await self._planes[plane, name][1].start()
+
+    async def restart(self, plane: str, name: str, variables: Mapping[str, str]) -> None:
+        """Stop a process in order, and start it with other settings."""
+        process, server = self._planes[plane, name]
+        await server.end(signal.SIGTERM)
+        process.change(variables)
+        await server.start()
 
 
 @contextlib.asynccontextmanager
