@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
+from itertools import chain, repeat
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,7 +23,16 @@ from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.result import MarketOutcome, RunPlan
 from adloom.forecast.seeded_runs import simulate_runs
 from adloom.forecast.what_if.bands import STEPS_A_DECADE, blur_rivals, round_to_step
-from adloom.forecast.what_if.question import WhatIfQuestion, WhatIfResult, answer, choose_share
+from adloom.forecast.what_if.question import (
+    TOO_FEW_OFFERS,
+    Speed,
+    WhatIfQuestion,
+    WhatIfResult,
+    answer,
+    choose_part,
+    choose_share,
+    find_least_share,
+)
 from adloom.forecast.what_if.runner import WhatIfRunner
 from adloom.forecast.what_if.wording import describe_unseen
 from adloom.runtime.postgres import Pool
@@ -269,6 +279,37 @@ def test_as_much_is_simulated_as_there_is_time_for() -> None:
     # Six pairs of a second each are too many, three are not; still fewer requests would save little.
     assert choose_share(5.0, 0.1, fixed=0.5) == 1
     assert choose_share(5.0, 4.0, fixed=0.5) == 1 / 16
+
+
+def test_budgets_are_not_thinned_out_to_dust() -> None:
+    """A bid of 2.00 is 0.002 an impression, so 50 of them are a fifth of a budget of 0.50."""
+    market = a_market(a_campaign(bid=2.0, daily_budget=0.5))
+    question = WhatIfQuestion(market=market, changed=market, campaign_key=1, seconds=60.0)
+    free = a_market(a_campaign(bid=2.0))
+
+    least = find_least_share(question)
+
+    assert least == pytest.approx(0.2)
+    assert find_least_share(msgspec.structs.replace(question, market=free, changed=free)) == 0
+    # Three pairs of runs in place of six: each may have twice as many requests.
+    assert (choose_share(5.0, 3.0), choose_share(5.0, 3.0, least=least)) == (1 / 8, 1 / 4)
+    # Where that does not suffice, fewer days, each with more of its requests.
+    assert choose_part(5.0, Speed(0.0, 3.0), least) == (1 / 4, 7)
+    assert choose_part(5.0, Speed(0.0, 6.0), least) == (1 / 4, 3)
+    assert choose_part(5.0, Speed(0.0, 60.0), least)[1] == 1
+    assert choose_part(5.0, Speed(0.0, 60.0), 0.0)[1] == 7
+
+
+def test_what_is_thinned_out_to_dust_is_said_and_not_believed() -> None:
+    market = a_market(a_campaign(bid=2.0, daily_budget=0.5))
+    question = WhatIfQuestion(market=market, changed=market, campaign_key=1, seconds=8.0)
+    # The second of three runs that try the machine out takes 100 seconds.
+    clock = chain([0.0, 0.0, 0.0, 0.0], repeat(100.0))
+
+    result = answer(question, _simulate, lambda: next(clock))
+
+    assert (result.days, result.is_dust) == (1, True)
+    assert result.notes == (TOO_FEW_OFFERS,)
 
 
 def test_rivals_bids_are_a_third_apart_and_ones_own_is_exact() -> None:

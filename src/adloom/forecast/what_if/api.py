@@ -26,7 +26,14 @@ from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.what_if.bands import blur_rivals
 from adloom.forecast.what_if.question import DAYS, WhatIfQuestion, WhatIfResult, has_traffic
 from adloom.forecast.what_if.runner import WhatIfRunner
-from adloom.forecast.what_if.wording import NOT_ENOUGH, describe, describe_pages, describe_unseen, is_unseen
+from adloom.forecast.what_if.wording import (
+    DUST,
+    NOT_ENOUGH,
+    describe,
+    describe_pages,
+    describe_unseen,
+    is_unseen,
+)
 from adloom.market.report.reach import CampaignReach
 from adloom.market.report.reach_store import read_reach
 from adloom.resource.api import AdvertiserWrites
@@ -283,14 +290,16 @@ def _show(
 ) -> WhatIfAnswer:
     compared = result.compared
     sentence = (
-        describe_unseen(result.share)
+        DUST
+        if result.is_dust
+        else describe_unseen(result.share)
         if is_unseen(compared)
         else describe(compared, is_per_click=is_per_click)
     )
     return WhatIfAnswer(
         campaign_id=campaign.id,
         # Of a small part of the traffic, nothing seen says nothing.
-        is_enough=result.share == 1 or not is_unseen(compared),
+        is_enough=not result.is_dust and (result.share == 1 or not is_unseen(compared)),
         sentence=_add_pages(sentence, contextual),
         contextual=contextual,
         before=_show_day(compared.before),
@@ -300,7 +309,7 @@ def _show(
             ForecastHour(hour=hour, before=_show_estimate(before), after=_show_estimate(after))
             for hour, (before, after) in enumerate(zip(result.hours_before, result.hours_after, strict=True))
         ],
-        days=DAYS,
+        days=result.days,
         runs=result.runs,
         sampled_share=result.share,
         notes=[*market.notes, *result.notes],

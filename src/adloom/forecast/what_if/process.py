@@ -40,7 +40,8 @@ def main() -> None:
 
     result = answer(question, simulate, time.monotonic)
     said = describe_weights(weights, list_strategies(question.market, question.changed))
-    result = msgspec.structs.replace(result, notes=() if said is None else (said,))
+    if said is not None:
+        result = msgspec.structs.replace(result, notes=(*result.notes, said))
     sys.stdout.buffer.write(msgspec.msgpack.encode(result))
 
 

@@ -13,6 +13,11 @@ NOT_ENOUGH: Final = (
     f" {REQUESTS_MIN} requests on the campaign's placements, and on pages that it wants, in the last seven days."
 )
 
+DUST: Final = (
+    "This machine had no time for more than a small part of the traffic, of which the daily budget does not pay for five"
+    " impressions: that says nothing. Ask again when it has less to do."
+)
+
 
 def describe_unseen(share: float) -> str:
     """Say that the campaign was not shown in any run, and whether that may be for want of time."""

@@ -188,9 +188,10 @@ def _show_forecast(found: Json) -> None:
     html(plain_table(COLUMNS, build_rows(found)))
     labels, series = build_series(found["hours"])
     Chart(labels, series, classes="low", description=CHART_TEXT)
+    days = found["days"]
     hint(
-        f"An average day of the next {found['days']}, in {found['runs']} pairs of simulations; in brackets, where it"
-        " lies with 90 % probability. Hours are UTC."
+        f"{'The next day' if days == 1 else f'An average day of the next {days}'}, in {found['runs']} pairs of"
+        " simulations; in brackets, where it lies with 90 % probability. Hours are UTC."
     )
     _show_notes(found["notes"])
 
