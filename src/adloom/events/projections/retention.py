@@ -111,9 +111,12 @@ class LogRetention:
 
     async def check(self) -> None:
         cursors = await self._cursors()
-        self.lags = {
-            name: await self._event_log.measure_lag(name, cursor) for name, cursor in cursors.items()
+        # Projections that are equally far, as all are at rest, are equally far behind.
+        lags = {
+            cursor: await self._event_log.measure_lag(name, cursor)
+            for cursor, name in {cursor: name for name, cursor in cursors.items()}.items()
         }
+        self.lags = {name: lags[cursor] for name, cursor in cursors.items()}
         before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
         if before is not None:
             self.trimmed += await self._event_log.trim(before)
