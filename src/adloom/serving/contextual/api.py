@@ -214,19 +214,16 @@ class SlotRoutes:
         page = self.fill_page(visitor, asked.slugs, asked.url, seen, set())
         if page.is_elsewhere:
             raise SiteHostMismatchError(WRONG_HOST)
-        answers = [
-            b"%b:%b" % (name, NO_AD if isinstance(filled, str) else filled.body)
-            for name, filled in zip(asked.names, page.slots.values(), strict=True)
+        look, visit = page.asked.look, page.asked.visit
+        # One join: formatting would copy every ad three times.
+        parts = [
+            b'{"page":"%b","reclassifyInMs":%d,"slots":{'
+            % (look.state.encode(), page.wanted_in // _MILLISECOND)
         ]
-        visit = page.asked.visit
-        body = b'{"page":"%b","reclassifyInMs":%d,"slots":{%b},"requestId":"%b","servedAt":"%b"}' % (
-            page.asked.look.state.encode(),
-            page.wanted_in // _MILLISECOND,
-            b",".join(answers),
-            visit.request_text,
-            visit.served_at,
-        )
-        return FastAnswer(SERVED_HEAD, body)
+        for name, filled in zip(asked.names, page.slots.values(), strict=True):
+            parts += (name, NO_AD if isinstance(filled, str) else filled.body)
+        parts += (b'},"requestId":"', visit.request_text, b'","servedAt":"', visit.served_at, b'"}')
+        return FastAnswer(SERVED_HEAD, b"".join(parts))
 
     def fill_page(
         self,

@@ -28,10 +28,10 @@ class SlotsRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QueriedSlots(msgspec.Struct, frozen=True, gc=False):
-    """The slots of a page, each once, and their names in an answer."""
+    """The slots of a page, each once, and what is before each one's ad in an answer."""
 
     slugs: tuple[bytes, ...]
-    names: tuple[bytes, ...]
+    names: tuple[bytes, ...]  # As JSON, with a colon, and a comma before all but the first.
     url: NormalizedUrl
     overrides: Overrides
     user_id: UUID | None
@@ -55,7 +55,10 @@ class BatchQueries:
         overrides = parse_overrides(asked.context, within="context.") if asked.context else NO_OVERRIDES
         url = parse_page_url(asked.url)
         slugs = tuple(dict.fromkeys(slug.encode() for slug in asked.slots))
-        names = tuple(msgspec.json.encode(slug.decode()) for slug in slugs)
+        names = tuple(
+            b"%b%b:" % (b"," if number else b"", msgspec.json.encode(slug.decode()))
+            for number, slug in enumerate(slugs)
+        )
         queried = QueriedSlots(slugs, names, url, overrides, asked.user_id or overrides.user_id)
         if asked.user_id is None and not asked.context and len(body) <= QUERY_BYTES_MAX:
             if len(self._known) >= QUERIES_MAX:
