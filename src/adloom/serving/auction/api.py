@@ -102,6 +102,7 @@ class AuctionRoutes:
         self._policies = policies
         self._auctioneer = auctioneer
         self._encoder = encoder
+        self._find_second = encoder.find_second
         self._frequency = frequency
         self._recorder = recorder
         self._senders = senders or TrustingCheck()
@@ -127,9 +128,9 @@ class AuctionRoutes:
         if market is None:
             return _refuse(index, query)
         auction = self._auctioneer.decide(http, query.visitor, index, market, now)
-        at = now.timestamp()
-        second = int(at)
-        request = AuctionRequest(http, query, index, now, second, auction, self._recorder.wants_next(at))
+        second = self._find_second(now)
+        is_recorded = self._recorder.wants_next(second + now.microsecond / 1e6)
+        request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
         if auction.win is not None:
             request.is_free = not self._senders.may_hold(http, 1, second)
         return self._look_up(request) if auction.capped_banner_ids else self._answer(request)

@@ -41,6 +41,7 @@ class AdEncoder:
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
+        self.find_second = self._stamp.find_second
         self._rendered: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, RenderedWin]] = {}
 
     def render(self, win: WinningBid, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
