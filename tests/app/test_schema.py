@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 from alembic.script import ScriptDirectory
 
+from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.runtime import schema
 from adloom.runtime.ports import free_port
 
@@ -60,8 +61,20 @@ async def test_the_error_about_an_unreachable_database_has_no_password() -> None
 
 
 async def test_the_error_about_an_unreachable_socket_names_its_folder() -> None:
-    with pytest.raises(schema.DatabaseError, match="'ads' at /nowhere cannot be used"):
+    with pytest.raises(schema.DatabaseError, match=r"'ads' at /nowhere cannot be used"):
         await schema.upgrade_schema("postgresql://ada:a-password@/ads?host=/nowhere")
+
+
+async def test_the_error_of_an_upgrade_in_a_process_of_its_own_says_why_and_has_no_password() -> None:
+    url = "postgresql://ada:a-password@/ads?host=/nowhere"
+
+    async with prepare_upgrade(url, is_expected=True) as upgrade:
+        with pytest.raises(
+            schema.DatabaseError, match=r"'ads' at /nowhere cannot be upgraded: .*No such file"
+        ) as raised:
+            await upgrade(url)
+
+    assert "a-password" not in str(raised.value)
 
 
 async def test_a_database_of_a_newer_version_is_refused_with_a_sentence(database_url: str) -> None:

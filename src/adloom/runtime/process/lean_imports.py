@@ -17,6 +17,7 @@ UNUSED: Final = {
     # asynchronous client does not know.
     "redis": ("opentelemetry", "opentelemetry.sdk", "cryptography"),
     "httpx": ("rich", "pygments"),  # its command
+    "mako.exceptions": ("pygments",),  # coloured errors of templates, which migrations have none of
     "uvicorn": ("watchfiles",),  # starting again when a file of the code changes
     "ua_parser": ("yaml",),  # rules of one's own
     "socketio": ("aiohttp", "requests", "valkey"),  # its clients, and several servers
