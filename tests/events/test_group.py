@@ -15,7 +15,7 @@ from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import HeldLocks, Valkey, open_valkey
 
 LEASE = timedelta(milliseconds=300)
 
@@ -73,6 +73,17 @@ async def test_a_projection_has_one_owner_at_a_time(valkey: Valkey) -> None:
     assert not await other.acquire()
     assert await one.acquire()
     assert await other.read(BEGINNING, until=None, count_max=10) is None
+
+
+async def test_who_reads_that_another_is_the_owner_does_not_trust_its_last_renewal(valkey: Valkey) -> None:
+    group = ConsumerGroup(
+        valkey, "test", consumer="one@host", incarnation="1", held_locks=HeldLocks(renewed_seconds=60)
+    )
+    assert await group.acquire()
+    await valkey.set(lock_key("test"), "other@host 1")
+
+    assert await group.read(BEGINNING, until=None, count_max=10) is None
+    assert not await group.acquire()
 
 
 async def test_each_projection_has_its_own_owner(valkey: Valkey) -> None:

@@ -361,6 +361,10 @@ class ValkeyLock:
             self._held.remove(self)
         return taken > 0
 
+    def doubt(self) -> None:
+        """Ask Valkey at the next `acquire`, however recently the lock was renewed: another seems to have it."""
+        self._held.note_renewed(self, -math.inf)
+
     async def _ask(self, others: Sequence["ValkeyLock"]) -> list[int]:
         keys = [self.key, *(other.key for other in others)]
         arguments = [self._consumer, self.holder, self.lease_millis, int(self._may_take_back)]

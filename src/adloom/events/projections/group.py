@@ -175,12 +175,14 @@ class ConsumerGroup:
         with unavailable_when_away():
             if known := [] if self._is_first else self._recent.read_after(after, count_max=count_max):
                 if not await self._read_on(after):
+                    self._lock.doubt()
                     return None
                 self._ahead = []  # Those beyond `until` are found among the recent entries again.
                 return known[: count_readable(known, until, count_max)]
             if not self._ahead:
                 taken = await self._read_group(after, count_max)
                 if taken is None:
+                    self._lock.doubt()
                     return None
                 self._ahead = taken
                 if self._is_first:
