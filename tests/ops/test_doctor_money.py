@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
-from adloom.budgets.money.comparison import BookComparison, list_open_days
-from adloom.budgets.money.reconcile_store import DayReconciliation, SpendDifference
+from adloom.budgets.money.comparison import BookComparison, list_open_days, settle
+from adloom.budgets.money.reconcile_store import DIFFERENCES_MAX, DayReconciliation, SpendDifference
 from adloom.budgets.money.store import MoneyWriter
 from adloom.cli import main as cli
 from adloom.core.clock import ManualClock
@@ -233,6 +233,51 @@ async def test_the_owner_of_the_budgets_is_named(valkey: Valkey) -> None:
         FindingState.OK,
         "worker@host",
     )
+
+
+def a_look(charged: dict[int, int], heard: dict[int, int]) -> DayReconciliation:
+    """Return a day in which campaigns of some advertisers were charged, and what these have heard of it."""
+    bill = Micros(sum(charged.values()))
+    return DayReconciliation(
+        day=TODAY,
+        charges=1,
+        bill=bill,
+        campaigns=1,
+        campaigns_reported=bill,
+        advertisers=len(charged),
+        advertisers_reported=Micros(sum(heard.values())),
+        without_advertiser=Micros(0),
+        unbilled=Micros(0),
+        released=Micros(0),
+        differences=tuple(
+            SpendDifference(
+                kind="advertiser", id=UUID(int=of), charged=Micros(spent), reported=Micros(heard[of])
+            )
+            for of, spent in charged.items()
+            if spent != heard[of]
+        ),
+    )
+
+
+def test_advertisers_agree_if_each_does_at_some_moment() -> None:
+    first = a_look({1: 10, 2: 10}, {1: 10, 2: 8})
+    second = a_look({1: 15, 2: 16}, {1: 12, 2: 16})
+
+    found = settle([first, second])
+
+    assert not first.is_balanced
+    assert not second.is_balanced
+    assert (found.is_balanced, found.differences, found.arriving) == (True, (), 3)
+    # What one of them never heard of is found nevertheless.
+    lost = settle([first, a_look({1: 15, 2: 16}, {1: 12, 2: 14})])
+    assert (lost.is_balanced, [one.id.int for one in lost.differences], lost.arriving) == (False, [2], 3)
+
+
+def test_an_incomplete_list_of_differences_says_nothing_about_others() -> None:
+    first = a_look(dict.fromkeys(range(DIFFERENCES_MAX), 2), dict.fromkeys(range(DIFFERENCES_MAX), 1))
+    last = a_look({DIFFERENCES_MAX: 2}, {DIFFERENCES_MAX: 1})
+
+    assert settle([first, last]) == last
 
 
 def test_equal_totals_do_not_hide_a_difference() -> None:

@@ -1,14 +1,17 @@
 """Compares the money ledger with what campaigns and advertisers say, every minute, on the worker that leads."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Final
 
+import msgspec
 import structlog
 
-from adloom.budgets.money.reconcile_store import DayReconciliation, reconcile_day
+from adloom.budgets.addresses import ADVERTISER
+from adloom.budgets.money.reconcile_store import DIFFERENCES_MAX, DayReconciliation, reconcile_day
 from adloom.core.clock import Clock
+from adloom.core.money import Micros
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
@@ -29,13 +32,32 @@ async def reconcile_settled(
     connection: Connection, day: date, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
 ) -> DayReconciliation:
     """Reconcile a day; where it does not balance, again after charges on their way have arrived."""
-    found = await reconcile_day(connection, day)
-    for _ in range(LOOKS - 1):
-        if found.is_balanced:
-            break
+    looks = [await reconcile_day(connection, day)]
+    while not (found := settle(looks)).is_balanced and len(looks) < LOOKS:
         await asyncio.sleep(look_again_seconds)
-        found = await reconcile_day(connection, day)
+        looks.append(await reconcile_day(connection, day))
     return found
+
+
+def settle(looks: Sequence[DayReconciliation]) -> DayReconciliation:
+    """Return the last look, without differences of advertisers that agreed in one before.
+
+    Where many are charged all the time, at no moment all of them have heard of all. Campaigns keep their totals
+    together with the charges, so they always agree.
+    """
+    last = looks[-1]
+    complete = [look.differences for look in looks[:-1] if len(look.differences) < DIFFERENCES_MAX]
+    disagreeing = [{one.id for one in differences} for differences in complete]
+    arriving = [
+        one
+        for one in last.differences
+        if one.kind == ADVERTISER and any(one.id not in ids for ids in disagreeing)
+    ]
+    return msgspec.structs.replace(
+        last,
+        differences=tuple(one for one in last.differences if one not in arriving),
+        arriving=Micros(sum(one.charged - one.reported for one in arriving)),
+    )
 
 
 def list_open_days(now: datetime) -> list[date]:

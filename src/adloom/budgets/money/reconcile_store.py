@@ -39,6 +39,7 @@ class DayReconciliation(msgspec.Struct, frozen=True, kw_only=True):
     unbilled: Micros
     released: Micros
     refunded: Micros = Micros(0)
+    arriving: Micros = Micros(0)  # What advertisers who agreed a moment ago have not heard of yet.
     differences: tuple[SpendDifference, ...]
 
     @property
@@ -46,7 +47,8 @@ class DayReconciliation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether all four agree, in total and one by one."""
         return (
             not self.differences
-            and self.bill == self.campaigns_reported == self.advertisers_reported + self.without_advertiser
+            and self.bill == self.campaigns_reported
+            and self.bill == self.advertisers_reported + self.arriving + self.without_advertiser
         )
 
 

@@ -94,6 +94,8 @@ def show(found: DayReconciliation, console: Console) -> None:
     table.add_row(
         "advertisers", _units(found.advertisers_reported), f"{found.advertisers:,} of them were charged"
     )
+    if found.arriving:
+        table.add_row("on its way", _units(found.arriving), "what advertisers hear of in a moment")
     table.add_row("no advertiser", _units(found.without_advertiser), "campaigns of the house's own")
     table.add_row("not billed", _units(found.unbilled), "confirmed when nothing was left")
     table.add_row("came back", _units(found.released), "holds that nobody confirmed")
