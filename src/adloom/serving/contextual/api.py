@@ -245,12 +245,15 @@ class SlotRoutes:
         visit = self._visit(visitor.http, visitor.overrides, visitor.user_id, now, seen)
         filled: dict[bytes, FilledSlot | str | FastAnswer] = {}
         for number, (slug, plan) in enumerate(zip(key[1], plans, strict=True)):
-            if isinstance(plan, FastAnswer):
+            if isinstance(plan, PreparedSlot):
+                placement = plan.slot
+            elif isinstance(plan, str):
+                placement = index.by_slug[slug]
+            else:
                 filled[slug] = plan
                 continue
             assert site is not None, "that the slot is of"
-            slot = (index.by_slug[slug] if isinstance(plan, str) else plan.slot), site
-            one = filled[slug] = self._hold(plan, slot, visit, number, on_page)
+            one = filled[slug] = self._hold(plan, (placement, site), visit, number, on_page)
             if not isinstance(one, str):
                 on_page |= one.winner.keys
         is_elsewhere = site is None and any(plan is OTHER_SITE for plan in plans)
