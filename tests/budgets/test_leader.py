@@ -170,6 +170,20 @@ async def test_a_lock_that_was_lost_or_released_is_not_taken_for_renewed(valkey:
     assert await valkey.get("lost") == b"b@host 1"
 
 
+async def test_a_command_without_an_answer_does_not_keep_other_locks_from_being_renewed(
+    valkey: Valkey,
+) -> None:
+    held = HeldLocks(renewed_seconds=0.01)
+    one, other = [
+        ValkeyLock(valkey, key, consumer="a@host", incarnation="1", held=held) for key in ("one", "other")
+    ]
+    assert [await lock.acquire() for lock in (one, other)] == [True, True]
+
+    async with asyncio.timeout(30):
+        with held.renew_others(one):  # As long as its command waits for an answer.
+            assert await other.acquire()
+
+
 async def test_the_lock_of_a_dead_worker_expires(valkey: Valkey) -> None:
     gone = ValkeyLock(valkey, OWNER_KEY, consumer="a", incarnation="1", lease=timedelta(seconds=1))
     other = ValkeyLock(valkey, OWNER_KEY, consumer="b", incarnation="1")

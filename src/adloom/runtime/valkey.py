@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -240,7 +240,7 @@ class Subscription:
 LEASE: Final = timedelta(seconds=5)
 
 # A lock that was renewed with another so recently is not renewed by a command of its own. At worst that and the time
-# between two renewals, 1.5 s, pass without one: half a lease.
+# between two renewals, 1.5 s, pass without one: half a lease. So long one waits for the other's answer, too.
 RENEWED_SECONDS: Final = 1.0
 
 # A worker that restarts under the same name takes its old lock back, once: two that live under one name would
@@ -298,9 +298,14 @@ class HeldLocks:
             answered.set()
 
     async def wait_renewed(self, lock: "ValkeyLock") -> None:
-        """Wait for the answer to a command that renews a lock with another, if there is one."""
+        """Wait for the answer to a command that renews a lock with another, if there is one.
+
+        Not for long: its connection may be dead, and what that takes to find out is as long as a lease.
+        """
         if lock in self._answered:
-            await self._answered[lock].wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._renewed_seconds):
+                    await self._answered[lock].wait()
 
     def add(self, lock: "ValkeyLock", now: float) -> None:
         self._renewed_at[lock] = now
