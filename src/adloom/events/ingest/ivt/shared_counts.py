@@ -87,7 +87,8 @@ class CountSharer:
         pending = counts.list_pending(read_second())
         for start in range(0, len(pending), AT_ONCE):
             told = pending[start : start + AT_ONCE]
-            async with self._valkey.pipeline(transaction=False) as at_once:
+            # In one step: a count without an end would stay for ever.
+            async with self._valkey.pipeline(transaction=True) as at_once:
                 # The stubs have each call wait for its own answer.
                 it = cast("Any", at_once)
                 for one in told:
