@@ -55,7 +55,7 @@ class AuctionRecorder:
         self._sample_rate = sample_rate
         self._bytes_per_second = bytes_per_second
         self._headroom = float(bytes_per_second * BURST_SECONDS)
-        self._filled_at = 0.0
+        self._filled_at = self._empty_until = 0.0
         # Plain counters, read by a collector.
         self.left_out = 0  # No headroom.
         self.sampled_out = 0
@@ -67,6 +67,9 @@ class AuctionRecorder:
         """
         if self._sample_rate < 1 and self._chance.random() >= self._sample_rate:
             self.sampled_out += 1
+            return False
+        if self._filled_at <= at <= self._empty_until:
+            self.left_out += 1
             return False
         if self._headroom <= 0 or at > self._filled_at + BURST_SECONDS:
             gained = max(0.0, at - self._filled_at) * self._bytes_per_second
@@ -92,14 +95,19 @@ class AuctionRecorder:
         """Publish an auction with all its bids; `served` is the entry of its offer, if there is a winner."""
         record = request.record
         assert record is not None, "its bids were recorded before the winner was reserved"
-        self._headroom -= ENTRY_BYTES + len(record.bids) + EXAMINED_BYTES * record.examined_count
+        self._use(ENTRY_BYTES + len(record.bids) + EXAMINED_BYTES * record.examined_count)
         auctioned = _build_auctioned(request, record, auction_id, won_on, scoring_version)
         self._publish(auctioned, served)
 
     def record_slot(self, auctioned: Auctioned, served: bytes | None) -> None:
         """Publish the auction of a contextual slot; `served` is the entry of its offer, where offers are published."""
-        self._headroom -= SLOT_BYTES
+        self._use(SLOT_BYTES)
         self._publish(auctioned, served)
+
+    def _use(self, size: int) -> None:
+        self._headroom -= size
+        if self._headroom <= 0:
+            self._empty_until = self._filled_at - self._headroom / self._bytes_per_second
 
     def _publish(self, auctioned: Auctioned, served: bytes | None) -> None:
         self._publish_pair(served or encode_event(Unsold(held_at=auctioned.held_at)), encode_event(auctioned))

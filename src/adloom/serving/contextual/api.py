@@ -173,19 +173,21 @@ class SlotRoutes:
         plan: PreparedSlot | str
         if known is not None and self._known.holds(known, index, now):
             look, plan = known.look, known.slots[0]
-            slot = plan.slot, known.site
+            placement = plan.slot
         else:
             slot = index.find_slot(question.slug)
             if slot is None:
                 return NO_SUCH_PLACEMENT
             question.check_host(slot[1])
             look = self._known.look_at(slot[1], question.url, now)
-            plan = self._plan(index, slot, look)
+            plan, placement = self._plan(index, slot, look), slot[0]
             question.known = None if isinstance(plan, str) else self._known.prepare((plan,), slot[1], look)
         self.asked[look.state] += 1
+        if isinstance(plan, str):
+            return self._find_no_ad(look.state, self._leave_empty(placement, plan))
         # The context's parser reads the query.
         visit = self._visit(http, NO_OVERRIDES, question.user_id, now, seen)
-        filled = self._hold(plan, slot, visit, 0, NOTHING_ON_PAGE)
+        filled = self._hold(plan, visit, 0, NOTHING_ON_PAGE)
         if isinstance(filled, str):
             return self._find_no_ad(look.state, filled)
         return FastAnswer(SERVED_HEAD, filled.body)
@@ -244,18 +246,16 @@ class SlotRoutes:
         self.asked[look.state] += 1
         visit = self._visit(visitor.http, visitor.overrides, visitor.user_id, now, seen)
         filled: dict[bytes, FilledSlot | str | FastAnswer] = {}
+        hold = self._hold
         for number, (slug, plan) in enumerate(zip(key[1], plans, strict=True)):
             if isinstance(plan, PreparedSlot):
-                placement = plan.slot
+                one = filled[slug] = hold(plan, visit, number, on_page)
+                if not isinstance(one, str):
+                    on_page |= one.winner.keys
             elif isinstance(plan, str):
-                placement = index.by_slug[slug]
+                filled[slug] = self._leave_empty(index.by_slug[slug], plan)
             else:
                 filled[slug] = plan
-                continue
-            assert site is not None, "that the slot is of"
-            one = filled[slug] = self._hold(plan, (placement, site), visit, number, on_page)
-            if not isinstance(one, str):
-                on_page |= one.winner.keys
         is_elsewhere = site is None and any(plan is OTHER_SITE for plan in plans)
         return FilledPage(
             AskedPage(look, visit), self._known.find_wait(site, look, now), filled, is_elsewhere
@@ -347,31 +347,27 @@ class SlotRoutes:
         return self._prepared.get(index, placement, site, look.entry, look.listed)
 
     def _hold(
-        self,
-        plan: PreparedSlot | str,
-        slot: Slot,
-        visit: SlotVisit,
-        number: int,
-        on_page: Collection[int],
+        self, plan: PreparedSlot, visit: SlotVisit, number: int, on_page: Collection[int]
     ) -> FilledSlot | str:
         """Fill a slot, or return the name of what keeps it empty."""
-        placement_key, site = slot[0].key, slot[1]
-        filled: FilledSlot | str
-        if isinstance(plan, str):
-            filled = plan
-        else:
-            if plan.ready:
-                visit.is_free = not self._may_hold(visit, site)
-            filled = self._hold_auction(plan, visit, number, on_page)
-            if self._count_page is not None:
-                self._count_page(placement_key, plan.entry.url, is_filled=not isinstance(filled, str))
-        if self._count_traffic is not None:
-            self._count_traffic(placement_key, not isinstance(filled, str))
+        if plan.ready:
+            visit.is_free = not self._may_hold(visit, plan.site)
+        filled = self._hold_auction(plan, visit, number, on_page)
+        if self._count_page is not None:
+            self._count_page(plan.slot.key, plan.entry.url, is_filled=not isinstance(filled, str))
         if isinstance(filled, str):
-            self.unfilled[filled] = self.unfilled.get(filled, 0) + 1
-        else:
-            self.served += 1
+            return self._leave_empty(plan.slot, filled)
+        if self._count_traffic is not None:
+            self._count_traffic(plan.slot.key, True)  # noqa: FBT003 - it is filled
+        self.served += 1
         return filled
+
+    def _leave_empty(self, placement: IndexedPlacement, reason: str) -> str:
+        """Count a slot that something keeps empty, and return the name of that."""
+        if self._count_traffic is not None:
+            self._count_traffic(placement.key, False)  # noqa: FBT003 - it is not filled
+        self.unfilled[reason] = self.unfilled.get(reason, 0) + 1
+        return reason
 
     def _may_hold(self, visit: SlotVisit, site: IndexedSite) -> bool:
         """Whether an offer holds and costs something: nothing is billed that is not asked for by a page of the site."""
