@@ -12,6 +12,7 @@ from adloom.runtime.postgres import (
     IDLE_IN_TRANSACTION_SECONDS_MAX,
     Pool,
     open_pool,
+    read_snapshot,
     reset_after_use,
 )
 
@@ -72,3 +73,10 @@ def test_code_that_changes_more_than_a_transaction_has_its_connection_reset() ->
 
     assert len(changing) > 3
     assert {path.name for path in changing if "reset_after_use(" not in sources[path]} == WITHOUT_A_POOL
+
+
+async def test_rows_that_are_none_leave_no_transaction_open(pool: Pool) -> None:
+    await pool.executemany("INSERT INTO banners (title) VALUES ($1)", [])
+
+    async with read_snapshot(pool) as connection:
+        assert await connection.fetchval("SELECT count(*) FROM banners") == 0

@@ -1,9 +1,9 @@
 """Connections to PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import asyncpg
 import msgspec
@@ -53,6 +53,17 @@ class _LeanConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeA
 
     def ask_for_reset(self) -> None:
         self._is_reset_due = True
+
+    async def executemany(
+        self,
+        command: str,
+        args: Iterable[Sequence[Any]],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - the driver's
+    ) -> None:
+        """Run a command for each row; for none, the driver would leave a transaction open that a reset has ended."""
+        if rows := list(args):
+            await super().executemany(command, rows, timeout=timeout)
 
     def get_reset_query(self) -> str:
         """Skip a reset that is not due: it takes as long as a query."""
