@@ -177,7 +177,7 @@ def register_books(metrics: Metrics, books: BookComparison) -> None:
         lambda: books.comparisons,
     )
     metrics.gauge(
-        "adloom_books_wrong_days",
+        "adloom_books_wrong",
         "Days whose books do not agree, as of the last comparison; 0 where another worker leads.",
         lambda: len(books.wrong_days),
     )
