@@ -31,6 +31,7 @@ from adloom.runtime.process.tuning import pause_gc
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.databases import Databases
 from tests.support.product import NO_CRAWLS, Product, wait_until
+from tests.support.reruns import Reruns
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
 from tests.support.shared_products import (
     HEALED_SECONDS_MAX,
@@ -61,6 +62,7 @@ SLOW_MARKERS = ("server", "process", "browser", "slow")
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.register(HandOver())
+    pluginmanager.register(Reruns())
     parser.addoption("--quick", action="store_true", help="only tests that start no server and are not slow")
 
 
@@ -90,10 +92,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Show why tests were run again, and say how busy the machine was: an idle one has time for another worker."""
-    for report in terminalreporter.getreports("rerun"):
-        terminalreporter.write_sep("_", f"RERUN {report.nodeid}")
-        terminalreporter.write_line(report.longreprtext)
+    """Say how busy the machine was: where it was not, tests wait, and another worker would help."""
     seconds, idle = (
         now - before for now, before in zip(count_seconds(), config.stash[IDLE_BEFORE], strict=True)
     )
