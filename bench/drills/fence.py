@@ -1,7 +1,7 @@
 """Drill 3: without the version in the WHERE clause late writes are visible, so drill 2 finds what it looks for.
 
 Messages with an id have a second fence: an id is applied once. So the load here is reports of delivery, which have none,
-and nobody asks anything meanwhile.
+and no questions are asked meanwhile.
 """
 
 import asyncio

@@ -48,7 +48,7 @@ async def ask_all(host: PlayedHost, questions: Iterable[Message]) -> list[Any]:
 
 
 class EqualChance:
-    """Draws the same whoever draws first, and when: messages of different actors have no order."""
+    """Always draws the same number, because messages of different actors come in any order."""
 
     def random(self) -> float:
         return 0.5

@@ -14,7 +14,7 @@ NOT_ENOUGH: Final = (
 )
 
 DUST: Final = (
-    "This machine had no time for more than a small part of the traffic, of which the daily budget does not pay for five"
+    "This machine had time for a part of the traffic only, so small that the daily budget pays for fewer than five of its"
     " impressions: that says nothing. Ask again when it has less to do."
 )
 

@@ -46,7 +46,7 @@ def judge_books(found: list[DayReconciliation]) -> Finding:
         return fail(
             "Money",
             f"the books of {', '.join(wrong)} do not agree",
-            f"see `adloom doctor --money --day {wrong[0]}`, and bill nobody for it before",
+            f"see `adloom doctor --money --day {wrong[0]}`, and do not bill that day until they agree",
         )
     days = [f"{_units(one.bill)} on {one.day}" for one in found if one.charges]
     return ok("Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged in these days")

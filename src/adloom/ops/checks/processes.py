@@ -103,7 +103,9 @@ def judge_compared_books(process: ProcessHeartbeat) -> Finding:
     problem = process.reading.books_problem
     if problem is None:
         return ok("Money", f"{process.process} has found nothing wrong")
-    return fail("Money", problem, "run `adloom doctor --money --day DAY`, and bill nobody for it before")
+    return fail(
+        "Money", problem, "run `adloom doctor --money --day DAY`, and do not bill that day until they agree"
+    )
 
 
 def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
