@@ -51,13 +51,11 @@ def _prepare_gamma(parameter: float) -> GammaShape:
     return GammaShape(d, 1.0 / math.sqrt(9.0 * d), 0.0 if parameter >= 1.0 else 1.0 / parameter)
 
 
-def draw_beta(shape: BetaShape, draw: Callable[[], float]) -> float:
-    """Draw a share between 0 and 1; `draw` returns uniform numbers below 1."""
-    return draw_weighted(((1.0, *shape),), draw)[0][0]
-
-
 def draw_weighted(ready: Iterable[ReadyDraw], draw: Callable[[], float]) -> tuple[list[float], list[float]]:
-    """Draw a share from each, and return these, and each times its weight. All in one loop: calls would cost more."""
+    """Draw a share from each, and return these, and each times its weight; `draw` returns uniform numbers below 1.
+
+    All in one loop: calls would cost more.
+    """
     normal, bounds = _normal, _bounds
     shares: list[float] = []
     weighted: list[float] = []

@@ -35,18 +35,6 @@ class BidState(msgspec.Struct, frozen=True, kw_only=True):
         return min(1.0, max(left, window.traffic_share, 0.0))
 
 
-def encode_state(state: BidState) -> bytes:
-    return msgspec.msgpack.encode(state)
-
-
-def decode_state(data: bytes) -> BidState:
-    """Read a state of this version or an earlier one; what cannot be read begins anew: it is memory, not money."""
-    try:
-        return msgspec.msgpack.decode(data, type=BidState)
-    except msgspec.DecodeError:
-        return BidState()
-
-
 def counts_from_end(window: BidWindow) -> bool:
     """At the day's start all is left, or all but this window: so one sees how the sender counts."""
     share = window.traffic_share

@@ -10,7 +10,6 @@ import msgspec
 
 from adloom.forecast.tally import DeliveryTotals, MarketTally
 
-CONFIDENCE: Final = 0.9
 # 95 % quantiles of Student's t, by degrees of freedom from 1 on; beyond, the normal one.
 _T: Final = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761)
 _T_MANY: Final = 1.70

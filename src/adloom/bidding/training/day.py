@@ -15,7 +15,6 @@ SLOW: Final = np.float32(0.12)
 EPSILON: Final = np.float32(0.001)
 ROOM: Final = np.float32(0.02)
 CENT: Final = np.float32(0.01)
-LEFT_MIN: Final = 0.1  # With less than this left a seat is out for the day.
 
 
 class Standing(msgspec.Struct, kw_only=True):

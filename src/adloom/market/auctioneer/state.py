@@ -178,7 +178,6 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     due: frozenset[str] = frozenset()  # URLs of the next round.
     round: Round | None = None
     rounds: int = 0
-    run_at: datetime | None = None
     ran_at: datetime | None = None
     repeat_at: datetime | None = None
     clean_at: datetime | None = None

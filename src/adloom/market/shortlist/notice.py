@@ -1,10 +1,10 @@
-"""Notices of the market: which shortlists were written, which banners wait for a decision."""
+"""Notices of the market: which shortlists were written."""
 
 from typing import Final
 
 import msgspec
 
-from adloom.market.shortlist.model import BannersSeen, ShortlistsChanged
+from adloom.market.shortlist.model import ShortlistsChanged
 
 
 def name_channel(topic: str) -> str:
@@ -12,7 +12,5 @@ def name_channel(topic: str) -> str:
 
 
 SHORTLIST_NOTICES: Final = name_channel("shortlists")
-APPROVAL_NOTICES: Final = name_channel("approvals")
 
 read_shortlist_notice: Final = msgspec.json.Decoder(ShortlistsChanged).decode
-read_approval_notice: Final = msgspec.json.Decoder(BannersSeen).decode

@@ -5,7 +5,6 @@
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -59,10 +58,6 @@ def read_address(address: str, hosts: SiteHosts) -> FoundUrl | None:
     if dot and extension.lower() in NOT_PAGES:
         return None
     return FoundUrl(normalized.text, address.partition("#")[0])
-
-
-def is_same_host(one: str, other: str) -> bool:
-    return urlsplit(one).netloc == urlsplit(other).netloc
 
 
 def limit_addresses(pages_max: int) -> int:

@@ -39,7 +39,7 @@ ANSWER_SECONDS_MAX: Final = 10.0
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 _encode_news: Final = msgspec.msgpack.Encoder().encode
-_decode_news: Final = msgspec.msgpack.Decoder(list[SiteNews]).decode
+read_news: Final = msgspec.msgpack.Decoder(list[SiteNews]).decode
 
 
 class SiteHost(Protocol):
@@ -85,10 +85,6 @@ class NewsBroadcaster:
             for first in range(0, len(news), NEWS_AT_ONCE):
                 message = _encode_news(news[first : first + NEWS_AT_ONCE])
                 await self._valkey.publish(NEWS_CHANNEL.format(site_id=site_id), message)
-
-
-def read_news(message: bytes) -> list[SiteNews]:
-    return _decode_news(message)
 
 
 class SiteFollower:

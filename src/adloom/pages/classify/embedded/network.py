@@ -19,7 +19,6 @@ Places: TypeAlias = NDArray[np.int64]
 TOKENS_REMEMBERED: Final = 1_024  # 14 MB; twice as many save 3 % of the time.
 TOKENS_AT_ONCE: Final = 512  # Fewer than are remembered: all tokens of a batch have a place.
 WIDTH: Final = 256
-EMBEDDING: Final = 512
 EMBEDDING_BLOCKS: Final = 17
 FEATURES: Final = 1_280
 # (n, tokens before the one that it is about) of the n-grams of each branch.

@@ -127,11 +127,6 @@ def split_groups(messages: Sequence[SentMessage]) -> list[list[SentMessage]]:
 _RANDOM_BITS: Final = 80
 
 
-def read_time(message_id: UUID) -> datetime:
-    """Return when a UUIDv7 was made."""
-    return datetime.fromtimestamp((message_id.int >> _RANDOM_BITS) / 1000, UTC)
-
-
 def is_current(message_id: UUID, now: datetime) -> bool:
     """Whether it is known if this message was applied."""
     milliseconds = message_id.int >> _RANDOM_BITS
