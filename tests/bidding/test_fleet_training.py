@@ -6,11 +6,10 @@ import pytest
 
 from adloom.bidding import network
 from adloom.bidding.decide import WindowRequest, decide
-from adloom.bidding.fleet import FleetRunner
 from adloom.bidding.network import FEATURES as FEATURE_COUNT
 from adloom.bidding.network import FleetNet
 from adloom.bidding.ports import Nets
-from adloom.bidding.shipped import decode_fleet, read_shipped
+from adloom.bidding.shipped import FleetRunner, decode_fleet, read_shipped
 from adloom.bidding.state import BidState
 from adloom.bidding.training.batch import draw_seat_days, plain_seat_days
 from adloom.bidding.training.fleet import TrainingPlan, TrainingStep, train_fleet

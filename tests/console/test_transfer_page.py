@@ -2,7 +2,7 @@
 
 import pytest
 
-from adloom.catalog.document import CATALOG
+from adloom.catalog.api import CATALOG
 from adloom.console.pages.system.transfer import NAMES, find_place, find_type
 from tests.console.visitor import Visitor
 

@@ -4,7 +4,7 @@ import pytest
 
 from adloom.core.public_paths import NEUTRAL_NAMES, find_blocked_word, name_neutrally, parse_public_prefix
 from adloom.core.setting import SettingValueError
-from adloom.runtime.background.settings import crawler_settings
+from adloom.runtime.background_settings import crawler_settings
 from adloom.runtime.settings import delivery_settings
 
 GOOD = {

@@ -29,7 +29,7 @@ from adloom.forecast.live.page_traffic import (
 )
 from adloom.forecast.live.rows import build_live_market
 from adloom.forecast.live.store import read_installation
-from adloom.forecast.what_if.bands import round_to_step
+from adloom.forecast.what_if.wording import round_to_step
 from adloom.pages.model import PageCategory
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

@@ -22,7 +22,6 @@ from adloom.forecast.live.store import read_installation
 from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.result import MarketOutcome, RunPlan
 from adloom.forecast.seeded_runs import simulate_runs
-from adloom.forecast.what_if.bands import STEPS_A_DECADE, blur_rivals, round_to_step
 from adloom.forecast.what_if.question import (
     TOO_FEW_OFFERS,
     Speed,
@@ -34,7 +33,7 @@ from adloom.forecast.what_if.question import (
     find_least_share,
 )
 from adloom.forecast.what_if.runner import WhatIfRunner
-from adloom.forecast.what_if.wording import describe_unseen
+from adloom.forecast.what_if.wording import STEPS_A_DECADE, blur_rivals, describe_unseen, round_to_step
 from adloom.runtime.postgres import Pool
 from tests.forecast.markets import a_campaign, a_market, simulate
 from tests.support.builders import NOON, Json

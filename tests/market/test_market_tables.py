@@ -19,8 +19,7 @@ from adloom.market.routing import auctioneer_address, bidder_address, ranker_add
 from adloom.market.shared.tables import MarketRefresh, SharedMarketTables
 from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
-from adloom.market.store import MarketTables, MarketWriter
-from adloom.market.term import MarketTerm
+from adloom.market.store import MarketTables, MarketTerm, MarketWriter
 from adloom.market.weights import FORGOTTEN_AFTER
 from adloom.market.worker import NoticeBroadcaster
 from adloom.runtime.actors.actor import FencedOutError

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.money import Micros
-from adloom.market.standing_store import CampaignBudgets, find_spent, is_spent
+from adloom.market.demand_store import CampaignBudgets, find_spent, is_spent
 from adloom.runtime.postgres import Pool
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)

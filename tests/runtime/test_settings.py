@@ -9,7 +9,7 @@ import pytest
 from adloom.app.delivery_traffic import build_offer_bounds, lift_limits
 from adloom.cli.dotenv_file import with_dotenv
 from adloom.pages.model import FRESH_HOURS
-from adloom.runtime.background.settings import classifier_settings, crawler_settings
+from adloom.runtime.background_settings import classifier_settings, crawler_settings
 from adloom.runtime.settings import (
     SettingsError,
     add_redis_password,

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
+from adloom.catalog.api import CATALOG
 from adloom.catalog.campaign.model import CampaignStatus
-from adloom.catalog.document import CATALOG
 from adloom.catalog.placement import Layout
 from adloom.resource.transfer.document import read_json
 from adloom.sample.content.articles import ARTICLES, Article

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.runtime.files.cache import CachedFiles
+from adloom.runtime.files.place import CachedFiles
 from adloom.runtime.files.store import FilesAwayError, FileStore, FolderStore
 from adloom.runtime.http.plain import PlainApp
 from adloom.serving.assets.answer import parse_address, parse_range

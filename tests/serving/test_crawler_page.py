@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from adloom.runtime.background.settings import crawler_settings
+from adloom.runtime.background_settings import crawler_settings
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
 from adloom.serving.crawler_page import crawler_routes
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import seeded_chance
-from adloom.stats.comparison.banners import BannerResult, compare_banners, find_leader
-from adloom.stats.comparison.rates import compare_rates
+from adloom.stats.comparison.rates import BannerResult, compare_banners, compare_rates, find_leader
 from tests.support.control import Client, ControlPlane, problem
 
 COUNT = """

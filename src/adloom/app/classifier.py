@@ -18,7 +18,7 @@ from adloom.pages.classify.providers.apis import PROVIDERS
 from adloom.pages.classify.providers.classifier import LanguageModelClassifier, open_model_client
 from adloom.pages.classify.queue import STREAM
 from adloom.pages.classify.worker import ClassifyWorker
-from adloom.runtime.background.settings import ClassifierSettings, LanguageModelSettings, classifier_settings
+from adloom.runtime.background_settings import ClassifierSettings, LanguageModelSettings, classifier_settings
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings

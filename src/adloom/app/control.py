@@ -67,8 +67,8 @@ import adloom.sync.reports.api
 from adloom import VERSION
 from adloom.app.listeners import take_socket
 from adloom.app.process import run_process
+from adloom.catalog.api import CATALOG
 from adloom.catalog.asset.upload import AssetUploads
-from adloom.catalog.document import CATALOG
 from adloom.catalog.preview.token import PreviewKeys
 from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
 from adloom.core.clock import Clock, SystemClock

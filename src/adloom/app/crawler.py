@@ -16,7 +16,7 @@ from adloom.pages.crawl.schedule import CrawlSchedule
 from adloom.pages.crawl.visit import PageReader, VisitParts
 from adloom.pages.verification.verify import RECHECK_SITES, VerificationRecheck, recheck_job
 from adloom.resource.changes import Catalog
-from adloom.runtime.background.settings import CrawlerSettings, crawler_settings
+from adloom.runtime.background_settings import CrawlerSettings, crawler_settings
 from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound

@@ -10,13 +10,15 @@ from pydantic import Field
 
 from adloom.catalog.advertiser import Advertiser, advertisers
 from adloom.catalog.assigned import AssignedBanner, read_page
+from adloom.catalog.assignment.resource import assignments, links
 from adloom.catalog.banner import Banner, banners
 from adloom.catalog.campaign.model import Campaign, CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.document import CATALOG
+from adloom.catalog.creative.resource import creatives
 from adloom.catalog.frequency_cap import frequency_caps
 from adloom.catalog.placement import placements
 from adloom.catalog.publisher import publishers
+from adloom.catalog.reference.resource import RECORDS
 from adloom.catalog.site.resource import sites
 from adloom.catalog.tag_html import write_tag
 from adloom.catalog.targeting_rule import targeting_rules
@@ -32,10 +34,27 @@ from adloom.resource.api import (
 from adloom.resource.forms import build_answer, build_patch
 from adloom.resource.shapes import Paisa
 from adloom.resource.transfer.api import build_transfer_router
+from adloom.resource.transfer.exchange import Exchange
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Patch
 from adloom.runtime.listing import Filters, PageRequest
 
+CATALOG: Final = Exchange(
+    (
+        advertisers,
+        publishers,
+        sites,
+        *RECORDS.values(),
+        placements,
+        banners,
+        campaigns,
+        links,
+        assignments,
+        creatives,
+        targeting_rules,
+        frequency_caps,
+    )
+)
 SCHEDULE_FIELDS: Final = (
     *("publish_at", "expires_at", "schedule_timezone"),
     *("recurrence_rule", "recurrence_window_start", "recurrence_window_end", "schedule_status"),

@@ -25,8 +25,8 @@ from adloom.budgets.messages import (
 from adloom.core.money import Micros, impression_cost
 from adloom.core.random import Chance
 from adloom.events.frequency.counts import BannerFrequency
+from adloom.forecast.click_model import SimulatedClickModel
 from adloom.forecast.contextual.slots import PageSlot, SimulatedSlots
-from adloom.forecast.learning.click_model import SimulatedClickModel
 from adloom.forecast.market import RivalPrices, SimulatedMarket, TrafficCell
 from adloom.forecast.traffic import Arrival
 from adloom.forecast.visitors import SeenCounts

@@ -21,10 +21,14 @@ from adloom.market.messages import (
 from adloom.market.routing import AUCTIONEER, BIDDER, RANKER, ranker_address
 from adloom.market.shortlist.model import ApprovalSeen, PageShortlists
 from adloom.market.site_store import load_auctioneer
-from adloom.market.term import MarketTerm
-from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.actor import Address, FencedOutError
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
+BEGIN: Final = """
+    INSERT INTO market_terms AS it (term) VALUES (1) ON CONFLICT (is_only) DO UPDATE SET term = it.term + 1 RETURNING term
+"""
+# Shared: the next leader waits for writes that have begun, and reads what they have written.
+CURRENT: Final = "SELECT term FROM market_terms FOR SHARE"
 SET_DEMAND: Final = """
     INSERT INTO contextual_demand AS it (campaign_id, version, demand)
     SELECT campaign_id, version, demand::jsonb
@@ -96,6 +100,28 @@ RESULTS_SINCE: Final = """
       JOIN sites ON sites.id = it.site_id AND asked.site IN ('*', sites.public_id::text)
      GROUP BY 1, 2
 """
+
+
+class MarketTerm:
+    """The term of this worker, once it leads: it fences out a worker that no longer does.
+
+    Actors of the market keep no states of their own whose versions could do that. Each worker that begins to lead
+    counts a term, and what is recorded in an earlier one is refused: a worker that was suspended for longer than its
+    lock lasts finds out with its first write.
+    """
+
+    def __init__(self) -> None:
+        self._term = 0
+
+    async def begin(self, pool: Pool) -> None:
+        with unavailable_when_away("No term of the market can begin"):
+            self._term = int(await pool.fetchval(BEGIN))
+
+    async def check(self, connection: Connection) -> None:
+        """Raise FencedOutError if another worker leads by now; in the transaction of what is written."""
+        current = await connection.fetchval(CURRENT)
+        if current != self._term:
+            raise FencedOutError(f"Term {current} of the market has begun; this worker's was {self._term}.")
 
 
 class StoredDemand(msgspec.Struct, frozen=True):

@@ -16,9 +16,8 @@ from adloom.market.results.follower import ResultsFollower
 from adloom.market.results.placement_results import PlacementResultsFollower
 from adloom.market.shared.follower import SharedMarketFollower, SharedResultsFollower
 from adloom.market.shared.tables import REFRESH_SECONDS, MarketRefresh, SharedMarketTables
-from adloom.market.shortlist.notice import name_channel
-from adloom.market.store import MarketTables, MarketWriter
-from adloom.market.term import MarketTerm
+from adloom.market.shortlist.model import name_channel
+from adloom.market.store import MarketTables, MarketTerm, MarketWriter
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender

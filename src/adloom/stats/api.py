@@ -34,8 +34,7 @@ from adloom.runtime.http.api.sheets import (
     wants_csv,
 )
 from adloom.stats.model import UTC_ZONE, Grouping, StatsQuestion, csv_of, json_of
-from adloom.stats.names import read_key_names
-from adloom.stats.store import statistics
+from adloom.stats.store import read_key_names, statistics
 
 ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 30 MB.
 # Counts by hour, country and device are many: at most a year of them, and a month to compare.

@@ -13,6 +13,17 @@ from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
 from adloom.stats.model import Counts, Grouping, StatsQuestion, StatsRow
 
+# Not by the declarations of nouns: the worker reads names too, and loads none of them.
+NAMES: Final = """
+    SELECT public_id, title AS name FROM banners WHERE public_id = ANY ($1::uuid[])
+    UNION ALL SELECT public_id, name FROM campaigns WHERE public_id = ANY ($1::uuid[])
+    UNION ALL SELECT public_id, name FROM advertisers WHERE public_id = ANY ($1::uuid[])
+    UNION ALL SELECT public_id, name FROM publishers WHERE public_id = ANY ($1::uuid[])
+    UNION ALL SELECT public_id, name FROM sites WHERE public_id = ANY ($1::uuid[])
+    UNION ALL SELECT ever.public_id, coalesce(placement.label, ever.slug)
+      FROM placements_ever AS ever LEFT JOIN placements AS placement ON placement.id = ever.id
+     WHERE ever.public_id = ANY ($1::uuid[])
+"""
 ONE_DAY: Final = timedelta(days=1)
 
 
@@ -324,3 +335,11 @@ REVENUE: Final = """
 async def revenue(connection: Connection, *, since: datetime) -> list[tuple[datetime, Micros]]:
     """Sum charges to advertisers by hour."""
     return [(hour, Micros(micros)) for hour, micros in await connection.fetch(REVENUE, since)]
+
+
+async def read_key_names(connection: Connection, rows: Iterable[StatsRow]) -> dict[UUID, str]:
+    """Return the names of the ids in the keys of rows."""
+    wanted = sorted({part for row in rows for part in row.key if isinstance(part, UUID)})
+    if not wanted:
+        return {}
+    return {row["public_id"]: row["name"] for row in await connection.fetch(NAMES, wanted)}

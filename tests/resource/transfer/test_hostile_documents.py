@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adloom.catalog.document import CATALOG
+from adloom.catalog.api import CATALOG
 from tests.support.documents import Importer
 
 words = st.sampled_from(

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.catalog.document import CATALOG
+from adloom.catalog.api import CATALOG
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
 from adloom.resource.transfer.schema import build_document_model, describe_document

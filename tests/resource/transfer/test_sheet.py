@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.catalog.document import CATALOG
+from adloom.catalog.api import CATALOG
 from adloom.core.errors import ValidationFailedError
 from adloom.resource.transfer.sheet import read_cell, read_cell_types, read_csv, write_cell
 from tests.support.documents import Importer

@@ -31,7 +31,7 @@ from adloom.app.up.children import (
 from adloom.app.up.watching import watch_others
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
-from adloom.runtime.background.settings import classifier_settings, crawler_settings
+from adloom.runtime.background_settings import classifier_settings, crawler_settings
 from adloom.runtime.embedded.binaries import find_unprivileged_user
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
 from adloom.runtime.embedded.sockets import Listening, make_socket_folder

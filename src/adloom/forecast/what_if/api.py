@@ -23,12 +23,12 @@ from adloom.forecast.live.page_traffic import expand_wanted
 from adloom.forecast.live.rows import LiveRows, build_live_market, keep_counted_rules
 from adloom.forecast.live.store import read_surroundings
 from adloom.forecast.market import SimulatedMarket
-from adloom.forecast.what_if.bands import blur_rivals
 from adloom.forecast.what_if.question import DAYS, WhatIfQuestion, WhatIfResult, has_traffic
 from adloom.forecast.what_if.runner import WhatIfRunner
 from adloom.forecast.what_if.wording import (
     DUST,
     NOT_ENOUGH,
+    blur_rivals,
     describe,
     describe_pages,
     describe_unseen,

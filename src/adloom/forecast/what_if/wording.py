@@ -2,11 +2,19 @@
 
 # pure
 
+import math
 from typing import Final
+from uuid import UUID
 
+import msgspec
+
+from adloom.core.money import Micros
 from adloom.forecast.comparison import CampaignComparison, DayEstimate, Estimate
+from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.what_if.question import REQUESTS_MIN
+from adloom.serving.index.rows import AssignmentRow, compute_price
 
+STEPS_A_DECADE: Final = 8  # A third apart.
 WHOLE_FROM: Final = 10
 NOT_ENOUGH: Final = (
     "Not enough traffic yet: a forecast needs at least"
@@ -17,6 +25,35 @@ DUST: Final = (
     "This machine had time for a part of the traffic only, so small that the daily budget pays for fewer than five of its"
     " impressions: that says nothing. Ask again when it has less to do."
 )
+
+
+def blur_rivals(market: SimulatedMarket, advertiser_id: UUID | None) -> SimulatedMarket:
+    """Round the bids of other advertisers: however often an account asks, it finds a step and no bid.
+
+    A bid is rounded, and not what comes of it: the results of many questions would tell it together.
+    """
+    return msgspec.structs.replace(
+        market,
+        assignments=[_blur(row, advertiser_id) for row in market.assignments],
+        creatives=[
+            msgspec.structs.replace(row, assignment=_blur(row.assignment, advertiser_id))
+            for row in market.creatives
+        ],
+    )
+
+
+def _blur(row: AssignmentRow, advertiser_id: UUID | None) -> AssignmentRow:
+    if row.advertiser_id == advertiser_id or not row.bid:
+        return row
+    bid = round_to_step(row.bid)
+    return msgspec.structs.replace(row, bid=bid, price=compute_price(row.bid_type, bid))
+
+
+def round_to_step(bid: Micros) -> Micros:
+    """Round to the nearest of eight steps a factor of ten, which are a third apart; two significant digits."""
+    step = 10 ** (round(STEPS_A_DECADE * math.log10(bid)) / STEPS_A_DECADE)
+    digits = max(0, int(math.log10(step)) - 1)
+    return Micros(max(1, round(step / 10**digits) * 10**digits))
 
 
 def describe_unseen(share: float) -> str:

@@ -17,7 +17,7 @@ from adloom.market.approval import ApprovalState
 from adloom.pages.live.approvals import CAMPAIGN_OF_APPROVAL
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
-from adloom.resource.history.people import find_subject_id, read_people
+from adloom.resource.history.store import find_subject_id, read_people
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 from adloom.targeting.values import find_landing_domain

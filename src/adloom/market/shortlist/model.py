@@ -3,6 +3,7 @@
 # pure
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -68,3 +69,12 @@ class BannersSeen(msgspec.Struct, frozen=True):
 
     site_id: SiteId
     count: int
+
+
+def name_channel(topic: str) -> str:
+    return f"adloom:market:{topic}"
+
+
+SHORTLIST_NOTICES: Final = name_channel("shortlists")
+
+read_shortlist_notice: Final = msgspec.json.Decoder(ShortlistsChanged).decode

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from adloom.core.clock import Clock
-from adloom.pages.site.follower import NewsBroadcaster, SiteFollower, SiteReader
-from adloom.pages.site.shared_follower import SharedSiteFollower
+from adloom.pages.site.follower import NewsBroadcaster, SharedSiteFollower, SiteFollower, SiteReader
 from adloom.pages.site.step import SiteKind
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.nats.runner import ActorFamily

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -13,16 +14,17 @@ from adloom.catalog.site.resource import sites
 from adloom.core.clock import Clock
 from adloom.core.errors import NotFoundError
 from adloom.pages.verification import store
-from adloom.pages.verification.check import check_site
-from adloom.pages.verification.model import SiteNotVerifiedError, Verification
+from adloom.pages.verification.model import BYTES_MAX, SiteNotVerifiedError, Verification, find_mistake
 from adloom.resource.access import Scope
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
 from adloom.runtime.jobs.worker import JobAttempt
-from adloom.runtime.outbound.client import OutboundClient
+from adloom.runtime.outbound.client import BodyLimit, OutboundClient
+from adloom.runtime.outbound.failure import OutboundError
 from adloom.runtime.postgres import Connection
 
+LIMIT: Final = BodyLimit(bytes_max=BYTES_MAX, is_cut_taken=True)
 TOKEN_BYTES: Final = 24
 RECHECK_SITES: Final = "sites.verify"
 EVERY_HOUR: Final = Cron("23 * * * *")
@@ -30,6 +32,19 @@ RECHECKED_AT_ONCE: Final = 200
 EVERYTHING: Final = Scope(None)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+async def check_site(client: OutboundClient, verification: Verification) -> str | None:
+    """Return why the site is not proven, or None if it is. A redirect to another host proves nothing."""
+
+    def may_follow(url: str) -> str | None:
+        return None if urlsplit(url).hostname == verification.domain else "another host proves nothing"
+
+    try:
+        response = await client.get(verification.url, limit=LIMIT, may_follow=may_follow)
+    except OutboundError as error:
+        return str(error)
+    return find_mistake(response.status, response.body, verification.token)
 
 
 async def ensure_verification(connection: Connection, site: Site, *, now: datetime) -> Verification:

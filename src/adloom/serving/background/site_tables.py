@@ -16,7 +16,7 @@ import structlog
 
 from adloom.core.ids import SiteId
 from adloom.market.shortlist import store as shortlist_store
-from adloom.market.shortlist.notice import SHORTLIST_NOTICES, read_shortlist_notice
+from adloom.market.shortlist.model import SHORTLIST_NOTICES, read_shortlist_notice
 from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
 from adloom.pages.follow import store as page_store
 from adloom.pages.follow.page_table import PageTable

@@ -14,7 +14,7 @@ from adloom.resource.api import AdvertiserReads, CurrentCatalog, PublisherReads,
 from adloom.runtime.http.api.dependencies import Database, Now
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Pool
-from adloom.stats.comparison.banners import BannerResult, compare_banners, find_leader
+from adloom.stats.comparison.rates import BannerResult, compare_banners, find_leader
 from adloom.stats.model import Grouping, StatsQuestion
 from adloom.stats.store import statistics
 

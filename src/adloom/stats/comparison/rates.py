@@ -10,7 +10,11 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
+from uuid import UUID
 
+import msgspec
+
+IMPRESSIONS_MIN: Final = 100  # A banner that was shown less often says nothing yet.
 POINTS_MAX: Final = 400  # Of each rate; more change no answer by a thousandth.
 GRID_MAX: Final = 1_000  # Of all together.
 WIDTH: Final = 8.0  # In standard deviations to both sides: beyond there is nothing.
@@ -109,3 +113,37 @@ def _find_quantile(grid: Sequence[float], below: Sequence[float], share: float) 
     step = below[place] - below[place - 1]
     part = (share - below[place - 1]) / step if step else 0.0
     return grid[place - 1] + part * (grid[place] - grid[place - 1])
+
+
+class BannerResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a banner was seen and clicked; the others are None where it is not compared."""
+
+    banner_id: UUID
+    impressions: int
+    clicks: int
+    ctr_low: float | None = None
+    ctr_high: float | None = None
+    best_chance: float | None = None
+
+    @property
+    def ctr(self) -> float:
+        return self.clicks / self.impressions if self.impressions else 0.0
+
+
+def compare_banners(counted: Sequence[BannerResult]) -> list[BannerResult]:
+    """Compare the banners with most impressions; the one that leads comes first, those not compared last."""
+    ordered = sorted(counted, key=lambda one: (-one.impressions, one.banner_id))
+    compared = [one for one in ordered if one.impressions >= IMPRESSIONS_MIN][:RATES_MAX]
+    rates = compare_rates([(one.impressions, one.clicks) for one in compared])
+    results = [
+        msgspec.structs.replace(one, ctr_low=rate.low, ctr_high=rate.high, best_chance=rate.best)
+        for one, rate in zip(compared, rates, strict=True)
+    ]
+    results.sort(key=lambda one: (-(one.best_chance or 0.0), one.banner_id))
+    return results + [one for one in ordered if one not in compared]
+
+
+def find_leader(results: Sequence[BannerResult]) -> BannerResult | None:
+    """Return the banner that leads, where at least two are compared."""
+    compared = [one for one in results if one.best_chance is not None]
+    return compared[0] if len(compared) > 1 else None

@@ -36,10 +36,10 @@ from adloom.stats.model import describe_counts, json_of
 from adloom.stats.saved_report.asked import ask_for_sending
 from adloom.stats.saved_report.definition import UTC_NAME, find_report_zone, name_file
 from adloom.stats.saved_report.due import SendSchedule, find_next_due
+from adloom.stats.saved_report.letter import write_sheet
 from adloom.stats.saved_report.resource import SavedReport, saved_reports
 from adloom.stats.saved_report.run import ReportReader, run_report
 from adloom.stats.saved_report.send import put_report_mail
-from adloom.stats.saved_report.sheet import write_sheet
 
 OWNER: Final = "SELECT time_zone FROM users WHERE public_id = $1"
 EVERYTHING: Final = Scope(None)  # Whose a report is is checked here: it is a person's, not an account's.

@@ -10,12 +10,16 @@ from zoneinfo import ZoneInfo
 from adloom.core.currency import Currency
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.runtime.mail.send import Attachment, Mail
-from adloom.stats.model import Counts, Grouping, Key, StatsRow
+from adloom.stats.model import Counts, Grouping, Key, StatsRow, csv_of
 from adloom.stats.saved_report.definition import Figure, ReportDefinition, name_file
 from adloom.stats.saved_report.period import Days
 from adloom.stats.saved_report.run import ReportResult
-from adloom.stats.saved_report.sheet import write_sheet
 
+# The fields of statistics that a column stands for.
+FIELDS: Final = {
+    Figure.INVALID: ("invalidImpressions", "invalidClicks"),
+    Figure.UNBOUND: ("unboundImpressions", "unboundClicks"),
+}
 ROWS_SHOWN_MAX: Final = 20
 NONE: Final = "–"  # noqa: RUF001 - as the console has it
 # Spreadsheets read a file without it in the characters of their own country.
@@ -39,6 +43,20 @@ WITHOUT: Final = {
     Grouping.SITE: "no site",
 }
 CELL: Final = "padding:4px 12px 4px 0;border-bottom:1px solid #ddd;text-align:"
+
+
+def write_sheet(
+    definition: ReportDefinition, result: ReportResult, *, currency: str, is_of_publisher: bool
+) -> bytes:
+    columns = [field for one in definition.columns for field in FIELDS.get(one, (one.value,))]
+    return csv_of(
+        definition.group_by,
+        result.rows,
+        result.names,
+        currency=currency,
+        columns=columns,
+        is_of_publisher=is_of_publisher,
+    )
 
 
 class ReportLetter:

@@ -11,10 +11,9 @@ from adloom.core.actor import Actor
 from adloom.core.errors import BadRequestError
 from adloom.runtime.postgres import Pool
 from adloom.stats.model import Counts, StatsQuestion, StatsRow, total
-from adloom.stats.names import read_key_names
 from adloom.stats.saved_report.definition import UNKNOWN, ReportDefinition
 from adloom.stats.saved_report.period import Days, find_days, find_days_before
-from adloom.stats.store import statistics
+from adloom.stats.store import read_key_names, statistics
 
 ROWS_MAX: Final = 100_000
 

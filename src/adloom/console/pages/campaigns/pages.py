@@ -8,7 +8,8 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.forms.fields import owner_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, div, link_button
+from adloom.console.components.layout import card, div, hint, link_button
+from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, list_days
 from adloom.console.components.status import campaign_badge
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.assignments import show_assignments
@@ -22,13 +23,59 @@ from adloom.console.pages.campaigns.campaign_list import (
 from adloom.console.pages.campaigns.contextual import show_contextual
 from adloom.console.pages.campaigns.contextual_fields import add_contextual_fields
 from adloom.console.pages.campaigns.moves import add_move_buttons
-from adloom.console.pages.campaigns.overview import show_overview
-from adloom.console.pages.campaigns.schedule import add_date_fields, show_schedule
+from adloom.console.pages.campaigns.overview import RULES_MAX, show_overview
 from adloom.console.pages.campaigns.targeting import show_targeting
 from adloom.console.pages.campaigns.what_if import show_what_if
-from adloom.console.resource_pages import Reload, ResourcePages, Tab
+from adloom.console.resource_pages import Reload, ResourcePages, Tab, save_changes
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
+
+BANNERS_SHOWN_MAX: Final = 6
+DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
+
+
+def add_date_fields(form: Form) -> None:
+    form.period("timezone", ("startsAt", "Starts"), ("endsAt", "Ends"), hint=DATES_HINT)
+
+
+def _show_dates(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+    if not visit.may_write or campaign["deletedAt"]:
+        return
+    form = Form(campaign)
+    with card("When it runs"), div("stack tight"):
+        with div("grid-of tiles"):
+            add_date_fields(form)
+        form.buttons("Save", lambda: save_changes(visit, f"/admin/campaigns/{campaign['id']}", form, reload))
+
+
+async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+    """Show the dates, the calendar of the campaign, and those of its banners that have a schedule."""
+    _show_dates(visit, campaign, reload)
+    rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
+    is_on = campaign_is_on(campaign, rules["items"])
+    with card(strings.NEXT_WEEKS):
+        hint(
+            "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
+        )
+        zone = visit.zone_for(campaign["timezone"])
+        calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
+    assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
+    ids = list(dict.fromkeys(row["bannerId"] for row in assigned["items"] if row["bannerId"]))
+    for banner_id in ids[:BANNERS_SHOWN_MAX]:
+        banner = await visit.api.get(f"/admin/banners/{banner_id}")
+        if not has_schedule(banner):
+            continue
+        zone = visit.zone_for(banner["scheduleTimezone"])
+        own = banner_is_on(banner)
+        both = list_days(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
+        with card(banner["title"], note="Schedules of its banners"):
+            calendar(both, now=visit.now, zone=zone)
+
+
+def has_schedule(banner: Json) -> bool:
+    return banner["scheduleStatus"] != "evergreen" or any(
+        banner[name] for name in ("recurrenceRule", "recurrenceWindowStart")
+    )
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says

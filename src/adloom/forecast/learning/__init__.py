@@ -1,1 +1,0 @@
-"""What learns in a simulated market: the click model of auctions."""

@@ -1,1 +1,0 @@
-"""The settings of processes that no request waits for: crawler and classifier."""
