@@ -158,11 +158,11 @@ def _query(query: Mapping[str, object]) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     for name, value in query.items():
         values: list[object] = list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]  whatever it has
-        pairs += [(name, _text(one)) for one in values if one is not None]
+        pairs += [(name, _write_text_value(one)) for one in values if one is not None]
     return pairs
 
 
-def _text(value: object) -> str:
+def _write_text_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -113,7 +113,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str =
         with entries:
             for entry in answer["items"]:
                 is_own = bool(form) and entry["noun"] == noun and entry["action"] == "update"
-                html(_entry(entry, visit.now, form if is_own else ""), tag="li")
+                html(_build_entry(entry, visit.now, form if is_own else ""), tag="li")
         more.set_visibility(answer["page"] < answer["totalPages"])
 
     async def show_more() -> None:
@@ -135,7 +135,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str =
         show(answer)
 
 
-def _entry(entry: Json, now: datetime, form: str) -> Markup:
+def _build_entry(entry: Json, now: datetime, form: str) -> Markup:
     return Markup(
         '<div class="row-of apart"><span>{} {}</span><span class="row-of"><span class="quiet small">{}</span>{}</span></div>{}'
     ).format(
@@ -208,12 +208,12 @@ async def read_values_before(visit: PageVisit, noun: str, item: Json) -> dict[st
         name: value
         for change in changes
         for field, values in change.items()
-        for name, value in [_as_in_form(field, values.get("from"), item)]
+        for name, value in [_convert_as_in_form(field, values.get("from"), item)]
         if name in item and value != item[name] and not _is_cut(value)
     }
 
 
-def _as_in_form(name: str, value: Any, item: Json) -> tuple[str, Any]:  # noqa: ANN401 - whatever a field has
+def _convert_as_in_form(name: str, value: Any, item: Json) -> tuple[str, Any]:  # noqa: ANN401 - whatever a field has
     """Prices are recorded in micros, and shown as numbers."""
     plain = name.removesuffix("Micros")
     if name in item or plain not in item:

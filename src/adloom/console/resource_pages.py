@@ -44,7 +44,7 @@ class Tab(msgspec.Struct, frozen=True):
     build: Build | None = None
 
 
-def _no_actions(visit: PageVisit, item: Json, reload: Reload) -> None:
+def _add_no_actions(visit: PageVisit, item: Json, reload: Reload) -> None:
     del visit, item, reload
 
 
@@ -77,7 +77,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     )
     detail_note: Callable[[Json], str] = lambda _: ""
     links: Callable[[Json], None] = lambda _: None  # For every role.
-    actions: Callable[[PageVisit, Json, Reload], None] = _no_actions  # For those who may write.
+    actions: Callable[[PageVisit, Json, Reload], None] = _add_no_actions  # For those who may write.
     list_actions: Callable[[PageVisit], None] = lambda _: None
     # Adds buttons for the items that are chosen in a list, for those who may write.
     picks: Callable[[PageVisit, Sequence[Json], Reload], None] | None = None

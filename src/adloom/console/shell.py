@@ -79,12 +79,12 @@ def shell(  # noqa: PLR0913 - what the frame shows
 ) -> Generator[None]:
     drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
     with drawer:
-        _navigation(path, role, registered)
+        _show_navigation(path, role, registered)
     currency = shown_currency()
     header = ui.header().classes("al-header")
     with set_attributes(header, data_symbol=currency.symbol, data_places=str(currency.places)):
         html('<a class="skip" href="#content">Skip to the content</a>')
-        _button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
+        _add_button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
             set_attributes(ui.element("img"), src=asset_address("mark.svg"), alt="")
             ui.label("Adloom")
@@ -94,25 +94,25 @@ def shell(  # noqa: PLR0913 - what the frame shows
             role,
             [Hit(one.label, "page", one.path, one.icon) for one in list_entries(role, registered=registered)],
         )
-        _button("search", "Go to a page or a thing (Ctrl-K)").on_click(palette.open)
+        _add_button("search", "Go to a page or a thing (Ctrl-K)").on_click(palette.open)
         # In another tab: who reads help has something half done here.
         set_attributes(
-            _button("menu_book", "The guide about this page"), href=find_help(path, tab), target="_blank"
+            _add_button("menu_book", "The guide about this page"), href=find_help(path, tab), target="_blank"
         )
-        _button("contrast", "Switch between light and dark").on(
+        _add_button("contrast", "Switch between light and dark").on(
             "click", js_handler="() => adloom.switchTheme()"
         )
-        _account_menu(email, role, api)
+        _show_account_menu(email, role, api)
     # NiceGUI's own frame of the page is its <main>.
     with div("al-main").props('id="content" tabindex="-1"'):
         yield
 
 
-def _button(icon: str, label: str) -> ui.button:
+def _add_button(icon: str, label: str) -> ui.button:
     return set_attributes(ui.button(icon=icon).props('flat round color=""'), aria_label=label, title=label)
 
 
-def _navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
+def _show_navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
     group = ""
     with ui.element("nav").classes("al-nav").props('aria-label="Pages"'):
         sections = list_entries(role, registered=registered)
@@ -134,8 +134,8 @@ def _is_under(path: str, section: str) -> bool:
     return path == section or (section != "/console" and path.startswith(f"{section}/"))
 
 
-def _account_menu(email: str, role: Role, api: ApiClient) -> None:
-    with _button("account_circle", "Your account"), ui.menu(), div("stack tight"):
+def _show_account_menu(email: str, role: Role, api: ApiClient) -> None:
+    with _add_button("account_circle", "Your account"), ui.menu(), div("stack tight"):
         with ui.element("div").style("padding: .75rem .75rem .25rem"):
             ui.label(email).classes("strong")
             hint(role.value)

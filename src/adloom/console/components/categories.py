@@ -32,11 +32,11 @@ def confidence_kind(confidence: float) -> str:
 
 def category_chips(categories: Sequence[Json]) -> Markup:
     """Show categories in a row of a table; the bar in a chip is the confidence."""
-    chips = Markup("").join(_chip(one) for one in categories)
+    chips = Markup("").join(_build_chip(one) for one in categories)
     return Markup('<span class="al-chips">{}</span>').format(chips)
 
 
-def _chip(category: Json) -> Markup:
+def _build_chip(category: Json) -> Markup:
     confidence = category["confidence"]
     return Markup(
         '<span class="al-chip {}" title="{}, {}"><span class="cut">{}</span><b class="num">{}</b>'

@@ -106,7 +106,7 @@ def ago(text: str | datetime | None, *, now: datetime) -> Markup:
     if at is None:
         return escape(strings.NONE)
     away = (at - now).total_seconds()
-    span = _span(abs(away))
+    span = _write_span(abs(away))
     shown = "just now" if not span else ("in {span}" if away > 0 else "{span} ago").format(span=span)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), full_moment(at), shown)
 
@@ -122,7 +122,7 @@ def day(text: str | datetime | None, zone: str = "UTC") -> str:
     return strings.NONE if at is None else f"{at.astimezone(find_zone(zone) or UTC):%Y-%m-%d}"
 
 
-def _span(seconds: float) -> str:
+def _write_span(seconds: float) -> str:
     for size, unit in (
         (365 * DAY, "year"),
         (MONTH, "month"),

@@ -157,7 +157,7 @@ def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) ->
     set_attributes(html(links, tag="nav").classes("al-tabs"), aria_label=label)
 
 
-def _sparkline(values: Sequence[float | None]) -> Markup:
+def _draw_sparkline(values: Sequence[float | None]) -> Markup:
     known = [(index, value) for index, value in enumerate(values) if value is not None]
     if len(known) < 2:  # noqa: PLR2004 - a line has two ends
         return Markup('<div class="al-spark"></div>')
@@ -193,7 +193,7 @@ class Tile:
     ) -> None:
         content = Markup(
             '<div class="label">{}</div><div class="figure {}">{}</div><div class="note" title="{}">{}</div>{}'
-        ).format(self._label, kind, figure, note, note, _sparkline(values) if values else "")
+        ).format(self._label, kind, figure, note, note, _draw_sparkline(values) if values else "")
         if self._element.content != content:
             self._element.content = content
 

@@ -63,7 +63,7 @@ class CalendarDay(msgspec.Struct, frozen=True):
             return "off"
         if spans == [(0, STEPS_A_DAY)]:
             return "all day"
-        shown = ", ".join(f"{_clock(first)}–{_clock(last)}" for first, last in spans[:SPANS_MAX])
+        shown = ", ".join(f"{_write_clock(first)}–{_write_clock(last)}" for first, last in spans[:SPANS_MAX])
         return f"{shown} …" if len(spans) > SPANS_MAX else shown
 
 
@@ -74,7 +74,7 @@ def list_days(is_on: IsOn, *, zone: str, now: datetime) -> list[CalendarDay]:
     monday = today - timedelta(days=today.weekday())
     # Fill up the last week.
     count = -(-((today - monday).days + WEEKS * DAYS_A_WEEK) // DAYS_A_WEEK) * DAYS_A_WEEK
-    return [_day(is_on, monday + timedelta(days=number), where) for number in range(count)]
+    return [_build_day(is_on, monday + timedelta(days=number), where) for number in range(count)]
 
 
 def banner_is_on(banner: Mapping[str, Any]) -> IsOn:
@@ -85,8 +85,8 @@ def banner_is_on(banner: Mapping[str, Any]) -> IsOn:
         expires_at=moment(banner["expiresAt"]),
         timezone=banner["scheduleTimezone"],
         recurrence_rule=banner["recurrenceRule"],
-        window_start=_time(banner["recurrenceWindowStart"]),
-        window_end=_time(banner["recurrenceWindowEnd"]),
+        window_start=_parse_time(banner["recurrenceWindowStart"]),
+        window_end=_parse_time(banner["recurrenceWindowEnd"]),
         created_at=moment(banner.get("createdAt")),
     )
     return lambda at: is_open(schedule, now=at)
@@ -115,7 +115,7 @@ def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any
 def calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> None:
     today = now.astimezone(find_zone(zone) or ZoneInfo("UTC")).date()
     head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in WEEKDAYS)
-    cells = Markup("").join(_cell(day, today) for day in days)
+    cells = Markup("").join(_build_cell(day, today) for day in days)
     ahead = [step for day in days if day.day >= today for step in day.steps]
     share = sum(ahead) / max(1, len(ahead))
     summary = f"On for {percent(share, places=0)} of the time in the next four weeks."
@@ -128,7 +128,7 @@ def calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> None:
     )
 
 
-def _cell(day: CalendarDay, today: date) -> Markup:
+def _build_cell(day: CalendarDay, today: date) -> Markup:
     state = "past" if day.day < today else ("today" if day.day == today else "")
     number = f"{day.day:%-d %b}" if day.day.day == 1 else f"{day.day.day}"
     bars = Markup("").join(
@@ -149,17 +149,17 @@ def _cell(day: CalendarDay, today: date) -> Markup:
     )
 
 
-def _day(is_on: IsOn, day: date, zone: ZoneInfo) -> CalendarDay:
+def _build_day(is_on: IsOn, day: date, zone: ZoneInfo) -> CalendarDay:
     # Test the middle of each quarter: the last second of a window often begins the next quarter.
     begin = datetime.combine(day, time(), tzinfo=zone) + STEP / 2
     # Local time: an hour that daylight saving skips counts as the one after it.
     return CalendarDay(day, tuple(is_on(begin + number * STEP) for number in range(STEPS_A_DAY)))
 
 
-def _clock(step: int) -> str:
+def _write_clock(step: int) -> str:
     hour, quarter = divmod(step, STEPS_AN_HOUR)
     return f"{hour:02}:{quarter * 15:02}"
 
 
-def _time(text: str | None) -> time | None:
+def _parse_time(text: str | None) -> time | None:
     return None if not text else time.fromisoformat(text)

@@ -166,7 +166,7 @@ class DataTable:
         self._picked |= {row["id"]: row for row in rows if self._picked and row["id"] in self._picked}
         self._nothing.clear()
         self._body.set_visibility(bool(rows))
-        self._body.content = self._markup(answer) if rows else ""
+        self._body.content = self._build_markup(answer) if rows else ""
         if not rows:
             with self._nothing:
                 self._show_empty(is_filtered=bool(query.keys() - {"sort"}))
@@ -195,7 +195,7 @@ class DataTable:
             self._state.pop("page", None)
         await self.refresh()
         ui.run_javascript(
-            f"adloom.refocus({_to_js(f'[data-act={name}][data-key={self._key(name, value)}]')})"
+            f"adloom.refocus({_write_js(f'[data-act={name}][data-key={self._name_key(name, value)}]')})"
         )
 
     async def _on_pick(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
@@ -227,7 +227,7 @@ class DataTable:
             ui.button("Choose none", on_click=self.clear_picks).props("flat")
 
     @staticmethod
-    def _key(name: str, value: str) -> str:
+    def _name_key(name: str, value: str) -> str:
         return value.removeprefix("-") if name == "sort" else "at"
 
     def _update_address(self) -> None:
@@ -241,7 +241,7 @@ class DataTable:
             for name, value in self._address.items()
             if name not in {*query, *self._filters, "page", "sort"}
         }
-        ui.run_javascript(f"adloom.address({_to_js(urlencode({**kept, **query}))})")
+        ui.run_javascript(f"adloom.address({_write_js(urlencode({**kept, **query}))})")
 
     def _show_empty(self, *, is_filtered: bool) -> None:
         if is_filtered:
@@ -260,30 +260,30 @@ class DataTable:
             field.value = None
         await self.refresh()
 
-    def _markup(self, answer: Json) -> Markup:
-        head = Markup("").join(self._head_cell(column) for column in self._columns)
+    def _build_markup(self, answer: Json) -> Markup:
+        head = Markup("").join(self._build_head_cell(column) for column in self._columns)
         if self._picks is not None:
             is_all = all(row["id"] in self._picked for row in answer["items"])
             box = _pick_box(EVERY_ROW, "Choose all on this page", is_picked=is_all)
             head = Markup('<th scope="col" class="pick">{}</th>{}').format(box, head)
-        rows = Markup("").join(self._row(row) for row in answer["items"])
+        rows = Markup("").join(self._build_row(row) for row in answer["items"])
         caption = Markup('<caption class="visually-hidden">{}</caption>').format(self._caption)
-        foot = "" if self._total is None else _foot(self._columns, self._total())
-        return _frame(caption if self._caption else "", head, rows, foot) + _pager(answer)
+        foot = "" if self._total is None else _build_foot(self._columns, self._total())
+        return _frame(caption if self._caption else "", head, rows, foot) + _build_pager(answer)
 
-    def _head_cell(self, column: Column) -> Markup:
+    def _build_head_cell(self, column: Column) -> Markup:
         if not column.sort and not column.more_sorts:
-            return _plain_head(column)
+            return _build_plain_head(column)
         current = self._state.get("sort", self._sort_default)
         sorts = ((column.label, column.sort), *column.more_sorts)
         is_current = current.removeprefix("-") in {field for _, field in sorts}
         order = ("descending" if current.startswith("-") else "ascending") if is_current else "none"
         buttons = Markup(" ").join(_sort_button(column, label, field, current) for label, field in sorts)
         return Markup('<th scope="col" class="{}" aria-sort="{}">{}</th>').format(
-            _classes(column), order, buttons
+            _name_classes(column), order, buttons
         )
 
-    def _row(self, row: Row) -> Markup:
+    def _build_row(self, row: Row) -> Markup:
         href = self._href(row) if self._href else ""
         cells = [column.show(row) for column in self._columns]
         if href and "<a " not in cells[0]:
@@ -293,14 +293,14 @@ class DataTable:
         if self._picks is not None:
             box = _pick_box(row["id"], f"Choose {name_of(row)}", is_picked=row["id"] in self._picked)
             picks = Markup('<td class="pick">{}</td>').format(box)
-        return _row(self._columns, cells, Markup(' data-href="{}"').format(href) if href else "", picks)
+        return _build_row(self._columns, cells, Markup(' data-href="{}"').format(href) if href else "", picks)
 
 
 def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
     """Make a table of rows that are all here, without paging or sorting."""
-    head = Markup("").join(_plain_head(column) for column in columns)
+    head = Markup("").join(_build_plain_head(column) for column in columns)
     return _frame(
-        "", head, Markup("").join(_row(columns, [one.show(row) for one in columns]) for row in rows)
+        "", head, Markup("").join(_build_row(columns, [one.show(row) for one in columns]) for row in rows)
     )
 
 
@@ -313,13 +313,13 @@ def _frame(caption: str, head: str, rows: str, foot: str = "") -> Markup:
     ).format(keys, caption, head, rows, foot)
 
 
-def _foot(columns: Sequence[Column], cells: Sequence[str]) -> Markup:
-    return Markup('<tfoot class="strong">{}</tfoot>').format(_row(columns, cells))
+def _build_foot(columns: Sequence[Column], cells: Sequence[str]) -> Markup:
+    return Markup('<tfoot class="strong">{}</tfoot>').format(_build_row(columns, cells))
 
 
-def _plain_head(column: Column) -> Markup:
+def _build_plain_head(column: Column) -> Markup:
     label = column.label or Markup('<span class="visually-hidden">Actions</span>')
-    return Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), label)
+    return Markup('<th scope="col" class="{}">{}</th>').format(_name_classes(column), label)
 
 
 def _sort_button(column: Column, label: str, field: str, current: str) -> Markup:
@@ -344,19 +344,21 @@ def _pick_box(row_id: str, label: str, *, is_picked: bool) -> Markup:
     )
 
 
-def _row(columns: Sequence[Column], cells: Sequence[str], attributes: str = "", before: str = "") -> Markup:
+def _build_row(
+    columns: Sequence[Column], cells: Sequence[str], attributes: str = "", before: str = ""
+) -> Markup:
     shown = Markup("").join(
-        Markup('<td class="{}">{}</td>').format(_classes(column), cell)
+        Markup('<td class="{}">{}</td>').format(_name_classes(column), cell)
         for column, cell in zip(columns, cells, strict=True)
     )
     return Markup("<tr{}>{}{}</tr>").format(attributes, before, shown)
 
 
-def _classes(column: Column) -> str:
+def _name_classes(column: Column) -> str:
     return f"{'num ' if column.is_number else ''}{'wide' if column.is_wide_only else ''}".strip()
 
 
-def _pager(answer: Json) -> Markup:
+def _build_pager(answer: Json) -> Markup:
     total, size, number = answer["totalCount"], answer["pageSize"], answer["page"]
     if answer["totalPages"] <= 1:
         return Markup('<div class="al-pager"><span>{:,} in all</span></div>').format(total)
@@ -378,5 +380,5 @@ def _page_button(sign: str, label: str, number: int, *, is_there: bool) -> Marku
     ).format(number, label, "" if is_there else Markup(" disabled"), sign)
 
 
-def _to_js(text: str) -> str:
+def _write_js(text: str) -> str:
     return msgspec.json.encode(text).decode()

@@ -67,7 +67,7 @@ def describe_rule(rule: Rule) -> str:
         return RULE_WORDS[kind].parts[bool(value)]
     if operator == "between":
         return f"from {value[0]}:00 to {value[1]}:59"
-    if kind == "day_of_week" and operator == "in" and (span := _span(value)):
+    if kind == "day_of_week" and operator == "in" and (span := _describe_span(value)):
         return span
     names = [_name(kind, one) for one in value]
     is_in = operator == "in"
@@ -76,7 +76,7 @@ def describe_rule(rule: Rule) -> str:
     return RULE_WORDS[kind].parts[not is_in].format(names=_join(names, joins))
 
 
-def _span(days: Sequence[int]) -> str:
+def _describe_span(days: Sequence[int]) -> str:
     """Describe consecutive days by the first and the last; empty if they are not consecutive."""
     if not SPAN_MIN <= len(days) < DAYS_A_WEEK:
         return ""

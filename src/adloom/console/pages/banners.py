@@ -107,7 +107,7 @@ def _add_image_fields(form: Form, api: ApiClient) -> None:
         hint=(
             "One a line: a language (de) or a screen (tablet), a space, and the address. html is a creative in a frame."
         ),
-        check=_wrong_lines,
+        check=_find_wrong_lines,
         is_long=True,
     )
     field.value = write_variants(form.initial("mediaVariants") or {})
@@ -142,7 +142,7 @@ def parse_variants(text: str) -> dict[str, str]:
     return {pair[0]: pair[1].strip() for pair in parts if len(pair) == VARIANT_PARTS}
 
 
-def _wrong_lines(text: str) -> str | None:
+def _find_wrong_lines(text: str) -> str | None:
     lines = [line for line in text.splitlines() if line.strip()]
     found = parse_variants(text)
     if len(found) < len(lines):
@@ -233,7 +233,7 @@ def _preview_saved(banner: Json, form: Form, visit: PageVisit, *, is_draft: bool
     return {**banner, **values}
 
 
-def _title(row: Json) -> Markup:
+def _build_title(row: Json) -> Markup:
     return Markup('<span class="al-titled">{}<a href="{}">{}</a></span>').format(
         thumbnail(row["primaryImageUrl"]), f"/console/banners/{row['id']}", row["title"]
     )
@@ -311,7 +311,7 @@ BANNERS: Final = ResourcePages(
     empty_note="A banner is what readers see. It needs a title and the address of an image.",
     roles=ADVERTISER_SIDE,
     columns=[
-        Column("Title", _title, sort="title"),
+        Column("Title", _build_title, sort="title"),
         Column("Status", banner_badge),
         Column("Headline", lambda row: row["headline"] or "", is_wide_only=True),
         Column("Leads to", _link_target, is_wide_only=True),

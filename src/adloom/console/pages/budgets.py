@@ -78,22 +78,22 @@ def show_pace(budget: Json) -> Markup:
 
 @page(ADDRESS, title="Budgets", roles=ADVERTISER_SIDE)
 async def budgets(visit: PageVisit) -> None:
-    await _top(visit, ADDRESS)
+    await _show_top(visit, ADDRESS)
     table = DataTable(
         visit.query,
         [
             Column("Campaign", "name"),
             Column("Today", budget_bar),
-            Column("Spent", _spent, is_number=True),
+            Column("Spent", _build_spent, is_number=True),
             Column("Budget", lambda row: fmt.money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
             Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
             Column("Leased", lambda row: fmt.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
             Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True),
             Column("Pace", show_pace, is_wide_only=True),
             Column("End of day", lambda row: fmt.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
-            Column("Spent by about", lambda row: _spent_by(row, visit), is_wide_only=True),
+            Column("Spent by about", lambda row: _build_spent_by(row, visit), is_wide_only=True),
         ],
-        lambda query: _campaigns(visit.api, query),
+        lambda query: _read_campaigns(visit.api, query),
         href=lambda row: f"{ADDRESS}/campaigns/{row['campaignId']}",
         sort="-lastUpdated",
         empty=("account_balance_wallet", "No campaign has a daily budget", "Give a campaign a daily budget, and see here how it is spent over the day."),
@@ -106,18 +106,18 @@ async def budgets(visit: PageVisit) -> None:
 
 @page(OF_ADVERTISERS, title="Budgets", roles=ADVERTISER_SIDE)
 async def advertisers(visit: PageVisit) -> None:
-    await _top(visit, OF_ADVERTISERS)
+    await _show_top(visit, OF_ADVERTISERS)
     table = DataTable(
         visit.query,
         [
             Column("Advertiser", "name", sort="name"),
             Column("Today", budget_bar),
-            Column("Spent", _spent, is_number=True),
+            Column("Spent", _build_spent, is_number=True),
             Column("Budget", lambda row: _limit(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
             Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
             Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True),
         ],
-        lambda query: _advertisers(visit.api, query),
+        lambda query: _read_advertisers(visit.api, query),
         href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
         sort="name",
         empty=("storefront", strings.NO_ADVERTISERS, "An advertiser pays for campaigns, and may have a budget for all of them together."),
@@ -129,7 +129,7 @@ async def advertisers(visit: PageVisit) -> None:
     refresh_every(REFRESH_SECONDS, table.show)
 
 
-def _spent(row: Json) -> Markup:
+def _build_spent(row: Json) -> Markup:
     """Show what is spent; on a phone with the budget below it, which has no column there."""
     below = Markup('<div class="quiet small nowrap al-phone-only">of {}</div>').format(
         _limit(row["dailyBudgetPaisa"])
@@ -137,11 +137,11 @@ def _spent(row: Json) -> Markup:
     return Markup("{}{}").format(fmt.money(row["spentTodayPaisa"]), below)
 
 
-def _spent_by(row: Json, visit: PageVisit) -> Markup:
+def _build_spent_by(row: Json, visit: PageVisit) -> Markup:
     return Markup('<span class="small">{}</span>').format(_describe_end(row, visit))
 
 
-async def _top(visit: PageVisit, current: str) -> None:
+async def _show_top(visit: PageVisit, current: str) -> None:
     heading("Budgets", note="What is spent today, against what may be by now.")
     tiles = add_tiles("Spent today", "Daily budgets", "Used on average", "Used up")
 
@@ -198,13 +198,15 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
         budget = await fetch_budget(visit.api, noun, item_id)
         _say_end(words, budget, visit)
         daily, left = budget["dailyBudgetPaisa"], budget["remainingTodayPaisa"]
-        spent.update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(daily))
+        spent.update(fmt.money(budget["spentTodayPaisa"]), note=_describe_limit(daily))
         held.update(fmt.money(budget["heldPaisa"]), note=f"Day {budget['day']}")
         note = ""
         if more:
             note = _describe_pace(budget)
-            more[0].update(fmt.money(budget["projectedPaisa"]), note=_of_limit(daily))
-            more[1].update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
+            more[0].update(fmt.money(budget["projectedPaisa"]), note=_describe_limit(daily))
+            more[1].update(
+                fmt.money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
+            )
         remaining.update(_limit(left), kind="bad" if left == 0 else "", note=note)
         if daily:
             share = (budget["spentTodayPaisa"] + budget["heldPaisa"]) / daily
@@ -222,7 +224,7 @@ def _describe_pace(budget: Json) -> str:
     return "as fast as it can" if pace is None else f"{fmt.percent(pace, places=0)} of the line"
 
 
-async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
+async def _read_campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
     """Read a page of pacers, each with the state of its budgets."""
     answer = await api.get("/api/v1/admin/budget/pacers", **query)
     ids = [row["campaignId"] for row in answer["items"]]
@@ -233,7 +235,7 @@ async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
     return answer
 
 
-async def _advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
+async def _read_advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
     answer = await api.get("/admin/advertisers", **query)
     found = await fetch_all([fetch_budget(api, "advertiser", row["id"]) for row in answer["items"]])
     for row, budget in zip(answer["items"], found, strict=True):
@@ -284,13 +286,13 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
         if day["dailyBudgetPaisa"] is None:
             hint("No daily budget: there is no plan to keep to.")
     with card("Where the day's budget is"):
-        where = html(_where(budget)).classes("stack tight")
+        where = html(_describe_place(budget)).classes("stack tight")
 
     async def refresh() -> None:
         budget, day = await read()
         _update_tiles(tiles, budget, day)
         chart.update(day, now=visit.now)
-        where.content = _where(budget)
+        where.content = _describe_place(budget)
         _say_end(words, budget, visit)
 
     refresh_every(REFRESH_SECONDS, refresh)
@@ -299,12 +301,14 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
 
 def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
     is_campaign = "pace" in budget
-    tiles[0].update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(budget["dailyBudgetPaisa"]))
+    tiles[0].update(fmt.money(budget["spentTodayPaisa"]), note=_describe_limit(budget["dailyBudgetPaisa"]))
     pace = show_pace(budget).striptags() if is_campaign else ""
     tiles[1].update(fmt.money(day["projectedPaisa"]), note=pace)
     tiles[2].update(_limit(budget["remainingTodayPaisa"]))
     if is_campaign:
-        tiles[3].update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
+        tiles[3].update(
+            fmt.money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
+        )
     else:
         tiles[3].update(fmt.money(budget["heldPaisa"]))
 
@@ -325,11 +329,11 @@ def _limit(paisa: int | None) -> str:
     return "no limit" if paisa is None else fmt.money(paisa)
 
 
-def _of_limit(paisa: int | None) -> str:
+def _describe_limit(paisa: int | None) -> str:
     return "no limit" if paisa is None else f"of {fmt.money(paisa)}"
 
 
-def _where(budget: Json) -> str:
+def _describe_place(budget: Json) -> str:
     left = budget["remainingTodayPaisa"]
     parts = split_budget(budget)
     shown_parts = [(name, fmt.money(int(amount)), colour) for name, amount, colour in parts]

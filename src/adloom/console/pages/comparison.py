@@ -26,7 +26,7 @@ async def show_comparison(visit: PageVisit, owner: str) -> None:
     with card("Banners side by side", note="The last 30 days"):
         ui.label(describe_leader(answer))
         rows = Markup("").join(
-            _row(item, highest, has_link=visit.role is not Role.PUBLISHER) for item in items
+            _build_row(item, highest, has_link=visit.role is not Role.PUBLISHER) for item in items
         )
         set_attributes(html(rows, tag="ul").classes("al-shares"), role="list")
 
@@ -47,7 +47,7 @@ def _format_certainty(share: float) -> str:
     return f"{min(share * 100, 99.9):.1f} %" if share > 0.99 else f"{share * 100:.0f} %"  # noqa: PLR2004 - of a hundred
 
 
-def _row(item: Json, highest: float, *, has_link: bool) -> Markup:
+def _build_row(item: Json, highest: float, *, has_link: bool) -> Markup:
     figures = f"{count(item['impressions'])} impressions · {count(item['clicks'])} clicks"
     if item["ctrLow"] is None:
         span, note = Markup(""), f"{figures} · too few to compare"

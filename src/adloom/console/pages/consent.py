@@ -86,7 +86,7 @@ async def _show_request(visit: PageVisit, row: Json, reload: Reload) -> None:
         with div("row-of tight"):
             if row["banners"]:
                 ui.button(f"Preview ({row['banners']})", on_click=preview).props("flat")
-            _decision_buttons(
+            _show_decision_buttons(
                 visit, address, row["campaignName"], reload,
                 is_accepted=row["state"] == "accepted", is_refused=row["state"] == "refused",
             )  # fmt: skip
@@ -153,14 +153,14 @@ def _name_money(visit: PageVisit) -> str:
 def _show_ad(visit: PageVisit, placement: Json, row: Json, reload: Reload) -> None:
     address = f"/admin/placements/{placement['id']}/links/{row['campaignId']}"
     with div("row-of apart"):
-        html(_ad(visit, row)).classes("grow")
+        html(_build_ad(visit, row)).classes("grow")
         with div("row-of tight"):
             ui.button("Preview", on_click=lambda: show_banners([row])).props("flat")
             preview_button(visit, row["bannerId"], (placement["id"], placement["label"]))
             if row["linkState"] == "requested":
-                _decision_buttons(visit, address, row["campaignName"], reload)
+                _show_decision_buttons(visit, address, row["campaignName"], reload)
             else:
-                _decision_buttons(
+                _show_decision_buttons(
                     visit, f"{address}/banners/{row['bannerId']}", row["title"], reload,
                     is_accepted=not row["isRefused"], is_refused=row["isRefused"],
                 )  # fmt: skip
@@ -177,7 +177,7 @@ def show_banners(banners: list[Json]) -> None:
         ui.button("Close", on_click=dialog.close).props("flat")
 
 
-def _decision_buttons(  # noqa: PLR0913 - what is decided where, and what it is now
+def _show_decision_buttons(  # noqa: PLR0913 - what is decided where, and what it is now
     visit: PageVisit,
     address: str,
     name: str,
@@ -225,7 +225,7 @@ def _request(visit: PageVisit, row: Json) -> Markup:
     )
 
 
-def _ad(visit: PageVisit, row: Json) -> Markup:
+def _build_ad(visit: PageVisit, row: Json) -> Markup:
     state = badge("Refused", "bad") if row["isRefused"] else state_badge(row["linkState"])
     return Markup(
         '<span class="strong">{}</span> {}<div class="small">{} · {}</div>'

@@ -51,12 +51,12 @@ async def jobs(visit: PageVisit) -> None:
     """Show the queues; an advertiser sees only the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:
         heading("Jobs", note=NOTE)
-        await _own_jobs(visit)
+        await _show_own_jobs(visit)
     else:
-        await _queues(visit)
+        await _show_queues(visit)
 
 
-async def _queues(visit: PageVisit) -> None:
+async def _show_queues(visit: PageVisit) -> None:
     asked = visit.query.get("queue", "")
     queue = asked if asked in QUEUES else next(iter(QUEUES))
     retry_all: ui.button | None = None
@@ -84,20 +84,20 @@ async def _queues(visit: PageVisit) -> None:
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "state"}}
         return await visit.api.get(f"/admin/jobs/{queue}", **{"state": "completed", **known})
 
-    state = visit.query.get("state") or await _first_state(visit, queue)
+    state = visit.query.get("state") or await _choose_first_state(visit, queue)
     table = DataTable(
         {**visit.query, "state": state},
-        [Column("Job", _name), *_common(visit)],
+        [Column("Job", _name), *_build_common_columns(visit)],
         read,
         on_action={"retry": lambda job_id: _retry(visit, f"/admin/jobs/{queue}/{job_id}/retry", table)},
     )
     await _show_table(table, update_tiles)
 
 
-async def _own_jobs(visit: PageVisit) -> None:
+async def _show_own_jobs(visit: PageVisit) -> None:
     table = DataTable(
         visit.query,
-        [Column("Job", _own_name), *_common(visit)],
+        [Column("Job", _build_own_name), *_build_common_columns(visit)],
         lambda query: visit.api.get(OWN, **query),
         on_action={"retry": lambda job_id: _retry(visit, f"{OWN}/{job_id}/retry", table)},
         sort="-createdAt",
@@ -128,22 +128,22 @@ async def _show_table(table: DataTable, update_tiles: Callable[[], Awaitable[Non
     refresh_every(REFRESH_SECONDS, refresh)
 
 
-async def _first_state(visit: PageVisit, queue: str) -> str:
+async def _choose_first_state(visit: PageVisit, queue: str) -> str:
     """Start with failed jobs if there are any."""
     found = {one["name"]: one for one in await visit.api.get_items("/admin/jobs")}
     return "failed" if found[queue]["failed"] else "completed"
 
 
-def _common(visit: PageVisit) -> list[Column]:
+def _build_common_columns(visit: PageVisit) -> list[Column]:
     def last(row: Json) -> str | Markup:
         is_offered = row["state"] == "failed" and (visit.is_admin or visit.role is Role.ADVERTISER)
         return row_button("retry", row["id"], "Try again") if is_offered else ""
 
     return [
         Column("State", lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
-        Column("Progress", _progress, is_wide_only=True),
+        Column("Progress", _build_progress, is_wide_only=True),
         Column("Attempts", lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
-        Column("What it said", _error, is_wide_only=True),
+        Column("What it said", _build_error, is_wide_only=True),
         Column("Put", lambda row: fmt.ago(row["createdAt"], now=visit.now), is_wide_only=True),
         Column("Ended", lambda row: fmt.ago(row["endedAt"], now=visit.now)),
         Column("", last),
@@ -157,19 +157,19 @@ def _name(row: Json) -> Markup:
     )
 
 
-def _own_name(row: Json) -> Markup:
+def _build_own_name(row: Json) -> Markup:
     days = f"{row['dateFrom']} to {row['dateTo']}"
     return Markup('<span class="strong">{}</span><div class="quiet small">{}</div>').format(
         LEVELS.get(row["level"], row["level"]), days
     )
 
 
-def _progress(row: Json) -> Markup:
+def _build_progress(row: Json) -> Markup:
     share = 1.0 if row["state"] == "completed" else row["progress"]
     return meter(share, KINDS[row["state"]])
 
 
-def _error(row: Json) -> Markup:
+def _build_error(row: Json) -> Markup:
     text = " ".join((row["error"] or "").split())
     if not text:
         return Markup('<span class="quiet">{}</span>').format(strings.NONE)

@@ -164,15 +164,15 @@ class OverviewFigures:
         """Draw the charts of the span: the first in the middle, the others below."""
         answer = await self._read_span()
         note = f"by {'day' if _is_of_days(answer) else 'hour'}, {answer['timeZone']}"
-        for index, (name, title, series) in enumerate(self._drawn(answer)):
+        for index, (name, title, series) in enumerate(self._list_charts(answer)):
             with below if index else main, card(title, note=note):
-                self._charts[name] = DrawnChart(self._labels(answer), series, description=title)
+                self._charts[name] = DrawnChart(self._list_labels(answer), series, description=title)
         self._show_span(answer)
 
     async def refresh_span(self) -> None:
         answer = await self._read_span()
-        for name, _, series in self._drawn(answer):
-            self._charts[name].update(self._labels(answer), series)
+        for name, _, series in self._list_charts(answer):
+            self._charts[name].update(self._list_labels(answer), series)
         self._show_span(answer)
 
     async def refresh_now(self) -> None:
@@ -231,13 +231,13 @@ class OverviewFigures:
                     money(totals[field]), note=span, values=[one[field] for one in points]
                 )
 
-    def _labels(self, answer: Json) -> list[str]:
+    def _list_labels(self, answer: Json) -> list[str]:
         """Name hours and days as the person's clock and calendar have them."""
         zone = find_zone(answer["timeZone"]) or UTC
         begins = [at.astimezone(zone) for one in answer["points"] if (at := moment(one["beginsAt"]))]
         return [at.strftime("%a %d" if _is_of_days(answer) else "%H:%M") for at in begins]
 
-    def _drawn(self, answer: Json) -> list[tuple[str, str, list[Series]]]:
+    def _list_charts(self, answer: Json) -> list[tuple[str, str, list[Series]]]:
         points = answer["points"]
 
         def values(field: str) -> list[float | None]:
@@ -291,7 +291,7 @@ class AttentionList:
     async def refresh(self) -> None:
         answer = await self._visit.api.get("/admin/attention")
         items: list[Json] = answer["items"]
-        shown = [self._item(item) for item in items]
+        shown = [self._build_item(item) for item in items]
         for kind, total in answer["counts"].items():
             hidden = total - sum(item["kind"] == kind for item in items)
             if hidden > 0:
@@ -303,7 +303,7 @@ class AttentionList:
         self._list.set_visibility(bool(shown))
         self._nothing.set_visibility(not shown)
 
-    def _item(self, item: Json) -> Markup:
+    def _build_item(self, item: Json) -> Markup:
         about, rest = Markup(""), item["message"]
         if item["name"] is not None:
             href = WAYS.get(item["noun"], "").format(id=item["id"])

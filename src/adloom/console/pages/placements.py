@@ -148,7 +148,7 @@ def _show_banners(rows: list[Json]) -> None:
             return
         with div("al-list"):
             for row in rows:
-                html(_row(row))
+                html(_build_row(row))
 
 
 async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> None:
@@ -166,7 +166,7 @@ async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> 
         BannerPreview().show(banners, placement["layoutType"], instead=placement["fallbackPlaceholderUrl"])
 
 
-def _row(row: Json) -> Markup:
+def _build_row(row: Json) -> Markup:
     fallback = badge("fallback", "info") if row["isFallback"] else Markup("")
     return Markup(
         '<div class="al-pair"><span>{}</span><div class="grow"><a class="strong" href="/console/banners/{}">{}</a> {}'

@@ -62,7 +62,7 @@ async def show_log_in(request: Request, guard: Guard) -> Response:
     if await guard.find_session(request) is not None:
         return RedirectResponse(goal, 303)
     said = [text for name, text in NOTICES.items() if name in request.query_params]
-    return _form(request, goal, notice_html=notice(said[0], kind="good") if said else "")
+    return _answer_form(request, goal, notice_html=notice(said[0], kind="good") if said else "")
 
 
 @router.post(LOG_IN)
@@ -128,7 +128,7 @@ async def log_out(request: Request, guard: Guard, now: Now) -> Response:
 
 
 def _show_refusal(request: Request, goal: str, error: AdloomError, *, email: str = "") -> Response:
-    response = _form(
+    response = _answer_form(
         request, goal, notice_html=notice(error.detail, kind="bad"), email=email, status=error.status.value
     )
     if isinstance(error, RateLimitedError):
@@ -137,12 +137,12 @@ def _show_refusal(request: Request, goal: str, error: AdloomError, *, email: str
 
 
 def _ask_for_new_password(request: Request, goal: str, sentence: str, *, email: str) -> Response:
-    return _form(
+    return _answer_form(
         request, goal, notice_html=notice(sentence, kind="bad"), email=email, status=403, extra=NEW_PASSWORD
     )
 
 
-def _form(  # noqa: PLR0913 - what the form can say
+def _answer_form(  # noqa: PLR0913 - what the form can say
     request: Request,
     goal: str,
     *,

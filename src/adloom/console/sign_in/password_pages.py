@@ -60,7 +60,7 @@ async def choose_password(request: Request, guard: Guard, now: Now) -> Response:
         token, password = fields.get("token", ""), fields.get("newPassword", "")
         if password != fields.get("again"):
             raise wrong_field("again", "must be the same", "The two passwords are not the same.")
-        await _links(request).choose_password(token, password, now=now, origin=find_origin(request))
+        await _get_links(request).choose_password(token, password, now=now, origin=find_origin(request))
     except ValidationFailedError as error:
         try:
             return await _show_form(request, token, now, notice(error.detail, kind="bad"), status=400)
@@ -93,14 +93,14 @@ async def ask_for_link(request: Request, guard: Guard, now: Now) -> Response:
     return gate_page("sentence.html", action=LOG_IN, notice=notice(ASKED, kind="good"), label="To the log-in")
 
 
-def _links(request: Request) -> PasswordLinks:
+def _get_links(request: Request) -> PasswordLinks:
     return request.app.state.password_links
 
 
 async def _show_form(
     request: Request, token: str, now: Now, notice_html: str = "", *, status: int = 200
 ) -> Response:
-    person = await _links(request).find(token, now=now)
+    person = await _get_links(request).find(token, now=now)
     return gate_page(
         "password.html",
         status,

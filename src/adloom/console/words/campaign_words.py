@@ -77,7 +77,7 @@ def describe_empty(names: Sequence[str]) -> str:
 
 def describe_moment(at: datetime, zone: str, now: datetime) -> str:
     """Say when, as briefly as it can be said: "today at 14:00", "tomorrow", "in 3 days", "on 25 November"."""
-    local, today = _local(at, zone), _local(now, zone)
+    local, today = _convert_to_local(at, zone), _convert_to_local(now, zone)
     days = (local.date() - today.date()).days
     if days == 0:
         return f"today at {local:%H:%M}"
@@ -97,25 +97,25 @@ def describe_spent(figures: Thing, *, zone: str, now: datetime) -> list[str]:
         found.append(
             "The day's budget is spent."
             if daily <= now
-            else f"The day's budget is spent by about {_about_hour(daily, zone, now)}."
+            else f"The day's budget is spent by about {_describe_hour(daily, zone, now)}."
         )
     if total is not None:
         found.append(
             "The total budget is spent."
             if total <= now
-            else f"The total budget is spent by about {_about(total, zone, now)}."
+            else f"The total budget is spent by about {_describe_near(total, zone, now)}."
         )
     return found
 
 
-def _about_hour(at: datetime, zone: str, now: datetime) -> str:
+def _describe_hour(at: datetime, zone: str, now: datetime) -> str:
     """Say at what time; a day of the budget may end tomorrow where somebody else looks at it."""
-    local, today = _local(at, zone), _local(now, zone)
+    local, today = _convert_to_local(at, zone), _convert_to_local(now, zone)
     return f"{local:%H:%M} {'today' if local.date() == today.date() else 'tomorrow'}"
 
 
-def _about(at: datetime, zone: str, now: datetime) -> str:
-    local, today = _local(at, zone), _local(now, zone)
+def _describe_near(at: datetime, zone: str, now: datetime) -> str:
+    local, today = _convert_to_local(at, zone), _convert_to_local(now, zone)
     if local.date() == today.date():
         return f"{local:%H:%M} today"
     year = "" if local.year == today.year else f" {local.year}"
@@ -126,5 +126,5 @@ def _parse(text: str | datetime | None) -> datetime | None:
     return datetime.fromisoformat(text) if isinstance(text, str) else text
 
 
-def _local(at: datetime, zone: str) -> datetime:
+def _convert_to_local(at: datetime, zone: str) -> datetime:
     return at.astimezone(find_zone(zone) or UTC)

@@ -20,7 +20,7 @@ class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
 
 def funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
     whole = max((step.left for step in steps), default=0) or 1
-    rows = Markup("").join(_funnel_row(step, whole, before) for step, before in _with_before(steps))
+    rows = Markup("").join(_build_funnel_row(step, whole, before) for step, before in _with_before(steps))
     set_attributes(html(rows, tag="ol").classes("al-funnel"), role="list", aria_label=description)
 
 
@@ -28,7 +28,7 @@ def _with_before(steps: Sequence[FunnelStep]) -> list[tuple[FunnelStep, int]]:
     return [(step, steps[index - 1].left if index else step.left) for index, step in enumerate(steps)]
 
 
-def _funnel_row(step: FunnelStep, whole: int, before: int) -> Markup:
+def _build_funnel_row(step: FunnelStep, whole: int, before: int) -> Markup:
     gone = before - step.left
     lost = (
         Markup('<span class="gone" title="{}">&minus;{:,}</span>').format(step.note, gone) if gone > 0 else ""

@@ -77,10 +77,10 @@ class DayChart(ThemedChart):
     """The spend of a day over its hours, next to the plan."""
 
     def __init__(self, day: Json, *, now: datetime) -> None:
-        super().__init__(_day_options(day, now), description=strings.AGAINST_PLAN)
+        super().__init__(_build_day_options(day, now), description=strings.AGAINST_PLAN)
 
     def update(self, day: Json, *, now: datetime) -> None:
-        self.redraw(_day_options(day, now))
+        self.redraw(_build_day_options(day, now))
 
 
 class Scatter(ThemedChart):
@@ -96,7 +96,13 @@ class Scatter(ThemedChart):
         self.redraw(scatter_options(groups, across=self._across, up=self._up))
 
 
-def _options(*, top: int, trigger: str = "axis", tooltip: str | None = None, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - as ECharts takes them
+def _build_options(
+    *,
+    top: int,
+    trigger: str = "axis",
+    tooltip: str | None = None,
+    **parts: Any,  # noqa: ANN401 - as ECharts takes them
+) -> dict[str, Any]:
     return {
         "animation": False,
         "textStyle": {"fontFamily": "system-ui, sans-serif"},
@@ -114,12 +120,12 @@ def _options(*, top: int, trigger: str = "axis", tooltip: str | None = None, **p
     }  # fmt: skip
 
 
-def _value_axis(formatter: str = "", **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - as ECharts takes them
+def _build_value_axis(formatter: str = "", **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - as ECharts takes them
     label = QUIET | ({":formatter": formatter} if formatter else {})
     return {"type": "value", "axisTick": {"show": False}, "axisLabel": label, "splitLine": RULE, **parts}
 
 
-def _line_style(colour: str, *, is_dashed: bool, has_area: bool) -> dict[str, Any]:
+def _build_line_style(colour: str, *, is_dashed: bool, has_area: bool) -> dict[str, Any]:
     return {
         "itemStyle": {":color": f"adloom.ink('{colour}')"},
         "lineStyle": {"width": 2, "type": "dashed" if is_dashed else "solid"},
@@ -132,7 +138,7 @@ def build_chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict
     # A line begins and ends at the edges: labels in the middle below its ends would be cut there.
     ends = {} if has_bars else {"alignMinLabel": "left", "alignMaxLabel": "right"}
     units: dict[int, Unit] = {one.axis: one.unit for one in reversed(series)}
-    options = _options(
+    options = _build_options(
         top=36 if len(series) > 1 else 14,
         animation=True,
         animationDuration=300,
@@ -145,35 +151,38 @@ def build_chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict
             "axisLabel": {**QUIET, "hideOverlap": True, **ends},
         },
         yAxis=[
-            _value_axis(
-                _axis_formatter(units.get(axis, "number")),
+            _build_value_axis(
+                _write_axis_formatter(units.get(axis, "number")),
                 splitNumber=4,
-                max=_top(series, axis),
-                interval=QUARTER if _top(series, axis) else None,
+                max=_find_top(series, axis),
+                interval=QUARTER if _find_top(series, axis) else None,
                 minInterval=1 if units.get(axis, "number") == "number" else None,
                 splitLine={"show": axis == 0, **RULE},
             )
             for axis in range(max(units, default=0) + 1)
         ],
-        series=[part for index, one in enumerate(series) for part in _series_parts(one, index)],
+        series=[part for index, one in enumerate(series) for part in _build_series_parts(one, index)],
     )
     options["legend"]["show"] = len(series) > 1
     return options
 
 
-def _series_parts(series: Series, index: int) -> list[dict[str, Any]]:
+def _build_series_parts(series: Series, index: int) -> list[dict[str, Any]]:
     """Return a series; the last value of a line apart if it goes on, because the line would fall to it."""
     if not series.is_last_unfinished or series.kind != "line" or not series.values:
-        return [_series(series, index)]
+        return [_build_series(series, index)]
     *values, last = series.values
     ended = msgspec.structs.replace(series, values=[*values, None])
     goes_on = msgspec.structs.replace(series, values=[*[None] * len(values), last], has_area=False)
-    return [_series(ended, index), _series(goes_on, index) | {"symbol": "emptyCircle", "symbolSize": 8}]
+    return [
+        _build_series(ended, index),
+        _build_series(goes_on, index) | {"symbol": "emptyCircle", "symbolSize": 8},
+    ]
 
 
-def _series(series: Series, index: int) -> dict[str, Any]:
+def _build_series(series: Series, index: int) -> dict[str, Any]:
     colour = f"c{series.colour or index % COLOURS + 1}"
-    look = _line_style(colour, is_dashed=series.is_dashed, has_area=series.has_area)
+    look = _build_line_style(colour, is_dashed=series.is_dashed, has_area=series.has_area)
     look["itemStyle"]["borderRadius"] = [3, 3, 0, 0] if series.kind == "bar" else 0
     return {
         "name": series.name,
@@ -199,7 +208,7 @@ def has_lone_point(values: Sequence[float | None]) -> bool:
     )
 
 
-def _top(series: Sequence[Series], axis: int) -> int | None:
+def _find_top(series: Sequence[Series], axis: int) -> int | None:
     shares = [one.values for one in series if one.axis == axis and one.unit == "percent"]
     return share_top([value for values in shares for value in values]) if shares else None
 
@@ -210,7 +219,7 @@ def share_top(shares: Sequence[float | None]) -> int | None:
     return 1 if most == 0 or NEARLY_WHOLE < most <= 1 else None
 
 
-def _axis_formatter(unit: Unit) -> str:
+def _write_axis_formatter(unit: Unit) -> str:
     match unit:
         case "money":
             return BRIEF_MONEY
@@ -220,49 +229,49 @@ def _axis_formatter(unit: Unit) -> str:
             return "(value) => adloom.brief(value)"
 
 
-def _day_options(day: Json, now: datetime) -> dict[str, Any]:
+def _build_day_options(day: Json, now: datetime) -> dict[str, Any]:
     starts, ends = _parse_time(day["startsAt"]), _parse_time(day["endsAt"])
     length = (ends - starts).total_seconds()
     present = min(max(0.0, (now - starts).total_seconds()), length)
-    clock = _clock(starts, day["timezone"])
-    time_axis = _value_axis(clock, min=0, max=length, interval=TICK_SECONDS, axisLine=RULE)
+    clock = _write_clock_formatter(starts, day["timezone"])
+    time_axis = _build_value_axis(clock, min=0, max=length, interval=TICK_SECONDS, axisLine=RULE)
     time_axis["axisLabel"]["hideOverlap"] = True
-    return _options(
+    return _build_options(
         top=56,
         tooltip=(
             f"(lines) => {{ const clock = {clock}; return `<b>${{clock(lines[0].value[0])}}</b><br>` + "
             "lines.map((line) => `${line.marker} ${adloom.text(line.seriesName)}: ${adloom.money(line.value[1])}`).join('<br>'); }"
         ),
         xAxis=time_axis | {"splitLine": {"show": False}},
-        yAxis=_value_axis(BRIEF_MONEY, min=0, splitNumber=4, axisLine={"show": False}),
-        series=_day_series(day, starts, length, present),
+        yAxis=_build_value_axis(BRIEF_MONEY, min=0, splitNumber=4, axisLine={"show": False}),
+        series=_build_day_series(day, starts, length, present),
     )
 
 
-def _day_series(day: Json, starts: datetime, length: float, present: float) -> list[dict[str, Any]]:
+def _build_day_series(day: Json, starts: datetime, length: float, present: float) -> list[dict[str, Any]]:
     def points(field: str) -> list[list[float]]:
         known = [one for one in day["points"] if one[field] is not None]
         return [[(_parse_time(one["at"]) - starts).total_seconds(), one[field]] for one in known]
 
-    spent = _day_line("Spent", points("spentPaisa"), "c1", has_area=True)
+    spent = _build_day_line("Spent", points("spentPaisa"), "c1", has_area=True)
     spent["markLine"] = {
         "silent": True, "symbol": "none", "label": {"formatter": "now", **QUIET},
         "lineStyle": RULE["lineStyle"] | {"type": "solid"}, "data": [{"xAxis": present}],
     }  # fmt: skip
     ahead = [[present, day["spentPaisa"]], [length, day["projectedPaisa"]]]
-    lines = [spent, _day_line("If it goes on like this", ahead, "c1", is_dashed=True)]
+    lines = [spent, _build_day_line("If it goes on like this", ahead, "c1", is_dashed=True)]
     if plan := points("linePaisa"):
-        lines.append(_day_line("May be spent by then", plan, "c2"))
+        lines.append(_build_day_line("May be spent by then", plan, "c2"))
     budget = day["dailyBudgetPaisa"]
     if budget is not None:
-        lines.append(_day_line("Daily budget", [[0, budget], [length, budget]], "c6", is_dashed=True))
+        lines.append(_build_day_line("Daily budget", [[0, budget], [length, budget]], "c6", is_dashed=True))
     return lines
 
 
-def _day_line(
+def _build_day_line(
     name: str, data: list[list[float]], colour: str, *, is_dashed: bool = False, has_area: bool = False
 ) -> dict[str, Any]:
-    look = _line_style(colour, is_dashed=is_dashed, has_area=has_area)
+    look = _build_line_style(colour, is_dashed=is_dashed, has_area=has_area)
     return {"name": name, "type": "line", "data": data, "showSymbol": False, **look}
 
 
@@ -272,7 +281,7 @@ def _parse_time(text: str) -> datetime:
     return found
 
 
-def _clock(starts: datetime, timezone: str) -> str:
+def _write_clock_formatter(starts: datetime, timezone: str) -> str:
     """Return JavaScript that formats a second of the day as local time; it ignores a clock change in the day."""
     try:
         local = starts.astimezone(ZoneInfo(timezone))
@@ -290,12 +299,12 @@ def scatter_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: s
         "type": "line", "silent": True, "symbol": "none", "data": [[0, 0], [most, most]],
         "lineStyle": {**QUIET, "type": "dashed", "width": 1},
     }  # fmt: skip
-    options = _options(
+    options = _build_options(
         top=36,
         trigger="item",
         tooltip=(
-            f"(one) => adloom.lines(one.value[2], {_to_js_label(across)} + adloom.number(one.value[0]), "
-            f"{_to_js_label(up)} + adloom.number(one.value[1]), one.value[3] > 1 && `\u00d7 ${{one.value[3]}}`)"
+            f"(one) => adloom.lines(one.value[2], {_write_js_label(across)} + adloom.number(one.value[0]), "
+            f"{_write_js_label(up)} + adloom.number(one.value[1]), one.value[3] > 1 && `\u00d7 ${{one.value[3]}}`)"
         ),
         xAxis=_scatter_axis(across, nameLocation="middle", nameGap=24, nameTextStyle=QUIET),
         yAxis=_scatter_axis(up, nameLocation="end", nameGap=10, nameTextStyle={**QUIET, "align": "left"}),
@@ -318,8 +327,8 @@ def _group(name: str, points: Sequence[Point], index: int) -> dict[str, Any]:
 
 
 def _scatter_axis(name: str, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - as ECharts takes them
-    return _value_axis(min=0, name=name, axisLine=RULE, **parts)
+    return _build_value_axis(min=0, name=name, axisLine=RULE, **parts)
 
 
-def _to_js_label(label: str) -> str:
+def _write_js_label(label: str) -> str:
     return msgspec.json.encode(f"{label}: ").decode()

@@ -111,12 +111,12 @@ def _write(value: float | None, unit: Unit) -> str:
             return count(value)
 
 
-def _at(index: int, number: int) -> float:
+def _place_across(index: int, number: int) -> float:
     """Return where a label is, as a share of the width."""
     return (index + 0.5) / max(1, number)
 
 
-def _up(value: float, top: float) -> float:
+def _place_up(value: float, top: float) -> float:
     return HEIGHT - value / top * HEIGHT
 
 
@@ -143,10 +143,12 @@ def _draw_line(series: Series, colour: str, top: float) -> Markup:
     drawn = Markup("")
     number = len(series.values)
     for run in _list_runs(series):
-        points = [f"{_at(index, number) * WIDTH:.1f},{_up(value, top):.2f}" for index, value in run]
+        points = [
+            f"{_place_across(index, number) * WIDTH:.1f},{_place_up(value, top):.2f}" for index, value in run
+        ]
         line = "L".join(points)
         if series.has_area:
-            first, last = (_at(run[end][0], number) * WIDTH for end in (0, -1))
+            first, last = (_place_across(run[end][0], number) * WIDTH for end in (0, -1))
             drawn += Markup(
                 '<path class="area" style="fill: {}" d="M{:.1f},{}L{}L{:.1f},{}Z"/>'
             ).format(colour, first, HEIGHT, line, last, HEIGHT)  # fmt: skip
@@ -164,7 +166,10 @@ def _draw_dots(series: Series, colour: str, top: float) -> Markup:
     apart = [(number - 1, last)] if last is not None and series.is_last_unfinished else []
     return Markup("").join(
         Markup('<i class="dot{}" style="left: {:.2f}%; top: {:.2f}%; color: {}"></i>').format(
-            " open" if _is_apart(series, index) else "", _at(index, number) * 100, _up(value, top), colour
+            " open" if _is_apart(series, index) else "",
+            _place_across(index, number) * 100,
+            _place_up(value, top),
+            colour,
         )
         for index, value in [*lone, *apart]
     )
@@ -177,10 +182,10 @@ def _draw_bars(series: Series, colour: str, top: float, *, place: int, places: i
     return Markup("").join(
         Markup('<rect style="fill: {}" x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}"/>').format(
             colour,
-            _at(index, number) * WIDTH + (place - places / 2) * wide,
-            _up(value, top),
+            _place_across(index, number) * WIDTH + (place - places / 2) * wide,
+            _place_up(value, top),
             wide,
-            HEIGHT - _up(value, top),
+            HEIGHT - _place_up(value, top),
         )
         for index, value in enumerate(series.values)
         if value
@@ -219,7 +224,7 @@ def _draw_columns(labels: Sequence[str], series: Sequence[Series]) -> Markup:
 def _draw_labels(labels: Sequence[str]) -> Markup:
     every = math.ceil(len(labels) / LABELS_MAX) if labels else 1
     return Markup("").join(
-        Markup('<span style="left: {:.2f}%">{}</span>').format(_at(index, len(labels)) * 100, label)
+        Markup('<span style="left: {:.2f}%">{}</span>').format(_place_across(index, len(labels)) * 100, label)
         for index, label in enumerate(labels)
         if index % every == 0
     )

@@ -55,13 +55,13 @@ def treemap_options(parts: Sequence[TreemapPart]) -> dict[str, Any]:
                     {"itemStyle": {":borderColor": "adloom.ink('soft')", "borderWidth": 3, "gapWidth": 2}},
                     {"colorSaturation": [0.35, 0.55], "itemStyle": {"gapWidth": 1}},
                 ],
-                "data": [_root(name, own, index) for index, (name, own) in enumerate(ordered)],
+                "data": [_build_root(name, own, index) for index, (name, own) in enumerate(ordered)],
             }
         ],
     }  # fmt: skip
 
 
-def _root(name: str, parts: Sequence[TreemapPart], index: int) -> dict[str, Any]:
+def _build_root(name: str, parts: Sequence[TreemapPart], index: int) -> dict[str, Any]:
     return {
         "name": name,
         "path": name,

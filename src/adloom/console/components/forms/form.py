@@ -242,7 +242,7 @@ class Form:
 
     def values(self) -> dict[str, Any]:
         """Return the values in the names and units of the API."""
-        return nest(self._flat_values())
+        return nest(self._read_flat_values())
 
     def fill(self, values: Mapping[str, Any]) -> None:
         """Set fields as if they were typed; a field with an encoder has a decoder too, if its values are no text."""
@@ -255,7 +255,7 @@ class Form:
         return nest(
             {
                 name: value
-                for name, value in self._flat_values().items()
+                for name, value in self._read_flat_values().items()
                 if value is not None or self._initial.get(name) is not None
             }
         )
@@ -265,7 +265,7 @@ class Form:
 
         An object within is sent as a whole if a field of it has changed.
         """
-        values = self._flat_values()
+        values = self._read_flat_values()
         changed = {name.split(".")[0] for name, value in values.items() if value != self._given.get(name)}
         changes = {name: value for name, value in nest(values).items() if name in changed}
         seen = self._initial.get("updatedAt")
@@ -331,7 +331,7 @@ class Form:
     def _id(self) -> str:
         return str(next((field.id for field in self._fields.values()), ""))
 
-    def _flat_values(self) -> dict[str, Any]:
+    def _read_flat_values(self) -> dict[str, Any]:
         return {
             name: self._encoders.get(name, lambda value: value)(field.value)
             for name, field in self._fields.items()

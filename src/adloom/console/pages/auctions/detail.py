@@ -37,14 +37,14 @@ async def auction(visit: PageVisit) -> None:
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     with div("grid-of two"):
         with card("What it came to"):
-            _facts(found)
+            _show_facts(found)
             hint(explain_price(found, write=fmt.price))
         with card("eCPM of the bids"):
-            _chart(found, charted)
+            _show_chart(found, charted)
     show_auction(found, visit.role)
 
 
-def _facts(found: Json) -> None:
+def _show_facts(found: Json) -> None:
     names: dict[str, str] = found["names"]
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
     unit = "click" if won_by_click else "thousand impressions"
@@ -65,7 +65,7 @@ def _facts(found: Json) -> None:
         ("User", Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else "not known, or erased"),
     ]  # fmt: skip
     if found["context"]:
-        pairs.append(("Reader", _reader(found["context"])))
+        pairs.append(("Reader", _describe_visitor(found["context"])))
     facts(pairs)
 
 
@@ -73,7 +73,7 @@ def _page_link(url: str) -> Markup:
     return Markup('<a href="{}">{}</a>').format(make_page_address(url), url)
 
 
-def _reader(context: Json) -> str:
+def _describe_visitor(context: Json) -> str:
     known = [
         name_device(str(value)) if name == "device" else str(value)
         for name, value in context.items()
@@ -91,7 +91,7 @@ def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) 
     )
 
 
-def _chart(found: Json, bids: Sequence[Json]) -> None:
+def _show_chart(found: Json, bids: Sequence[Json]) -> None:
     labels = [found["names"].get(bid["adId"], "another account's") for bid in bids]
     series = [Series(name="eCPM", values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
     for name, value, colour in (("Price", found["finalPrice"], 1), ("Floor", found["floorCpm"], 6)):

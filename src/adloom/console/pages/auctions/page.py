@@ -198,12 +198,12 @@ async def auctions(visit: PageVisit) -> None:
         of_slot = f" of the slot {view.placement}" if view.placement else ""
         notice(f"Only auctions{of_slot} on {view.page_url.removeprefix('https://')}.")
         link_button("All auctions", view.address(page_url=None, placement=None))
-    await _controls(visit, view)
+    await _show_controls(visit, view)
     if not total["totalAuctions"]:
         _show_nothing(visit, view)
         return
-    _tiles(view, total, is_own=visit.role is Role.ADVERTISER)
-    await _pictures(view)
+    _show_tiles(view, total, is_own=visit.role is Role.ADVERTISER)
+    await _show_charts(view)
     with div("row-of apart"):
         html("<h2>The last auctions</h2>")
         hint("refreshes automatically")
@@ -214,7 +214,7 @@ async def auctions(visit: PageVisit) -> None:
         Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
         Column("Price", lambda row: fmt.price(row["finalPrice"]), is_number=True),
         Column(strings.WINNER_ECPM, lambda row: fmt.price(row["winningeCPM"]), is_number=True, is_wide_only=True),
-        Column("Price of eCPM", _price_share, is_wide_only=True),
+        Column("Price of eCPM", _build_price_share, is_wide_only=True),
     ]  # fmt: skip
     table = DataTable(
         visit.query,
@@ -252,13 +252,13 @@ def _show_nothing(visit: PageVisit, view: AuctionsView) -> None:
     )
 
 
-def _price_share(row: Json) -> Markup:
+def _build_price_share(row: Json) -> Markup:
     if not row["winningeCPM"]:
         return Markup("")
     return meter(row["finalPrice"] / row["winningeCPM"])
 
 
-async def _controls(visit: PageVisit, view: AuctionsView) -> None:
+async def _show_controls(visit: PageVisit, view: AuctionsView) -> None:
     types = await view.read("/statistics/breakdown", groupBy="placementType", placementType=None)
     names = [one["placementType"] for one in types["items"]]
     known = names if view.type is None or view.type in names else [*names, view.type]
@@ -294,7 +294,7 @@ async def _controls(visit: PageVisit, view: AuctionsView) -> None:
             )
 
 
-def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
+def _show_tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
     tiles = add_tiles("Auctions", "Won by you" if is_own else "With a winner", "Average eCPM", "Bids")
 
     def update(total: Json) -> None:
@@ -311,8 +311,8 @@ def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
     refresh_every(REFRESH_SECONDS, refresh)
 
 
-async def _pictures(view: AuctionsView) -> None:
-    points = await _points(view)
+async def _show_charts(view: AuctionsView) -> None:
+    points = await _group_points(view)
     count = sum(map(len, points.values()))
     with div("grid-of two"):
         with card("Price against eCPM", note=f"the last {count}; on the line nothing was saved"):
@@ -320,22 +320,22 @@ async def _pictures(view: AuctionsView) -> None:
                 points, across=strings.WINNER_ECPM, up="Price", description="Price against eCPM"
             )
         with card("Auctions by hour"):
-            hours = Chart(*await _by_hour(view), classes="tall", description="Auctions by hour")
+            hours = Chart(*await _sum_by_hour(view), classes="tall", description="Auctions by hour")
         with card("Win rate by campaign"):
-            campaigns = html(await _by_campaign(view))
+            campaigns = html(await _build_campaign_table(view))
         with card("Win rate by placement type"):
-            types = html(await _by_type(view))
+            types = html(await _build_type_table(view))
 
     async def refresh() -> None:
-        scatter.update(await _points(view))
-        hours.update(*await _by_hour(view))
-        campaigns.content = await _by_campaign(view)
-        types.content = await _by_type(view)
+        scatter.update(await _group_points(view))
+        hours.update(*await _sum_by_hour(view))
+        campaigns.content = await _build_campaign_table(view)
+        types.content = await _build_type_table(view)
 
     refresh_every(PICTURE_SECONDS, refresh)
 
 
-async def _points(view: AuctionsView) -> dict[str, list[Point]]:
+async def _group_points(view: AuctionsView) -> dict[str, list[Point]]:
     pages = await fetch_all(
         [view.read("", page=number, pageSize=POINTS_A_PAGE) for number in range(1, POINTS_PAGES + 1)]
     )
@@ -347,14 +347,14 @@ async def _points(view: AuctionsView) -> dict[str, list[Point]]:
     return dict(sorted(groups.items()))
 
 
-async def _by_campaign(view: AuctionsView) -> Markup:
+async def _build_campaign_table(view: AuctionsView) -> Markup:
     parts = (await view.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
     return shares(
         [(part.get("campaignName") or short_id(part["campaignId"]), *_rate(part)) for part in parts]
     )
 
 
-async def _by_type(view: AuctionsView) -> Markup:
+async def _build_type_table(view: AuctionsView) -> Markup:
     parts = (await view.read("/statistics/breakdown", groupBy="placementType"))["items"][:PARTS_MAX]
     return shares([(part["placementType"], *_rate(part)) for part in parts])
 
@@ -363,7 +363,7 @@ def _rate(part: Json) -> tuple[float, str]:
     return part["averageWinRate"] / 100, f"of {part['totalAuctions']:,} auctions"
 
 
-async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
+async def _sum_by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
     answer = await view.read("/statistics/breakdown", groupBy="hour")
     found = {fmt.moment(part["hour"]): part for part in answer["items"]}
     parts = [found.get(hour) for hour in view.every_hour]

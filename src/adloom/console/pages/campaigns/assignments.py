@@ -63,19 +63,19 @@ class _Assignments:
             )
             return
         for _, group in groupby(rows, key=lambda row: row["placementId"]):
-            self._placement(list(group))
+            self._show_placement(list(group))
         if self._may_write:
             with div("row-of"):
                 ui.button("Add a placement", icon="add", on_click=self._add_placement).props("outline")
 
-    def _placement(self, rows: Sequence[Json]) -> None:
+    def _show_placement(self, rows: Sequence[Json]) -> None:
         first = rows[0]
         shown = [row for row in rows if row["bannerId"]]
         with card():
             with div("row-of apart"):
-                html(_placement_head(first)).classes("grow")
+                html(_build_placement_head(first)).classes("grow")
                 if self._may_write:
-                    self._placement_actions(first)
+                    self._show_placement_actions(first)
             if first["linkState"] != "accepted":
                 title, text = LINK_NOTES[first["linkState"]]
                 notice(first["linkReason"] or text, kind="warn", title=title)
@@ -85,11 +85,11 @@ class _Assignments:
                 ui.label("No banner is assigned here, so this campaign shows nothing.").classes("quiet")
             with div("al-list"):
                 for row in shown:
-                    self._banner(row, is_first=row is shown[0])
+                    self._show_banner(row, is_first=row is shown[0])
             if self._may_write:
                 ui.button("Add a banner", icon="add", on_click=lambda: self._add_banner(first)).props("flat")
 
-    def _placement_actions(self, row: Json) -> None:
+    def _show_placement_actions(self, row: Json) -> None:
         with div("row-of tight"):
             switch = ui.switch(
                 value=row["isLinkActive"], on_change=lambda event: self._switch(row, bool(event.value))
@@ -99,9 +99,9 @@ class _Assignments:
                 'flat round aria-label="Remove the placement"'
             ).tooltip("Remove the placement")
 
-    def _banner(self, row: Json, *, is_first: bool) -> None:
+    def _show_banner(self, row: Json, *, is_first: bool) -> None:
         with div("row-of"):
-            html(_banner_row(row, is_first=is_first)).classes("grow")
+            html(_build_banner_row(row, is_first=is_first)).classes("grow")
             preview_button(self._visit, row["bannerId"], (row["placementId"], row["placementLabel"]))
             if self._may_write:
                 ui.button("Change", on_click=lambda: self._change(row)).props("flat")
@@ -173,7 +173,7 @@ class _Assignments:
 
     def _change(self, row: Json) -> None:
         async def save(form: Form) -> None:
-            await save_changes(self._visit, self._banner_address(row), form, self._reload)
+            await save_changes(self._visit, self._write_banner_address(row), form, self._reload)
 
         with form_dialog(f"{row['bannerTitle']}: How it is shown", "Save", save, row) as form:
             form.flag("isActive", "On")
@@ -204,7 +204,7 @@ class _Assignments:
 
     def _ask_unassign(self, row: Json) -> None:
         self._ask_remove(
-            self._banner_address(row),
+            self._write_banner_address(row),
             f"Remove “{row['bannerTitle']}” from “{row['placementLabel']}”?",
             "It is not offered there any more within two seconds. The banner itself stays, but its order, weight and "
             "own texts on this placement are lost.",
@@ -217,7 +217,7 @@ class _Assignments:
 
         confirm(question, consequence, action="Remove", on_confirm=go, is_dangerous=True)
 
-    def _banner_address(self, row: Json) -> str:
+    def _write_banner_address(self, row: Json) -> str:
         return f"{self._address}/{row['placementId']}/banners/{row['bannerId']}"
 
     async def _reload(self) -> None:
@@ -252,7 +252,7 @@ def _add_place_fields(form: Form) -> None:
         form.integer("weight", "Weight", hint="Higher comes first, or more often where banners take turns.")
 
 
-def _placement_head(row: Json) -> Markup:
+def _build_placement_head(row: Json) -> Markup:
     return Markup(
         '<h2><a href="/console/placements/{}">{}</a></h2><span class="quiet small">{} · {} · {}</span>'
     ).format(
@@ -264,8 +264,8 @@ def _placement_head(row: Json) -> Markup:
     )
 
 
-def _banner_row(row: Json, *, is_first: bool) -> Markup:
-    marks = Markup(" ").join(_marks(row, is_first=is_first))
+def _build_banner_row(row: Json, *, is_first: bool) -> Markup:
+    marks = Markup(" ").join(_build_marks(row, is_first=is_first))
     place = strings.ORDER_AND_WEIGHT.format(order=row["displayOrder"], weight=row["weight"])
     return Markup(
         '<div class="row-of"><span class="al-wide-only">{}</span><div class="grow">'
@@ -273,7 +273,7 @@ def _banner_row(row: Json, *, is_first: bool) -> Markup:
     ).format(thumbnail(row["bannerImageUrl"]), row["bannerId"], row["bannerTitle"], marks, place)
 
 
-def _marks(row: Json, *, is_first: bool) -> list[Markup]:
+def _build_marks(row: Json, *, is_first: bool) -> list[Markup]:
     overrides = ("overrideHeadline", "overrideSubheadline", "overrideCtaLabel", "overrideCtaUrl")
     said = {
         "shown first": (

@@ -78,7 +78,7 @@ def _name(row: Json) -> Markup:
     )
 
 
-def _status(row: Json) -> Markup:
+def _build_status(row: Json) -> Markup:
     if not row["startsAt"] and not row["endsAt"]:
         return row["badge"]
     dates = Markup('<span class="quiet small">{}</span>').format(format_dates(row))
@@ -86,7 +86,7 @@ def _status(row: Json) -> Markup:
     return Markup('{}<div class="al-flight al-wide-only">{}{}</div>').format(row["badge"], dates, elapsed)
 
 
-def _spent(row: Json) -> Markup:
+def _build_spent(row: Json) -> Markup:
     """Show what it has spent, and today's part of it against the budget."""
     figures = row["figures"]
     daily, today = figures["dailyBudgetPaisa"], figures["spentTodayPaisa"]
@@ -106,14 +106,14 @@ def _pace(row: Json) -> Markup | str:
 
 COLUMNS: Final = (
     Column("Name", _name, sort="name", more_sorts=(("Advertiser", "advertiser"),)),
-    Column("Status", _status, sort="startsAt"),
+    Column("Status", _build_status, sort="startsAt"),
     Column("Bid", format_bid, sort="bidAmount", is_number=True, is_wide_only=True),
     Column(
         "Impressions", lambda row: count(row["figures"]["impressions"]), is_number=True, is_wide_only=True
     ),
     Column("CTR", lambda row: percent(row["figures"]["ctr"]), is_number=True, is_wide_only=True),
     # What is spent is not in the catalog; the budget below it is.
-    Column("Spent", _spent, is_number=True, more_sorts=(("Budget", "budgetDailyPaisa"),)),
+    Column("Spent", _build_spent, is_number=True, more_sorts=(("Budget", "budgetDailyPaisa"),)),
     Column("Pace", _pace, is_wide_only=True),
 )
 
@@ -133,7 +133,7 @@ async def _ask_move(visit: PageVisit, rows: Sequence[Json], action: str, done: R
     async def go() -> None:
         await _change(visit, rows, {"action": action}, done)
 
-    title = f"{action.capitalize()} {_number(rows)}?"
+    title = f"{action.capitalize()} {_describe_number(rows)}?"
     confirm(
         title,
         CONSEQUENCES[action],
@@ -154,7 +154,7 @@ def _ask_bid(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
     async def save(form: Form) -> None:
         await _change(visit, rows, {"action": "change", "change": form.values()}, done)
 
-    with form_dialog(f"Change the bid of {_number(rows)}", "Change", save) as form:
+    with form_dialog(f"Change the bid of {_describe_number(rows)}", "Change", save) as form:
         kinds = {row["bidType"] for row in rows}
         if len(kinds) > 1:
             ui.label("Some pay for impressions and some for clicks: the same number means something else.")
@@ -174,7 +174,7 @@ def _ask_dates(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
             return
         await _change(visit, rows, {"action": "change", "change": given}, done)
 
-    with form_dialog(f"Change the dates of {_number(rows)}", "Change", save) as form:
+    with form_dialog(f"Change the dates of {_describe_number(rows)}", "Change", save) as form:
         hint = f"{zone}. Empty: as each has it."
         form.moment("startsAt", "Starts", zone=lambda: zone, hint=hint)
         form.moment("endsAt", "Ends", zone=lambda: zone, hint=hint)
@@ -207,7 +207,7 @@ def _show_refused(rows: Sequence[Json], refused: Sequence[Json], title: str) -> 
         ui.button("Close", on_click=dialog.close).props("flat")
 
 
-def _number(rows: Sequence[Json]) -> str:
+def _describe_number(rows: Sequence[Json]) -> str:
     return f"“{rows[0]['name']}”" if len(rows) == 1 else f"{len(rows)} campaigns"
 
 

@@ -120,13 +120,13 @@ async def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) ->
     if move == "schedule" and not campaign["startsAt"]:
         _ask_start(api, campaign, reload, missing)
         return
-    word = _word(move, campaign)
+    word = _choose_word(move, campaign)
 
     async def go() -> None:
         await _move(api, campaign, move, None, reload)
 
     confirm(
-        _question(word, campaign),
+        _write_question(word, campaign),
         CONSEQUENCES[word],
         action=LABELS[word],
         on_confirm=go,
@@ -152,7 +152,7 @@ def _ask_start(api: ApiClient, campaign: Json, reload: Reload, missing: str) -> 
     async def save(form: Form) -> None:
         await _move(api, campaign, "schedule", form.values(), reload)
 
-    with form_dialog(_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
+    with form_dialog(_write_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
         _warn(campaign, missing)
         ui.label(CONSEQUENCES["schedule"])
         ui.label("It has no start date. When should it start?")
@@ -166,13 +166,13 @@ async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, re
     await reload()
 
 
-def _question(word: str, campaign: Json) -> str:
+def _write_question(word: str, campaign: Json) -> str:
     return QUESTIONS.get(word, LABELS[word] + " “{name}”?").format(name=campaign["name"])
 
 
-def _word(move: str, campaign: Json) -> str:
+def _choose_word(move: str, campaign: Json) -> str:
     return "resume" if move == "activate" and campaign["status"] == CampaignStatus.PAUSED else move
 
 
 def _label(move: str, campaign: Json) -> str:
-    return LABELS[_word(move, campaign)]
+    return LABELS[_choose_word(move, campaign)]

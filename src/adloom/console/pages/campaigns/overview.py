@@ -36,7 +36,7 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
         with div("stack"):
             await show_results(visit, campaignId=campaign["id"])
             await show_comparison(visit, f"campaigns/{campaign['id']}")
-            await _facts(visit, campaign)
+            await _show_facts(visit, campaign)
         if shown:
             await _look(visit, shown[0])
 
@@ -128,7 +128,7 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
         )
 
 
-async def _facts(visit: PageVisit, campaign: Json) -> None:
+async def _show_facts(visit: PageVisit, campaign: Json) -> None:
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     owner = campaign["advertiserId"]
     name = await fetch_name(visit.api, "/admin/advertisers", owner)

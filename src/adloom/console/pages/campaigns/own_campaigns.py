@@ -33,30 +33,30 @@ async def show_own_campaigns(visit: PageVisit) -> None:
             )
             return
         await complete_rows(visit, rows)
-        html(_table(rows))
+        html(_build_table(rows))
         if found["totalCount"] > len(rows):
             with div("row-of"):
                 link_button(f"All {found['totalCount']:,} campaigns", "/console/campaigns", look="flat")
 
 
-def _table(rows: list[Json]) -> Markup:
+def _build_table(rows: list[Json]) -> Markup:
     head = Markup("").join(
         Markup('<th scope="col" class="{}">{}</th>').format(kind, name) for name, kind in HEAD
     )
-    body = Markup("").join(map(_row, rows))
+    body = Markup("").join(map(_build_row, rows))
     return Markup(
         '<div class="al-table-scroll"><table class="al-table"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
     ).format(head, body)
 
 
-def _row(row: Json) -> Markup:
+def _build_row(row: Json) -> Markup:
     figures = row["figures"]
     pace = figures["pace"]
     cells = (
         Markup('<a href="/console/campaigns/{}">{}</a>').format(row["id"], row["name"]),
         row["badge"],
-        _of(figures["spentTotalPaisa"], figures["totalBudgetPaisa"]),
-        _of(figures["spentTodayPaisa"], figures["dailyBudgetPaisa"]),
+        _describe_spent(figures["spentTotalPaisa"], figures["totalBudgetPaisa"]),
+        _describe_spent(figures["spentTodayPaisa"], figures["dailyBudgetPaisa"]),
         "" if pace is None else pace_badge(pace, text=percent(pace, places=0)),
     )
     return Markup("<tr>{}</tr>").format(
@@ -67,5 +67,5 @@ def _row(row: Json) -> Markup:
     )
 
 
-def _of(spent: int, budget: int | None) -> str:
+def _describe_spent(spent: int, budget: int | None) -> str:
     return money(spent) if budget is None else f"{money(spent)} of {money(budget)}"

@@ -63,19 +63,19 @@ class RuleDialog:
     def _on_kind(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         self._kind = event.value
         self._operator = OPERATORS[RuleType(self._kind)][0].value
-        self._value = self._first_value()
+        self._value = self._find_first_value()
         self._build()
 
     def _on_operator(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         was_pair = self._operator == "between"
         self._operator = event.value
         if was_pair or self._operator == "between":
-            self._value = self._first_value()
+            self._value = self._find_first_value()
             self._build()
         else:
             self._show_meaning()
 
-    def _first_value(self) -> Any:  # noqa: ANN401 - of the shape that the operator takes
+    def _find_first_value(self) -> Any:  # noqa: ANN401 - of the shape that the operator takes
         return {"is": True, "between": [9, 17]}.get(self._operator, [])
 
     def _build(self) -> None:
@@ -94,7 +94,7 @@ class RuleDialog:
                 case "is":
                     self._flag()
                 case "between":
-                    self._pair()
+                    self._show_pair()
                 case _:
                     self._list()
         self._show_meaning()
@@ -106,7 +106,7 @@ class RuleDialog:
             "inline"
         )
 
-    def _pair(self) -> None:
+    def _show_pair(self) -> None:
         def change_hour(place: int, hour: int) -> None:
             pair = list(self._value)
             pair[place] = hour
@@ -216,11 +216,11 @@ class _Targeting:
                 )
             with div("al-list"):
                 for rule in rules:
-                    self._row(rule)
+                    self._show_row(rule)
             if self._may_write:
                 ui.button("Add a condition", icon="add", on_click=lambda: self._ask(None)).props("outline")
 
-    def _row(self, rule: Json) -> None:
+    def _show_row(self, rule: Json) -> None:
         words = RULE_WORDS[rule["ruleType"]]
         with div("row-of"):
             ui.icon(words.icon).props('aria-hidden="true"').classes("quiet")

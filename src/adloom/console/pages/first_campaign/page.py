@@ -34,7 +34,7 @@ async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
     with div("grid-of two"):
         with card("Your ad is on its way"), div("stack"):
-            _way(placement, tag)
+            _show_tag_ways(placement, tag)
             with div("row-of"):
                 link_button("To the campaign", f"/console/campaigns/{campaign['id']}")
                 link_button("Make another one", ADDRESS, look="flat")
@@ -42,7 +42,7 @@ async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
             checks = html("", tag="ul").classes("al-progress").props('aria-live="polite"')
 
     async def look() -> None:
-        content = await _checks(visit, placement, campaign)
+        content = await _build_checks(visit, placement, campaign)
         if content != checks.content:
             checks.content = content
 
@@ -50,7 +50,7 @@ async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
     ui.timer(REFRESH_SECONDS, look)
 
 
-def _way(placement: Json, tag: Json) -> None:
+def _show_tag_ways(placement: Json, tag: Json) -> None:
     if is_of_sample(placement):
         parts = urlsplit(str(tag["scriptUrl"]))
         ui.label("Open the page, and look for it.")
@@ -67,7 +67,7 @@ def _link(label: str, address: str) -> None:
         set_attributes(link, href=address)
 
 
-async def _checks(visit: PageVisit, placement: Json, campaign: Json) -> Markup:
+async def _build_checks(visit: PageVisit, placement: Json, campaign: Json) -> Markup:
     today = visit.now.date()
     stats = await visit.api.get(
         "/admin/stats/banners", **{"from": today, "to": today, "campaignId": campaign["id"], "groupBy": "day"}
@@ -109,7 +109,7 @@ async def first_campaign(visit: PageVisit) -> None:
 
     @ui.refreshable
     async def body() -> None:
-        _trail(number)
+        _show_trail(number)
         if number < len(STEP_BUILDERS):
             await STEP_BUILDERS[number](visit, plan, turn)
         else:
@@ -129,7 +129,7 @@ async def first_campaign(visit: PageVisit) -> None:
     await body()
 
 
-def _trail(current: int) -> None:
+def _show_trail(current: int) -> None:
     steps = Markup("").join(
         Markup('<li class="{}"{}><b>{}</b>{}</li>').format(
             "done" if number < current else "",

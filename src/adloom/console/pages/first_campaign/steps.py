@@ -141,7 +141,7 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
                 delivery="direct",
             )
         with div("stack tight").bind_visibility_from(choice, "value", value=NEW_PLACEMENT):
-            _new_fields(form)
+            _add_new_fields(form)
 
         async def forth(by: int) -> None:
             plan.where = {**form.values(), "choice": choice.value}
@@ -153,7 +153,7 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     known.validation = lambda value: None if value or choice.value != EXISTING else "is required"
 
 
-def _new_fields(form: Form) -> None:
+def _add_new_fields(form: Form) -> None:
     label = form.text("label", "What do you call the place?", check=checks.name)
     form.choice("layoutType", "Layout", strings.LAYOUTS)
     note = hint()
@@ -194,7 +194,7 @@ def is_of_sample(placement: Json) -> bool:
 
 
 async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    known = await _images(visit.api)
+    known = await _read_images(visit.api)
     first = {
         "headline": "Something worth a look",
         "ctaLabel": "Have a look",
@@ -205,7 +205,7 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     with div("al-editor"):
         with card("What do readers see?"), div("stack tight"):
             uploaded: Json = {}
-            fields = _banner_fields(form, known, visit.api, uploaded.update)
+            fields = _add_banner_fields(form, known, visit.api, uploaded.update)
 
             def keep() -> None:
                 values = {name: value for name, value in form.values().items() if value}
@@ -226,7 +226,7 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     show()
 
 
-def _banner_fields(
+def _add_banner_fields(
     form: Form, known: list[Json], api: ApiClient, on_file: Callable[[Json], None]
 ) -> list[ui.input | ui.textarea]:
     headline = form.text("headline", "Headline", is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX))
@@ -242,13 +242,13 @@ def _banner_fields(
         hint("Or take one that is there already:")
         with div("al-pictures"):
             for banner in known:
-                _picture(banner, image)
+                _show_picture(banner, image)
     button = form.text("ctaLabel", "Button", check=checks.at_most(BUTTON_LENGTH_MAX))
     leads_to = form.url("ctaUrl", "Leads to", is_required=True)
     return [headline, second, image, button, leads_to]
 
 
-def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
+def _show_picture(banner: Json, image: ui.input | ui.textarea) -> None:
     address = banner["primaryImageUrl"]
     label = f"Use this picture: {banner['title']}"
     button = set_attributes(ui.element("button"), type="button", aria_label=label)
@@ -256,7 +256,7 @@ def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
         set_attributes(ui.element("img"), src=address, alt="")
 
 
-async def _images(api: ApiClient) -> list[Json]:
+async def _read_images(api: ApiClient) -> list[Json]:
     """Return a few images of existing banners, each once."""
     answer = await api.get("/admin/banners", pageSize=BANNERS_READ)
     found: dict[str, Json] = {}

@@ -83,13 +83,13 @@ class AdsQuery:
 @page(ADDRESS, title="Stats sync", roles=ADVERTISER_SIDE)
 async def ads(visit: PageVisit) -> None:
     is_own = visit.role is Role.ADVERTISER
-    sellers = [] if is_own else await _sellers(visit)
+    sellers = [] if is_own else await _read_sellers(visit)
     seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)
     asked = AdsQuery(visit.query, today=visit.today, seller=seller)
     with heading(
-        await _title(visit, asked),
+        await _write_title(visit, asked),
         note="What ad accounts elsewhere have cost and brought, day by day.",
-        crumbs=_crumbs(asked),
+        crumbs=_list_crumbs(asked),
     ):
         if is_own:  # Those of the house are in the menu.
             link_button("Jobs", "/console/jobs?queue=stats-sync", look="flat")
@@ -106,7 +106,7 @@ async def ads(visit: PageVisit) -> None:
             "storefront", strings.NO_ADVERTISERS, "A seller is an advertiser with ad accounts elsewhere. Make an advertiser first.", action=strings.TO_ADVERTISERS, href="/console/advertisers"
         )  # fmt: skip
         return
-    _controls(asked, sellers, visit.today)
+    _show_controls(asked, sellers, visit.today)
     view_links(
         [
             (label, asked.address(level=level, campaignId=None, adsetId=None))
@@ -118,7 +118,7 @@ async def ads(visit: PageVisit) -> None:
     await _report(visit, asked)
 
 
-async def _sellers(visit: PageVisit) -> list[Json]:
+async def _read_sellers(visit: PageVisit) -> list[Json]:
     """List advertisers, the first one that has ad accounts first."""
     listed: list[Json] = await visit.api.get_items("/admin/advertisers", pageSize=LISTED_MAX, sort="name")
     if visit.query.get("sellerId"):
@@ -130,7 +130,7 @@ async def _sellers(visit: PageVisit) -> list[Json]:
     return listed
 
 
-async def _title(visit: PageVisit, asked: AdsQuery) -> str:
+async def _write_title(visit: PageVisit, asked: AdsQuery) -> str:
     """Return the name of the campaign or ad set, or the title of the page."""
     for name, noun in (("adsetId", "adsets"), ("campaignId", "campaigns")):
         if name in asked.parents and (asked.seller or visit.role is Role.ADVERTISER):
@@ -139,7 +139,7 @@ async def _title(visit: PageVisit, asked: AdsQuery) -> str:
     return "Stats sync"
 
 
-def _crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
+def _list_crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
     if not asked.parents:
         return []
     crumbs = [(strings.LEVELS["campaigns"], asked.address(level="campaigns", campaignId=None, adsetId=None))]
@@ -148,7 +148,7 @@ def _crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
     return crumbs
 
 
-def _controls(asked: AdsQuery, sellers: Sequence[Json], today: date) -> None:
+def _show_controls(asked: AdsQuery, sellers: Sequence[Json], today: date) -> None:
     with div("al-bar"):
         if sellers:
             names = {one["id"]: one["name"] for one in sellers}
@@ -178,8 +178,8 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
             "Sync them now, or add an ad account with campaigns for this seller.",
         )
         return
-    _totals(answer["summary"], asked)
-    _chart(rows, asked)
+    _show_totals(answer["summary"], asked)
+    _show_chart(rows, asked)
 
     async def read(query: Mapping[str, str]) -> Json:
         narrowed = {name: query.get(name) for name in ("search", "status", "sort")}
@@ -189,7 +189,7 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
     deeper = DEEPER.get(asked.level)
     table = DataTable(
         visit.query,
-        _columns(asked),
+        _build_columns(asked),
         read,
         href=(lambda row: asked.address(level=deeper[0], **{deeper[1]: row["id"]})) if deeper else None,
         sort=f"-{asked.spend_field}",
@@ -200,19 +200,19 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
     await table.show()
 
 
-def _totals(summary: Json, asked: AdsQuery) -> None:
+def _show_totals(summary: Json, asked: AdsQuery) -> None:
     currency = summary["currency"] or "several currencies"
     with div("grid-of tiles"):
-        Tile("Spend").update(_money(summary[asked.spend_field]), note=currency)
+        Tile("Spend").update(_write_money(summary[asked.spend_field]), note=currency)
         Tile("Impressions").update(fmt.count(summary["impressions"]))
         Tile("Link clicks").update(fmt.count(summary["linkClicks"]), note=fmt.percent(summary["ctr"]))
-        Tile("Purchases").update(fmt.count(summary["purchases"]), note=_money(summary["purchaseValue"]))
-        Tile("ROAS").update(_money(summary["roas"]))
+        Tile("Purchases").update(fmt.count(summary["purchases"]), note=_write_money(summary["purchaseValue"]))
+        Tile("ROAS").update(_write_money(summary["roas"]))
         if asked.is_of_pages:
-            Tile("Revenue").update(_money(summary["revenue"]))
+            Tile("Revenue").update(_write_money(summary["revenue"]))
 
 
-def _chart(rows: Sequence[Json], asked: AdsQuery) -> None:
+def _show_chart(rows: Sequence[Json], asked: AdsQuery) -> None:
     field = asked.spend_field
     top = sorted(rows, key=lambda row: -(row[field] or 0))[:CHARTED_MAX]
     with card(SPEND_AND_ROAS):
@@ -232,7 +232,7 @@ def _label(row: Json) -> str:
     return f"{row['name']} ({source.lower()})" if source else row["name"]
 
 
-def _columns(asked: AdsQuery) -> list[Column]:
+def _build_columns(asked: AdsQuery) -> list[Column]:
     def number(label: str, field: str, show: Any = fmt.count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
         return Column(
             label, lambda row: show(row[field]), sort=field, is_number=True, is_wide_only=is_wide_only
@@ -250,17 +250,17 @@ def _columns(asked: AdsQuery) -> list[Column]:
             )
         )
     figures = [
-        number("Spend", asked.spend_field, _money),
+        number("Spend", asked.spend_field, _write_money),
         number("Impressions", "impressions", is_wide_only=True),
         number("Link clicks", "linkClicks", is_wide_only=True),
         number("CTR", "ctr", fmt.percent, is_wide_only=True),
         number("Purchases", "purchases"),
-        number("Per purchase", "costPerPurchase", _money, is_wide_only=True),
-        number("ROAS", "roas", _money),
+        number("Per purchase", "costPerPurchase", _write_money, is_wide_only=True),
+        number("ROAS", "roas", _write_money),
     ]
     pages = [
         number("Orders", "ordersCount", is_wide_only=True),
-        number("Revenue", "revenue", _money, is_wide_only=True),
+        number("Revenue", "revenue", _write_money, is_wide_only=True),
         number("Bought of clicks", "cr2", fmt.percent, is_wide_only=True),
     ]
     return [*first, *figures, *(pages if asked.is_of_pages else ())]
@@ -271,7 +271,7 @@ async def _download(visit: PageVisit, asked: AdsQuery) -> None:
     download_sheet(text, f"adloom-{asked.level}-{asked.first}-to-{asked.last}.csv")
 
 
-def _money(amount: float | None) -> str:
+def _write_money(amount: float | None) -> str:
     return strings.NONE if amount is None else f"{amount:,.2f}"
 
 
@@ -294,7 +294,7 @@ def ask_sync(visit: PageVisit, asked: Json) -> None:
             jobs = [
                 await visit.api.get(f"{MANAGER}/jobs/{one}", sellerId=asked["sellerId"]) for one in job_ids
             ]
-            progress.content = "".join(_line(job) for job in jobs)
+            progress.content = "".join(_write_line(job) for job in jobs)
             if any(job["state"] in {"waiting", "active"} for job in jobs):
                 return
             timer.deactivate()
@@ -312,7 +312,7 @@ def ask_sync(visit: PageVisit, asked: Json) -> None:
             button = ui.button("Sync now", on_click=start).props("unelevated")
 
 
-def _line(job: Json) -> str:
+def _write_line(job: Json) -> str:
     share = 1.0 if job["state"] == "completed" else job["progress"]
     kind = {"completed": "good", "failed": "bad"}.get(job["state"], "")
     label = strings.LEVELS[JOB_LEVELS[job["level"]]]

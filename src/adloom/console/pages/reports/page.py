@@ -79,7 +79,7 @@ async def reports(visit: PageVisit) -> None:
             "Download CSV", icon="download", on_click=lambda: _download(visit.api, question, saved)
         ).props("outline")
     await show_saved(visit, saved)
-    await _controls(visit, question, today)
+    await _show_controls(visit, question, today)
     try:
         answer = await visit.api.get(STATISTICS, **question.query)
         earlier = await visit.api.get(STATISTICS, **question.before.query) if question.is_compared else None
@@ -94,11 +94,11 @@ async def reports(visit: PageVisit) -> None:
             "Choose other days or fewer filters. Impressions are there seconds after they were seen.",
         )
         return
-    _totals(answer["totals"], question, earlier and earlier["totals"])
+    _show_totals(answer["totals"], question, earlier and earlier["totals"])
     names = _Names(rows, question.zone)
     with card():
         report_chart(question, rows, names.label, now=visit.now, earlier=earlier["items"] if earlier else ())
-    await _table(visit, question, rows, names)
+    await _show_table(visit, question, rows, names)
 
 
 async def _download(api: ApiClient, question: ReportFilters, saved: Json | None) -> None:
@@ -110,7 +110,7 @@ async def _download(api: ApiClient, question: ReportFilters, saved: Json | None)
     download_sheet(text, name)
 
 
-async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> None:
+async def _show_controls(visit: PageVisit, question: ReportFilters, today: date) -> None:
     def ask(**changes: object) -> None:
         ui.navigate.to(f"{ADDRESS}?{question.address(**changes)}")
 
@@ -121,7 +121,7 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         )
         by.props('outlined dense options-dense data-field="by"').style("min-width: 12rem")
         by.on("popup-hide", lambda: ask(by=",".join(by.value)) if tuple(by.value) != question.by else None)
-        more = _more_button(question, visit.zone_for(None))
+        more = _add_more_button(question, visit.zone_for(None))
         rare = div("al-rare").props('id="more-controls"')
     more.on_click(lambda: _toggle(more, rare))
     with rare:
@@ -147,7 +147,7 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
             field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
 
 
-def _more_button(question: ReportFilters, zone: str) -> ui.button:
+def _add_more_button(question: ReportFilters, zone: str) -> ui.button:
     """Add the button that shows the rarer controls on a phone; it says how many of them are set."""
     used = len(question.filters) + question.is_compared + (question.zone != zone)
     button = ui.button(f"More ({used})" if used else "More", icon="tune").props("outline").classes("al-more")
@@ -184,7 +184,7 @@ async def _filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.se
     return found
 
 
-def _totals(totals: Json, question: ReportFilters, earlier: Json | None) -> None:
+def _show_totals(totals: Json, question: ReportFilters, earlier: Json | None) -> None:
     def compare(metric: str) -> list[str]:
         return [] if earlier is None else [describe_change(totals[metric], earlier[metric], question.before)]
 
@@ -230,18 +230,18 @@ class _Names:
                 return self._known.get(text, short_id(text)) if dimension in NAMED else text
 
 
-def _cell(dimension: str, text: str) -> str | Markup:
+def _build_cell(dimension: str, text: str) -> str | Markup:
     return Markup('<span class="nowrap">{}</span>').format(text) if dimension in OF_TIME else text
 
 
-async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json], names: _Names) -> None:
+async def _show_table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json], names: _Names) -> None:
     async def read(query: Mapping[str, str]) -> Json:
         return paginate(rows, query)
 
     columns = [
         Column(
             one.capitalize(),
-            lambda row, one=one: _cell(one, names.label(one, row[FIELDS[one]])),
+            lambda row, one=one: _build_cell(one, names.label(one, row[FIELDS[one]])),
             sort=FIELDS[one] if one in {*OF_TIME, "delivery", "country", "device"} else "",
         )
         for one in question.by

@@ -144,8 +144,8 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_query(query: Mapping[str, str], *, today: date, zone: str = UTC) -> ReportFilters:
     """Parse an address; invalid values become defaults, and `zone` is that of the person."""
-    last = _day(query.get("to")) or today
-    first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
+    last = _parse_day(query.get("to")) or today
+    first = _parse_day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
     by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in FIELDS))
     metric = query.get("metric", "")
     filters = {name: query[name] for name in FILTERS if query.get(name)}
@@ -204,7 +204,7 @@ def period_field(days: Days, today: date, ask: Callable[[dict[str, object]], Non
     ).on_value_change(choose)
 
 
-def _day(text: str | None) -> date | None:
+def _parse_day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
@@ -264,18 +264,18 @@ def report_chart(
     earlier: Sequence[Json] = (),
 ) -> None:
     """Draw rows; over time also those of the period before, moment beside moment."""
-    time, other = _dimensions(question)
+    time, other = _find_dimensions(question)
     axis = time or other
     assert axis is not None, "a report has a dimension"
     field = FIELDS[axis]
     now = now.astimezone(find_zone(question.zone))
     moments: list[object] = [*list_moments(question, time, [row[field] for row in rows], now)] if time else []
-    keys = moments or _greatest(rows, field, question.metric, GREATEST_MAX)
-    series = _series(question, rows, field, keys, label)
+    keys = moments or _find_greatest(rows, field, question.metric, GREATEST_MAX)
+    series = _build_series(question, rows, field, keys, label)
     if time and keys and is_unfinished(time, str(keys[-1]), now):
         series = [msgspec.structs.replace(one, is_last_unfinished=True) for one in series]
     if time and other is None and earlier:
-        series.append(_series_before(question, time, earlier, len(keys), now))
+        series.append(_build_series_before(question, time, earlier, len(keys), now))
     Chart(
         [label(axis, key) for key in keys],
         series,
@@ -302,14 +302,16 @@ def is_unfinished(time: str, moment: str, now: datetime) -> bool:
     return begins + timedelta(days=days) > now.date()
 
 
-def _series_before(
+def _build_series_before(
     question: ReportFilters, time: str, rows: Sequence[Json], length: int, now: datetime
 ) -> Series:
     """Make the line of the period before, its first moment under the first."""
     field, before = FIELDS[time], question.before
     by_moment = {row[field]: row for row in rows}
     moments = list_moments(before, time, list(by_moment), now)[:length]
-    values = [_value([by_moment[one]], question.metric) if one in by_moment else None for one in moments]
+    values = [
+        _compute_value([by_moment[one]], question.metric) if one in by_moment else None for one in moments
+    ]
     return Series(
         name="The period before",
         values=values,
@@ -319,11 +321,11 @@ def _series_before(
     )
 
 
-def _series(
+def _build_series(
     question: ReportFilters, rows: Sequence[Json], field: str, keys: Sequence[object], label: Label
 ) -> list[Series]:
     """Make lines over time or bars; another dimension splits them into parts."""
-    time, other = _dimensions(question)
+    time, other = _find_dimensions(question)
     metric, unit = question.metric, UNITS.get(question.metric, "number")
     is_stacked = metric != "ctr"  # A share of a whole cannot be stacked.
     part = other if time else next(iter(question.by[1:]), None)
@@ -332,7 +334,10 @@ def _series(
         by_key: dict[object, list[Json]] = {}
         for row in some:
             by_key.setdefault(row[field], []).append(row)
-        return [None if time and one not in by_key else _value(by_key.get(one, []), metric) for one in keys]
+        return [
+            None if time and one not in by_key else _compute_value(by_key.get(one, []), metric)
+            for one in keys
+        ]
 
     if part is None or not (time or is_stacked):
         is_line = time is not None and len(keys) > 1
@@ -340,7 +345,7 @@ def _series(
         return [
             Series(name=question.label(metric), values=values(rows), unit=unit, kind=kind, has_area=is_line)
         ]
-    shown = _greatest(rows, FIELDS[part], metric, PARTS_MAX)
+    shown = _find_greatest(rows, FIELDS[part], metric, PARTS_MAX)
     found = [
         Series(
             name=label(part, key),
@@ -359,13 +364,13 @@ def _series(
     return found
 
 
-def _dimensions(question: ReportFilters) -> tuple[str | None, str | None]:
+def _find_dimensions(question: ReportFilters) -> tuple[str | None, str | None]:
     """Return the time dimension and the first other one."""
     time = next((one for one in OF_TIME if one in question.by), None)
     return time, next((one for one in question.by if one not in OF_TIME), None)
 
 
-def _greatest(rows: Sequence[Json], field: str, metric: str, most: int) -> list[object]:
+def _find_greatest(rows: Sequence[Json], field: str, metric: str, most: int) -> list[object]:
     sums: dict[object, float] = {}
     for row in rows:
         weight = row["impressions"] if metric == "ctr" else row[metric] or 0
@@ -373,7 +378,7 @@ def _greatest(rows: Sequence[Json], field: str, metric: str, most: int) -> list[
     return sorted(sums, key=lambda key: -sums[key])[:most]
 
 
-def _value(rows: Sequence[Json], metric: str) -> float | None:
+def _compute_value(rows: Sequence[Json], metric: str) -> float | None:
     if metric == "ctr":
         impressions = sum(row["impressions"] for row in rows)
         return sum(row["clicks"] for row in rows) / impressions if impressions else None

@@ -243,14 +243,14 @@ def _make_table(visit: PageVisit, site: Json) -> DataTable:
         [
             Column("State", crawl_badge),
             Column("Begun", lambda row: fmt.ago(row["startedAt"], now=visit.now)),
-            Column("Took", _took, is_wide_only=True),
+            Column("Took", _describe_duration, is_wide_only=True),
             Column("Read", lambda row: fmt.count(row["pagesFetched"]), is_number=True),
             Column("Classified", lambda row: fmt.count(row["pagesClassified"]), is_number=True),
             Column(
                 "Unchanged", lambda row: fmt.count(row["pagesUnchanged"]), is_number=True, is_wide_only=True
             ),
             Column("Failed", lambda row: fmt.count(row["pagesFailed"]), is_number=True, is_wide_only=True),
-            Column("What it said", _reason, is_wide_only=True),
+            Column("What it said", _build_reason, is_wide_only=True),
         ],
         read,
         empty=("history", "No crawls yet", "Each crawl is listed here with what it found."),
@@ -258,12 +258,12 @@ def _make_table(visit: PageVisit, site: Json) -> DataTable:
     )
 
 
-def _took(crawl: Json) -> str:
+def _describe_duration(crawl: Json) -> str:
     began, ended = fmt.moment(crawl["startedAt"]), fmt.moment(crawl["finishedAt"])
     return fmt.duration((ended - began).total_seconds()) if began and ended else strings.NONE
 
 
-def _reason(crawl: Json) -> Markup:
+def _build_reason(crawl: Json) -> Markup:
     return Markup('<div class="al-reason small">{}</div>').format(crawl["reason"] or "")
 
 

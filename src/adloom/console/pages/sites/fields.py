@@ -144,8 +144,8 @@ def _add_price_fields(form: Form) -> None:
 
 def _add_pacing_fields(form: Form) -> None:
     hint("Budgets are spread over the day as the traffic of the site is.")
-    _shape_field(form, "pacing.weekdayShape", "Traffic from Monday to Friday")
-    _shape_field(form, "pacing.weekendShape", "Traffic on Saturday and Sunday")
+    _add_shape_field(form, "pacing.weekdayShape", "Traffic from Monday to Friday")
+    _add_shape_field(form, "pacing.weekendShape", "Traffic on Saturday and Sunday")
     form.integer(
         "pacing.dayDurationSeconds",
         "Length of a day in seconds",
@@ -154,7 +154,7 @@ def _add_pacing_fields(form: Form) -> None:
     form.flag("pacing.warmup", "Warm up: learn the traffic first, and show nothing")
 
 
-def _shape_field(form: Form, name: str, label: str) -> None:
+def _add_shape_field(form: Form, name: str, label: str) -> None:
     """Add a field for how much traffic each hour has: a choice of shapes, or 24 numbers, with their picture."""
     given: Sequence[float] | None = form.initial(name)
     known = next((key for key, values in SHAPE_VALUES.items() if given and tuple(given) == values), None)

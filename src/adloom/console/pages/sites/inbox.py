@@ -123,7 +123,7 @@ class ApprovalInbox:
                 empty_state("inbox", *NOTHING[self._state])
             return
         self._list.content = Markup("").join(
-            _row(
+            _build_row(
                 row, is_current=row["bannerId"] == self._current, is_checked=row["bannerId"] in self._checked
             )
             for row in self._rows
@@ -263,7 +263,7 @@ def state_badge(state: str) -> Markup:
     return badge(STATES[state], KINDS[state])
 
 
-def _row(row: Json, *, is_current: bool, is_checked: bool) -> Markup:
+def _build_row(row: Json, *, is_current: bool, is_checked: bool) -> Markup:
     return Markup(
         '<li{}><input type="checkbox" data-act="check" data-value="{}" aria-label="Select {}"{}>'
         '<button type="button" data-act="open" data-value="{}"{}><span class="strong cut">{}</span>'

@@ -158,7 +158,7 @@ def _name(row: Json) -> Markup:
     )
 
 
-def _demand(row: Json) -> Markup:
+def _build_demand(row: Json) -> Markup:
     """Say how many campaigns want a category, how many may be shown, and why the others may not."""
     if not row["campaigns"]:
         return badge("Nobody", "warn")
@@ -175,7 +175,7 @@ def _demand(row: Json) -> Markup:
     )
 
 
-def _weight(row: Json) -> Markup:
+def _build_weight(row: Json) -> Markup:
     return Markup('<span class="al-confidence">{}<b class="num">{:.2f}</b></span>').format(
         meter(row["weight"]), row["weight"]
     )
@@ -188,8 +188,8 @@ def _click_rate(row: Json) -> str:
 COLUMNS: Final = (
     Column("Category", _name),
     Column("Pages", lambda row: count(row["pages"]), is_number=True),
-    Column("Campaigns", _demand),
-    Column("Weight", _weight, is_wide_only=True),
+    Column("Campaigns", _build_demand),
+    Column("Weight", _build_weight, is_wide_only=True),
     Column("Impressions", lambda row: count(row["impressions"]), is_number=True, is_wide_only=True),
     Column("Clicks", lambda row: count(row["clicks"]), is_number=True, is_wide_only=True),
     Column("Click rate", _click_rate, is_number=True, is_wide_only=True),

@@ -66,7 +66,7 @@ COLUMNS: Final = (
 )
 
 
-def _site_badge(site: Json) -> Markup:
+def _build_site_badge(site: Json) -> Markup:
     suspended = badge("Suspended", "bad") if site["isSuspended"] else Markup("")
     return verification_badge(site) + suspended
 
@@ -80,7 +80,7 @@ SITES: Final = ResourcePages(
     columns=[
         Column("Domain", "domain", sort="domain"),
         Column("Name", "name", sort="name"),
-        Column("State", _site_badge),
+        Column("State", _build_site_badge),
         Column("Time zone", "timezone", is_wide_only=True),
     ],
     search="Search by domain or name",
@@ -102,7 +102,7 @@ SITES: Final = ResourcePages(
         "pacing": {"dayDurationSeconds": 86_400, "warmup": False},
     },
     defaults_from_query={"publisherId": "publisher"},
-    badge=_site_badge,
+    badge=_build_site_badge,
     detail_note=lambda site: site["domain"],
     delete_note=(
         "What is known about its pages is lost. A site with contextual placements cannot be removed. Other placements "

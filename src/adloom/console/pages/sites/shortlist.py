@@ -35,7 +35,7 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
             for slot in slots:
                 html(
                     Markup('<div class="row-of apart"><h3>{}</h3>{}</div>').format(
-                        slot["slot"], _links(visit, found, slot)
+                        slot["slot"], _build_links(visit, found, slot)
                     )
                 )
                 if slot["candidates"]:
@@ -51,7 +51,7 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
             )
 
 
-def _links(visit: PageVisit, found: Json, slot: Json) -> Markup:
+def _build_links(visit: PageVisit, found: Json, slot: Json) -> Markup:
     """Link to the explanation, and to the auctions on record; a publisher does not see who bids."""
     why = Markup('<a href="{}">Why?</a>').format(make_slot_question_url(found["url"], slot["slot"]))
     if visit.role is Role.PUBLISHER:
@@ -66,21 +66,21 @@ def _say_when(visit: PageVisit, slots: list[Json]) -> str:
     return ago(slots[0]["updatedAt"], now=visit.now).striptags() if slots else ""
 
 
-def _ad(row: Json) -> Markup:
+def _build_ad(row: Json) -> Markup:
     return Markup('<div class="strong">{}</div><div class="quiet small">{}</div>').format(
         row["bannerTitle"] or short_id(row["bannerId"]),
         f"{row['campaignName'] or short_id(row['campaignId'])} · {row['advertiserName'] or strings.THE_HOUSE}",
     )
 
 
-def _category(row: Json) -> str:
+def _describe_category(row: Json) -> str:
     return describe_category(row["category"]) if row["category"] else "fits any page"
 
 
 COLUMNS: Final = (
-    Column("Ad", _ad),
+    Column("Ad", _build_ad),
     Column("State", lambda row: badge(*STATES[row["state"]])),
-    Column("Because of", _category, is_wide_only=True),
+    Column("Because of", _describe_category, is_wide_only=True),
     Column("Fits", lambda row: f"{row['categoryScore']:.2f}", is_number=True, is_wide_only=True),
     Column("Pays at most", lambda row: price(row["maxCpm"]), is_number=True),
 )

@@ -58,7 +58,7 @@ async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
         visit.query,
         [
             Column("Page", _name, sort="title"),
-            Column("About", _about),
+            Column("About", _build_topics),
             Column("State", page_badge, is_wide_only=True),
             Column("Language", lambda row: row["language"] or strings.NONE, is_wide_only=True),
             Column("From", lambda row: SOURCES[row["source"]], is_wide_only=True),
@@ -102,7 +102,7 @@ def _describe_topics(topics: Json, chosen: str | None) -> dict[str, str]:
     return {category: f"{name} ({pages[category]:,})" for name, category in named}
 
 
-def _about(page: Json) -> Markup:
+def _build_topics(page: Json) -> Markup:
     if page["categories"]:
         return category_chips(page["categories"])
     reason = (

@@ -44,8 +44,8 @@ class AccountsTab:
                 Column("Role", "role", sort="role", is_wide_only=True),
                 Column("Acts for", show_account),
                 made_column(visit),
-                Column("State", _state),
-                Column("", _buttons, is_number=True),
+                Column("State", _build_state),
+                Column("", _build_buttons, is_number=True),
             ],
             self._read,
             on_action={
@@ -68,7 +68,7 @@ class AccountsTab:
         self._people.update({row["id"]: row for row in answer["items"]})
         return answer
 
-    def _email(self, person_id: str) -> str:
+    def _find_email(self, person_id: str) -> str:
         return self._people[person_id]["email"]
 
     async def _say(self, sentence: str) -> None:
@@ -117,7 +117,7 @@ class AccountsTab:
             ).classes("quiet small")
 
     async def _make_link(self, person_id: str) -> None:
-        email = self._email(person_id)
+        email = self._find_email(person_id)
         made = await self._visit.api.post(f"{ACCOUNTS}/{person_id}/link")
         note = LINK_NOTE.format(email=email, until=full_moment(made["expiresAt"]))
 
@@ -130,7 +130,7 @@ class AccountsTab:
         show_secret_once(title, note, made["url"], button)
 
     async def _disable(self, person_id: str) -> None:
-        email = self._email(person_id)
+        email = self._find_email(person_id)
 
         async def go() -> None:
             await self._visit.api.patch(f"{ACCOUNTS}/{person_id}/disable")
@@ -146,10 +146,10 @@ class AccountsTab:
 
     async def _enable(self, person_id: str) -> None:
         await self._visit.api.patch(f"{ACCOUNTS}/{person_id}/enable")
-        await self._say(f"{self._email(person_id)} can log in again.")
+        await self._say(f"{self._find_email(person_id)} can log in again.")
 
     async def _remove(self, person_id: str) -> None:
-        email = self._email(person_id)
+        email = self._find_email(person_id)
 
         async def go() -> None:
             await self._visit.api.delete(f"{ACCOUNTS}/{person_id}")
@@ -165,7 +165,7 @@ class AccountsTab:
         )
 
     async def _remove_factor(self, person_id: str) -> None:
-        email = self._email(person_id)
+        email = self._find_email(person_id)
 
         async def go() -> None:
             await self._visit.api.delete(f"{ACCOUNTS}/{person_id}/second-factor")
@@ -181,7 +181,7 @@ class AccountsTab:
         )
 
     async def _set_password(self, person_id: str) -> None:
-        email = self._email(person_id)
+        email = self._find_email(person_id)
 
         async def save(form: Form) -> None:
             await self._visit.api.put(f"{ACCOUNTS}/{person_id}/password", form.values())
@@ -195,14 +195,14 @@ async def show_accounts(visit: PageVisit) -> None:
     await AccountsTab(visit).table.show()
 
 
-def _state(row: Json) -> Markup:
+def _build_state(row: Json) -> Markup:
     if row["disabledAt"]:
         return badge("disabled")
     state = badge("active", "good") if row["hasPassword"] or row["hasSingleSignOn"] else badge("invited")
     return state + (Markup(" ") + badge("2nd factor", "info") if row["hasSecondFactor"] else "")
 
 
-def _buttons(row: Json) -> Markup:
+def _build_buttons(row: Json) -> Markup:
     names = {"edit": "Edit"}
     if row["disabledAt"]:
         names["enable"] = "Enable"

@@ -41,9 +41,9 @@ async def show_processes(visit: PageVisit) -> None:
             percent(traffic["fill"], places=1),
             values=[one["filled"] / one["requests"] if one["requests"] else None for one in minutes],
         )
-        columns = _columns(visit, answer["catalogVersion"])
+        columns = _build_columns(visit, answer["catalogVersion"])
         if any(row["shards"] for row in answer["items"]):
-            columns.append(Column("Shards", _shards, is_number=True))
+            columns.append(Column("Shards", _describe_shards, is_number=True))
         table.content = plain_table(columns, answer["items"])
         table.set_visibility(bool(answer["items"]))
         nothing.set_visibility(not answer["items"])
@@ -52,20 +52,20 @@ async def show_processes(visit: PageVisit) -> None:
     refresh_every(REFRESH_SECONDS, refresh)
 
 
-def _columns(visit: PageVisit, catalog_version: int) -> list[Column]:
+def _build_columns(visit: PageVisit, catalog_version: int) -> list[Column]:
     return [
         Column("Process", lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
         Column("Machine", "host", is_wide_only=True),
         Column("PID", lambda row: str(row["pid"]), is_number=True, is_wide_only=True),
         Column("Up since", lambda row: ago(row["startedAt"], now=visit.now)),
-        Column("Index", lambda row: _index(row, catalog_version)),
+        Column("Index", lambda row: _describe_index(row, catalog_version)),
         Column("Requests/s", lambda row: rate(row["requestsPerSecond"]), is_number=True),
-        Column("Median / 99 %", _latency, is_number=True, is_wide_only=True),
-        Column("Waiting", _pending_events, is_number=True, is_wide_only=True),
+        Column("Median / 99 %", _describe_latency, is_number=True, is_wide_only=True),
+        Column("Waiting", _describe_pending_events, is_number=True, is_wide_only=True),
     ]
 
 
-def _index(row: Json, catalog_version: int) -> str | Markup:
+def _describe_index(row: Json, catalog_version: int) -> str | Markup:
     version = row["indexVersion"]
     if version is None:
         return strings.NONE
@@ -74,20 +74,20 @@ def _index(row: Json, catalog_version: int) -> str | Markup:
     return str(version)
 
 
-def _latency(row: Json) -> str:
+def _describe_latency(row: Json) -> str:
     if row["p50Seconds"] is None:
         return strings.NONE
     return f"{duration(row['p50Seconds'])} / {duration(row['p99Seconds'])}"
 
 
-def _pending_events(row: Json) -> str | Markup:
+def _describe_pending_events(row: Json) -> str | Markup:
     if row["pending"] is None:
         return strings.NONE
     hint = f"{count(row['pending'])} events, {count(row['spoolBytes'] or 0)} bytes on disk"
     return Markup('<span title="{}">{}</span>').format(hint, count(row["pending"]))
 
 
-def _shards(row: Json) -> str | Markup:
+def _describe_shards(row: Json) -> str | Markup:
     """Show what a worker has of the budget actors, and whether that needs attention."""
     shards = row["shards"]
     if shards is None:
@@ -120,13 +120,13 @@ async def show_settings(visit: PageVisit) -> None:
     ]
     columns = [
         Column("Setting", lambda row: Markup('<span class="mono">{}</span>').format(row["name"])),
-        *(_column(process) for process in processes),
+        *(_build_column(process) for process in processes),
     ]
     with card(classes="flush"):
         html(plain_table(columns, rows))
 
 
-def _column(process: str) -> Column:
+def _build_column(process: str) -> Column:
     def cell(row: dict[str, str | None]) -> Markup:
         value = row[process]
         if value is None:
@@ -157,7 +157,7 @@ async def show_ledger(visit: PageVisit) -> None:
     refresh_every(REFRESH_SECONDS, refresh)
 
 
-def _behind(row: Json) -> str:
+def _describe_lag(row: Json) -> str:
     if not row["behindEntries"]:
         return badge("nothing", "good")
     shown = f"{count(row['behindEntries'])} events, {duration(row['behindSeconds'])}"
@@ -166,7 +166,7 @@ def _behind(row: Json) -> str:
 
 COLUMNS: Final = [
     Column("Projection", "name"),
-    Column("Behind", _behind),
+    Column("Behind", _describe_lag),
     Column("Processed by", lambda row: row["owner"] or badge("nobody", "bad"), is_wide_only=True),
     Column("Failing", lambda row: count(row["failing"]), is_number=True),
     Column("Given up", lambda row: count(row["dead"]), is_number=True),
@@ -206,19 +206,19 @@ class DeadLettersTab:
         answer = await self._visit.api.get(DEAD_LETTERS, after=self._next)
         self._shown += answer["items"]
         self._next = answer["next"]
-        self._table.content = plain_table(self._columns(), self._shown)
+        self._table.content = plain_table(self._build_columns(), self._shown)
         self._table.set_visibility(bool(self._shown))
         self._nothing.set_visibility(not self._shown)
         self._more.set_visibility(self._next is not None)
 
-    def _columns(self) -> list[Column]:
+    def _build_columns(self) -> list[Column]:
         return [
             Column("Letter", lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
             Column("Projection", "projection"),
             Column("Given up", lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
             Column("Tries", lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
             Column("Reason", "reason", is_wide_only=True),
-            Column("", _actions, is_number=True),
+            Column("", _build_actions, is_number=True),
         ]  # fmt: skip
 
     async def _on_click(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
@@ -265,6 +265,6 @@ class DeadLettersTab:
         )
 
 
-def _actions(row: Json) -> Markup:
+def _build_actions(row: Json) -> Markup:
     names = (("show", "Show"), ("retry", "Try again"), ("forget", "Delete"))
     return Markup(" ").join(row_button(name, row["id"], label) for name, label in names)

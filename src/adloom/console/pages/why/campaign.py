@@ -61,7 +61,7 @@ CHECKS: Final = {
 
 async def show_campaign(visit: PageVisit) -> None:
     campaign_id = visit.query.get("campaign", "")
-    await _chooser(visit.api, campaign_id)
+    await _show_chooser(visit.api, campaign_id)
     if not campaign_id:
         empty_state(
             "campaign",
@@ -81,12 +81,12 @@ async def show_campaign(visit: PageVisit) -> None:
     rules = await visit.api.get_items("/admin/targeting-rules", campaignId=campaign_id, pageSize=LISTED_MAX)
     if any(rule["ruleType"] == "country" and rule["operator"] == "in" and rule["isActive"] for rule in rules):
         await warn_of_unknown_countries(visit)
-    _figures(found)
+    _show_figures(found)
     with card("Step by step", note=f"Since {fmt.full_moment(found['since'])}", classes="flush"):
-        _checks(found)
+        _show_checks(found)
     if found["auctions"]["held"]:
-        _auctions(found["auctions"])
-    await _placements(visit.api, campaign_id)
+        _show_auctions(found["auctions"])
+    await _show_placements(visit.api, campaign_id)
 
 
 async def warn_of_unknown_countries(visit: PageVisit) -> None:
@@ -95,13 +95,13 @@ async def warn_of_unknown_countries(visit: PageVisit) -> None:
         notice(strings.NO_COUNTRIES, kind="warn")
 
 
-async def _chooser(api: ApiClient, campaign_id: str) -> None:
+async def _show_chooser(api: ApiClient, campaign_id: str) -> None:
     field = await picker("Campaign", campaign_id, api=api, path="/admin/campaigns", sort="name")
     field.props('outlined dense options-dense data-field="campaign"').style("max-width: 26rem")
     field.on_value_change(lambda event: ui.navigate.to(f"/console/why?campaign={event.value}"))
 
 
-def _figures(found: Json) -> None:
+def _show_figures(found: Json) -> None:
     auctions = found["auctions"]
     with div("grid-of tiles"):
         Tile("Impressions").update(fmt.count(found["impressions"]))
@@ -112,18 +112,18 @@ def _figures(found: Json) -> None:
             Tile("Auctions won").update(fmt.count(auctions["won"]), note=f"{share} of all")
 
 
-def _checks(found: Json) -> None:
+def _show_checks(found: Json) -> None:
     with ui.element("ul").classes("al-checks"):
         for check in found["checks"]:
             label, icon, colour = STATES[check["state"]]
             with set_attributes(ui.element("li"), data_check=check["name"], data_state=check["state"]):
                 set_attributes(ui.icon(icon).classes(colour), aria_label=label)
                 html(Markup('<span class="strong">{}</span>').format(CHECKS[check["name"]][0]))
-                html(_sentence(check, found["campaignId"])).classes("say")
+                html(_build_sentence(check, found["campaignId"])).classes("say")
                 html(_share(check)).classes("share")
 
 
-def _sentence(check: Json, campaign_id: str) -> Markup:
+def _build_sentence(check: Json, campaign_id: str) -> Markup:
     if not check["change"]:
         return Markup("{}").format(name_fields(check["sentence"]))
     tab = CHECKS[check["name"]][1]
@@ -145,7 +145,7 @@ def _share(check: Json) -> Markup:
     )
 
 
-def _auctions(auctions: Json) -> None:
+def _show_auctions(auctions: Json) -> None:
     left = auctions["held"] - auctions["absent"]
     absent = "Not a candidate: not running then, or without a bid."
     found = [
@@ -165,7 +165,7 @@ def _auctions(auctions: Json) -> None:
         funnel(found, description="In the auctions since then")
 
 
-async def _placements(api: ApiClient, campaign_id: str) -> None:
+async def _show_placements(api: ApiClient, campaign_id: str) -> None:
     rows = await api.get_items("/admin/assignments", campaignId=campaign_id, pageSize=LISTED_MAX)
     places = {row["placementSlug"]: row["placementLabel"] for row in rows}
     with card("Check a reader of one of its placements"):

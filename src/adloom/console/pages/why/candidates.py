@@ -195,9 +195,9 @@ def candidate_table(
     rows = candidates[:SHOWN_MAX]
     won = "won" if is_auction else "shown"
     columns: list[NumberColumn] = [
-        ("Banner", "who", lambda one: _who(one, role)),
+        ("Banner", "who", lambda one: _build_name(one, role)),
         ("Outcome", "", lambda one: badge(won if one["outcome"] == WON else one["outcome"], KINDS[one["outcome"]])),
-        ("Why", "al-reason", lambda one: _reason(one, _link(one, role, is_auction=is_auction, placement_id=placement_id))),
+        ("Why", "al-reason", lambda one: _build_reason(one, _link(one, role, is_auction=is_auction, placement_id=placement_id))),
     ]  # fmt: skip
     columns += (AUCTION_NUMBERS if numbers is None else numbers) if is_auction else []
     head = Markup("").join(
@@ -206,7 +206,7 @@ def candidate_table(
     )
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(
-            Markup("").join(_cell(label, classes, show(one)) for label, classes, show in columns)
+            Markup("").join(_build_cell(label, classes, show(one)) for label, classes, show in columns)
         )
         for one in rows
     )
@@ -217,12 +217,12 @@ def candidate_table(
     )
 
 
-def _cell(label: str, classes: str, shown: str) -> Markup:
+def _build_cell(label: str, classes: str, shown: str) -> Markup:
     named = Markup(' data-label="{}"').format(label) if "num" in classes else ""
     return Markup('<td class="{}"{}>{}</td>').format(classes, named, shown)
 
 
-def _who(one: Json, role: Role) -> Markup:
+def _build_name(one: Json, role: Role) -> Markup:
     banner_id, campaign_id = one.get("adId"), one.get("campaignId")
     if banner_id is None or campaign_id is None:
         return Markup('<span class="quiet">{}</span>').format("another account's")
@@ -236,7 +236,7 @@ def _who(one: Json, role: Role) -> Markup:
     ).format(banner_id, title, campaign_id, one.get("campaignName") or short_id(campaign_id))
 
 
-def _reason(one: Json, link: Markup) -> Markup:
+def _build_reason(one: Json, link: Markup) -> Markup:
     change = Markup('<div class="quiet small">{}{}</div>').format(name_fields(one.get("change") or ""), link)
     return Markup("<div>{}</div>{}").format(name_fields(one.get("reason") or ""), change)
 

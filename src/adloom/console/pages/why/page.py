@@ -66,7 +66,7 @@ async def show_reader(visit: PageVisit) -> None:
     placement = await _find_placement(visit, asked) if asked else None
     with div("al-aside"):
         with card("The reader"):
-            await _form(visit)
+            await _show_form(visit)
         beside = div("stack")
     below = div("stack")
     if not asked:
@@ -94,7 +94,7 @@ async def _find_placement(visit: PageVisit, slug: str) -> Json | None:
     return next((one for one in found if one["slug"] == slug), None)
 
 
-async def _form(visit: PageVisit) -> None:
+async def _show_form(visit: PageVisit) -> None:
     query = visit.query
     fields: dict[str, Any] = {}
     with div("al-fields"):
@@ -157,7 +157,7 @@ async def _answer(
     visit: PageVisit, slug: str, placement: Json | None, beside: ui.element, below: ui.element
 ) -> None:
     given = {name: visit.query[name] for name in READER if visit.query.get(name)}
-    at = _moment(visit.query.get("at"))
+    at = _parse_moment(visit.query.get("at"))
     if placement is not None and placement["delivery"] == "contextual":
         await show_slot(visit, placement, beside, below)
         return
@@ -250,7 +250,7 @@ def _say_who_wins(won: list[Json], answer: Json) -> None:
     notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
 
 
-def _moment(text: str | None) -> str | None:
+def _parse_moment(text: str | None) -> str | None:
     """Parse a time of the address: local browser format as UTC, or a full time."""
     if not text:
         return None
