@@ -157,7 +157,7 @@ def _measure_serving(
     for number in range(rounds):
         effort = Effort(connections=8, seconds=part, serial_prefix=f"{number}-")
         alone.append(take_sample(subject, effort).cpu_micros)
-        with _sending(reader, rate):
+        with _send_steadily(reader, rate):
             sample = take_sample(subject, effort)
         together.append(sample.cpu_micros - text * rate * sample.load.seconds / sample.load.requests)
     return ServingCost(
@@ -171,7 +171,7 @@ def _measure_serving(
 def _measure_text(product: Product, reader: Reader, seconds: float, rate: float) -> float:
     """Measure the CPU µs of delivery for a text: while texts come, less what it uses at rest."""
     at_rest = _measure_cpu(product, seconds)
-    with _sending(reader, rate):
+    with _send_steadily(reader, rate):
         return (_measure_cpu(product, seconds) - at_rest) / (seconds * rate) * 1e6
 
 
@@ -182,7 +182,7 @@ def _measure_cpu(product: Product, seconds: float) -> float:
 
 
 @contextmanager
-def _sending(reader: Reader, rate: float) -> Generator[None]:
+def _send_steadily(reader: Reader, rate: float) -> Generator[None]:
     stop = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(reader.send(rate, 600, stop=stop)))
     thread.start()

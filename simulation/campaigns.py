@@ -124,8 +124,8 @@ class SimulatedCampaigns:
                     payer_id=payer_id,
                     price=OfferPrice(chance.choice(COSTS), chance.choice([*ChargedBy, ChargedBy.IMPRESSION])),
                     timezone=zone,
-                    daily_paisa=self._budget(),
-                    total_paisa=None if chance.random() < 0.5 else self._budget(5),  # noqa: PLR2004 - as often as not
+                    daily_paisa=self._draw_budget(),
+                    total_paisa=None if chance.random() < 0.5 else self._draw_budget(5),  # noqa: PLR2004 - as often as not
                     pacing=chance.choice([PacingStrategy.ACCELERATED, *PacingStrategy]),
                 )
             )
@@ -136,15 +136,15 @@ class SimulatedCampaigns:
                 )
         for one in list(self.campaigns.values()) if capped else ():
             if chance.random() < capped:
-                self.put(self._cap(one))
+                self.put(self._draw_cap(one))
 
     # ------------------------------------------------------------ what people do
 
     def put(self, campaign: Selling) -> None:
         self.version += 1
         self.campaigns[campaign.id] = campaign
-        self._bounds["daily", campaign.id].append((self.version, _bound(campaign.daily_paisa)))
-        self._bounds["total", campaign.id].append((self.version, _bound(campaign.total_paisa)))
+        self._bounds["daily", campaign.id].append((self.version, _compute_bound(campaign.daily_paisa)))
+        self._bounds["total", campaign.id].append((self.version, _compute_bound(campaign.total_paisa)))
         self.changes.append((self.version, campaign.address))
         self._index = None
 
@@ -153,7 +153,7 @@ class SimulatedCampaigns:
         self.version += 1
         payer_id = AdvertiserId(payer.id)
         self.payers[payer_id] = payer
-        self._bounds["payer", payer.id].append((self.version, _bound(payer.daily_budget_paisa)))
+        self._bounds["payer", payer.id].append((self.version, _compute_bound(payer.daily_budget_paisa)))
         self.changes.append((self.version, advertiser_address(payer_id)))
         self.changes += [
             (self.version, one.address) for one in self.campaigns.values() if one.payer_id == payer.id
@@ -166,9 +166,9 @@ class SimulatedCampaigns:
         one = self.campaigns[chance.choice(list(self.campaigns))]
         match chance.randrange(6):
             case 0 | 1:
-                self.put(_changed(one, daily_paisa=self._budget()))
+                self.put(_changed(one, daily_paisa=self._draw_budget()))
             case 2:
-                self.put(_changed(one, total_paisa=self._budget(5)))
+                self.put(_changed(one, total_paisa=self._draw_budget(5)))
             case 3:
                 self.put(_changed(one, is_active=not one.is_active))
             case 4 if one.payer_id is not None:
@@ -193,14 +193,14 @@ class SimulatedCampaigns:
                 )
             )
 
-    def _cap(self, one: Selling) -> Selling:
+    def _draw_cap(self, one: Selling) -> Selling:
         """Cap impressions, or clicks where they are paid for; caps stay as they are."""
         cap = self._chance.choice(CAPS)
         if one.bid_type is BidType.CPC and self._chance.random() < 0.5:  # noqa: PLR2004 - as often as not
             return _changed(one, click_cap=cap)
         return _changed(one, impression_cap=cap)
 
-    def _budget(self, times: int = 1) -> int | None:
+    def _draw_budget(self, times: int = 1) -> int | None:
         budget = self._chance.choice([None, *BUDGETS_PAISA, *BUDGETS_PAISA])
         return None if budget is None or not self._has_budgets else budget * times
 
@@ -244,10 +244,10 @@ class SimulatedCampaigns:
 
     def index(self) -> Index:
         if self._index is None:
-            self._index = compile_index(self._snapshot())
+            self._index = compile_index(self._build_snapshot())
         return self._index
 
-    def _snapshot(self) -> Snapshot:
+    def _build_snapshot(self) -> Snapshot:
         campaigns = list(self.campaigns.values())
         placement = PlacementRow(
             key=PLACEMENT_KEY,
@@ -272,7 +272,7 @@ class SimulatedCampaigns:
             version=self.version,
             placements=[placement, auctioned],
             assignments=[
-                self._assignment(one, placement_key)
+                self._build_assignment(one, placement_key)
                 for placement_key in (PLACEMENT_KEY, AUCTION_KEY)
                 for one in campaigns
             ],
@@ -280,7 +280,7 @@ class SimulatedCampaigns:
             campaign_ids=[one.id for one in campaigns],
         )
 
-    def _assignment(self, one: Selling, placement_key: int) -> AssignmentRow:
+    def _build_assignment(self, one: Selling, placement_key: int) -> AssignmentRow:
         payer = None if one.payer_id is None else self.payers[one.payer_id]
         limits: Sequence[int | None] = (
             one.daily_paisa,
@@ -308,5 +308,5 @@ class SimulatedCampaigns:
         )
 
 
-def _bound(paisa: int | None) -> int:
+def _compute_bound(paisa: int | None) -> int:
     return WITHOUT_BOUND if paisa is None else micros_from_paisa(paisa)

@@ -74,11 +74,11 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
 def violations(witness: Witness, books: Books) -> list[str]:
     """Return which laws are broken, and by what."""
     return [
-        *_counting(witness, [row.key for row in books.rows]),
-        *_dating(witness, books.rows),
-        *_agreement(books),
-        *_publishing(books),
-        *_marking(books.rows),
+        *_check_counting(witness, [row.key for row in books.rows]),
+        *_check_dating(witness, books.rows),
+        *_check_agreement(books),
+        *_check_publishing(books),
+        *_check_marking(books.rows),
     ]
 
 
@@ -86,73 +86,76 @@ def quarantine_violations(spoiled: Collection[bytes], letters: Collection[Letter
     """Entries that cannot be applied are quarantined, once, after retries; nothing else is."""
     quarantined = Counter(letter.data for letter in letters)
     return [
-        *_some(
-            f"{_shown(entry)} was never quarantined" for entry in sorted(set(spoiled) - quarantined.keys())
+        *_keep_some(
+            f"{_describe_entry(entry)} was never quarantined"
+            for entry in sorted(set(spoiled) - quarantined.keys())
         ),
-        *_some(
-            f"{_shown(entry)} was quarantined, and is good"
+        *_keep_some(
+            f"{_describe_entry(entry)} was quarantined, and is good"
             for entry in sorted(quarantined.keys() - set(spoiled))
         ),
-        *_some(
-            f"{_shown(entry)} was quarantined {count} times"
+        *_keep_some(
+            f"{_describe_entry(entry)} was quarantined {count} times"
             for entry, count in quarantined.items()
             if count > 1
         ),
-        *_some(
-            f"{_shown(letter.data)} was quarantined after {letter.tries} tries"
+        *_keep_some(
+            f"{_describe_entry(letter.data)} was quarantined after {letter.tries} tries"
             for letter in letters
             if letter.tries < TRIES_MIN
         ),
     ]
 
 
-def _counting(witness: Witness, rows: Sequence[EventKey]) -> list[str]:
+def _check_counting(witness: Witness, rows: Sequence[EventKey]) -> list[str]:
     """Law 1: an accepted event is counted exactly once, and nothing that was never sent is counted."""
     known = set(rows)
     return [
-        *_some(f"{key} was accepted and is not counted" for key in sorted(witness.accepted - known)),
-        *_some(f"{key} is counted and was never sent" for key in sorted(known - witness.sent)),
-        *_some(f"{key} has {count} rows" for key, count in sorted(Counter(rows).items()) if count > 1),
+        *_keep_some(f"{key} was accepted and is not counted" for key in sorted(witness.accepted - known)),
+        *_keep_some(f"{key} is counted and was never sent" for key in sorted(known - witness.sent)),
+        *_keep_some(f"{key} has {count} rows" for key, count in sorted(Counter(rows).items()) if count > 1),
     ]
 
 
-def _dating(witness: Witness, rows: Iterable[Row]) -> list[str]:
+def _check_dating(witness: Witness, rows: Iterable[Row]) -> list[str]:
     """Check that an event counts on the UTC day on which it happened, whenever it arrives."""
-    return _some(
+    return _keep_some(
         f"{row.key} happened on {witness.days[row.key]} and is counted on {row.day}"
         for row in rows
         if witness.days.get(row.key, row.day) != row.day
     )
 
 
-def _agreement(books: Books) -> list[str]:
+def _check_agreement(books: Books) -> list[str]:
     """Every figure agrees with the rows."""
     expected = Counter((row.day, row.key.kind) for row in books.rows)
     invalid = Counter((row.day, row.key.kind) for row in books.rows if not row.is_valid)
-    found = [line for name, counts in books.counts.items() for line in _difference(name, expected, counts)]
-    return found + _difference("what is not valid", invalid, books.invalid_counts)
+    found = [
+        line for name, counts in books.counts.items() for line in _describe_difference(name, expected, counts)
+    ]
+    return found + _describe_difference("what is not valid", invalid, books.invalid_counts)
 
 
-def _difference(name: str, expected: Counts, said: Counts) -> list[str]:
+def _describe_difference(name: str, expected: Counts, said: Counts) -> list[str]:
     days = sorted(expected.keys() | said.keys())
-    return _some(
+    return _keep_some(
         f"{name}: {expected.get(day, 0)} {day[1]}s of {day[0]} are counted as {said.get(day, 0)}"
         for day in days
         if expected.get(day, 0) != said.get(day, 0)
     )
 
 
-def _publishing(books: Books) -> list[str]:
+def _check_publishing(books: Books) -> list[str]:
     """Every counted event is published once."""
     rows, published = Counter(row.key for row in books.rows), Counter(books.topic)
-    return _some(
+    return _keep_some(
         f"{key} is counted {rows[key]} times and published {published[key]} times"
         for key in sorted(rows.keys() | published.keys())
         if rows[key] != published[key]
     )
 
 
-def _marking(rows: Iterable[Row]) -> list[str]:
+def _check_marking(rows: Iterable[Row]) -> list[str]:
     """In any order: one event of a kind is an offer's first, and clicks know their impression."""
     found: list[str] = []
     of_offers: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
@@ -176,14 +179,14 @@ def _marking(rows: Iterable[Row]) -> list[str]:
             for row in events
             if row.key.kind == "click" and (Mark.CLICK_WITHOUT_IMPRESSION in row.marks) == is_seen
         ]
-    return _some(found)
+    return _keep_some(found)
 
 
-def _some(found: Iterable[str]) -> list[str]:
+def _keep_some(found: Iterable[str]) -> list[str]:
     lines = list(found)
     left = len(lines) - SHOWN_MAX
     return [*lines[:SHOWN_MAX], f"… and {left} more like that"] if left > 0 else lines
 
 
-def _shown(entry: bytes) -> str:
+def _describe_entry(entry: bytes) -> str:
     return repr(entry[:ENTRY_BYTES_SHOWN_MAX])

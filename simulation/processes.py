@@ -115,7 +115,7 @@ class DeliveryProcess:
             clock,
             ids,
             public_url="",
-            contexts=_contexts(),
+            contexts=_make_context_parser(),
             publisher=ServedEventPublisher(self._appender.enqueue),
         )
         events = EventRoutes(lambda: index, self._appender, keys, clock)
@@ -163,11 +163,11 @@ class WorkerProcess:
         self._pace = pace
         self._tables = TablesConnection(servers.tables, self.host)
         self._topic = TopicConnection(servers.topic, self._tables, self.host)
-        counting = self._projection(COUNTING, self._tables)
-        self._projections = (counting, self._projection(TELLING, self._topic, follows=counting))
+        counting = self._make_projection(COUNTING, self._tables)
+        self._projections = (counting, self._make_projection(TELLING, self._topic, follows=counting))
         self._upkeep = LogRetention(
             EventLogConnection(servers.log, self.host),
-            self._cursors,
+            self._read_cursors,
             clock=clock,
             retention=RETENTION,
             look_seconds=pace.upkeep_seconds,
@@ -181,7 +181,7 @@ class WorkerProcess:
             group.create_task(self._upkeep.run(stop))
             group.create_task(self._roll_up(stop))
 
-    def _projection(
+    def _make_projection(
         self, name: str, store: ProjectionStore, *, follows: Projection | None = None
     ) -> Projection:
         pace = self._pace
@@ -199,7 +199,7 @@ class WorkerProcess:
             standby_seconds=pace.standby_seconds,
         )
 
-    async def _cursors(self) -> dict[str, str]:
+    async def _read_cursors(self) -> dict[str, str]:
         return {COUNTING: await self._tables.read_cursor(), TELLING: await self._topic.read_cursor()}
 
     async def _roll_up(self, stop: asyncio.Event) -> None:
@@ -209,7 +209,7 @@ class WorkerProcess:
 
 
 @functools.cache
-def _contexts() -> ContextParser:
+def _make_context_parser() -> ContextParser:
     """Share one parser: making one takes as long as a thousand events."""
     return ContextParser()
 

@@ -84,22 +84,22 @@ class Readers:
     async def view_page(self, slug: str) -> None:
         """Report what is seen, and click now and then; not always in this order."""
         self.requests += 1
-        answer = await self._tried(FastRequest(b"GET", b"/banners/serve/" + slug.encode()))
+        answer = await self._try_request(FastRequest(b"GET", b"/banners/serve/" + slug.encode()))
         if answer is None:
             self.unserved += 1
             return
         served = _decode_served(answer.body)
         if self._happens(IN_A_BATCH):
-            await self._send(self._a_batch(served))
+            await self._send(self._make_batch(served))
             return
         for slot, offer in enumerate(served.banners):
-            reports = [self._a_report("impression", offer, served, slot)]
+            reports = [self._make_report("impression", offer, served, slot)]
             if self._happens(CLICK_RATE):
                 reports.insert(
-                    0 if self._happens(CLICKS_BEFORE) else 1, self._a_report("click", offer, served, slot)
+                    0 if self._happens(CLICKS_BEFORE) else 1, self._make_report("click", offer, served, slot)
                 )
             if self._happens(TWICE):
-                reports.append(self._a_report(self._a_kind(), offer, served, slot))
+                reports.append(self._make_report(self._draw_kind(), offer, served, slot))
             for report in reports:
                 await asyncio.sleep(self._chance.uniform(0, LATE_SECONDS_MAX if self._happens(LATE) else 1))
                 await self._send(report)
@@ -107,32 +107,32 @@ class Readers:
     def _happens(self, rate: float) -> bool:
         return self._chance.random() < rate
 
-    def _a_kind(self) -> str:
+    def _draw_kind(self) -> str:
         return self._chance.choice(["impression", "click"])
 
-    def _a_report(self, kind: str, offer: Offer, served: Served, slot: int) -> Report:
+    def _make_report(self, kind: str, offer: Offer, served: Served, slot: int) -> Report:
         """Report by the offer's address, or by a post with its token, or without."""
         if self._happens(0.5):
             url = offer.impression_url if kind == "impression" else offer.click_url
             key = EventKey(kind, f"offer:{served.request_id}:{slot}")
             return Report(FastRequest(b"GET", url.encode()), [key], is_promise=kind == "impression")
-        key, event = self._an_event(kind, offer, served, slot)
+        key, event = self._make_event(kind, offer, served, slot)
         path = f"/banners/events/{kind}".encode()
         return Report(FastRequest(b"POST", path, body=msgspec.json.encode(event)), [key])
 
-    def _a_batch(self, served: Served) -> Report:
+    def _make_batch(self, served: Served) -> Report:
         """Report everything on a page together, some of it twice."""
         events = [
-            self._an_event(kind, offer, served, slot)
+            self._make_event(kind, offer, served, slot)
             for slot, offer in enumerate(served.banners)
-            for kind in ("impression", self._a_kind())
+            for kind in ("impression", self._draw_kind())
         ]
         events += self._chance.choices(events, k=2)
         body = {"events": [{"type": key.kind, **event} for key, event in events]}
         request = FastRequest(b"POST", b"/banners/events/batch", body=msgspec.json.encode(body))
         return Report(request, [key for key, _ in events])
 
-    def _an_event(
+    def _make_event(
         self, kind: str, offer: Offer, served: Served, slot: int
     ) -> tuple[EventKey, dict[str, Any]]:
         name, has_token = str(self._ids.new()), self._happens(0.5)
@@ -158,14 +158,14 @@ class Readers:
     async def _send(self, report: Report) -> None:
         self.witness.sent.update(report.keys)
         for _ in range(2):
-            answer = await self._tried(report.request)
+            answer = await self._try_request(report.request)
             if answer is not None and report.is_promise:
                 assert answer.body.endswith((b"true}", b'"rejected":[]}', b";")), answer
                 self.witness.accepted.update(report.keys)
             if not self._faults.strikes("report repeated", self._faults.rates.repeated):
                 return
 
-    async def _tried(self, request: FastRequest) -> FastAnswer | None:
+    async def _try_request(self, request: FastRequest) -> FastAnswer | None:
         """Retry a few times until the answer is good."""
         for attempt in range(TRIES_MAX):
             answer = await self._asked(request)

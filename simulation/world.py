@@ -59,7 +59,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
         """Follow the plan, let everything settle, and check the laws."""
         async with asyncio.TaskGroup() as tasks:
             self._begin(tasks, self._servers.log.outages, self._servers.tables.outages)
-            await self._traffic()
+            await self._send_traffic()
             self._calm_down()
             await asyncio.sleep(LATE_SECONDS_MAX)
             await self._wait_until(
@@ -69,11 +69,11 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             self._is_over.set()
         self._check_laws()
 
-    async def _traffic(self) -> None:
+    async def _send_traffic(self) -> None:
         clock = asyncio.get_running_loop().time
         async with asyncio.TaskGroup() as views:
             while clock() < self._plan.seconds:
-                rate = self._plan.views_per_second * _traffic_share(clock())
+                rate = self._plan.views_per_second * _find_traffic_share(clock())
                 await asyncio.sleep(self._chance.expovariate(rate))
                 views.create_task(self._readers.view_page(SLUG))
                 if self._faults.strikes("entry spoiled", self._faults.rates.spoiled):
@@ -172,5 +172,5 @@ def simulate(plan: EventLogPlan) -> Outcome:
     return run_world(World, plan)
 
 
-def _traffic_share(seconds: float) -> float:
+def _find_traffic_share(seconds: float) -> float:
     return 1 + 0.8 * math.sin(2 * math.pi * (seconds / DAY_SECONDS - 0.5))

@@ -152,7 +152,7 @@ class _ChargeBench:
         self._say(f"{events:,} impressions that cost nothing")
         self._counted += events
         made = [self._build_impression(number, {}, 0) for number in range(events)]
-        return await self._process(COUNTED, made)
+        return await self._process_events(COUNTED, made)
 
     async def charge(self, events: int) -> ChargeRound:
         """Process impressions that are paid from leases."""
@@ -165,7 +165,7 @@ class _ChargeBench:
         self._charged += events
         self._counted += events
         made = [self._build_impression(number, leases, second) for number in range(events)]
-        return await self._process(CHARGED, made)
+        return await self._process_events(CHARGED, made)
 
     async def check(self) -> None:
         """Check that everything was counted and charged once."""
@@ -177,7 +177,7 @@ class _ChargeBench:
                 f"Of {self._counted} impressions {found} are counted, and of {self._charged} charges {charges} kept."
             )
 
-    async def _process(self, name: str, events: Sequence[Impression]) -> ChargeRound:
+    async def _process_events(self, name: str, events: Sequence[Impression]) -> ChargeRound:
         entries = [encode_event(event) for event in events]
         await wait_until_quiet(self._pid)
         clock = asyncio.get_running_loop().time

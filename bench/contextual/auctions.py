@@ -89,7 +89,7 @@ def measure_auctions(sites: int, campaigns: int, say: Callable[[str], None]) -> 
         _open_site(network, site, sites, chance)
         network.run(ANSWERED_SECONDS)
     say("one site again")
-    again = _measure(network, lambda: _auction_again(network))
+    again = _measure(network, lambda: _repeat_auction(network))
     written = network.pages_written
     say("five minutes of all sites")
     _record_results(network, chance)
@@ -137,7 +137,7 @@ def _open_site(network: Network, number: int, sites: int, chance: Random) -> Non
         floor=Micros(500_000),
         slots=tuple(AuctionSlot(name_slot(number, slot), None, None, Micros(0)) for slot in range(SLOTS)),
     )
-    address = auctioneer_address(_site_id(number))
+    address = auctioneer_address(_make_site_id(number))
     network.step(address, ConfigureAuctions(terms, ApprovalRules(ApprovalMode.AUTOMATIC)))
     expires_at = START + timedelta(hours=48)
     pages = [_build_page(number + place * sites, sites, chance, expires_at) for place in range(PAGES_A_SITE)]
@@ -150,9 +150,9 @@ def _build_page(number: int, sites: int, chance: Random, expires_at: datetime) -
     return PageForSale(name_page(number, sites), 1, scores, expires_at)
 
 
-def _auction_again(network: Network) -> None:
+def _repeat_auction(network: Network) -> None:
     """Have the first site auction all its pages, as every five minutes."""
-    address = auctioneer_address(_site_id(0))
+    address = auctioneer_address(_make_site_id(0))
     network.states[address] = msgspec.structs.replace(network.states[address], repeat_at=network.now)
     network.step(address, CheckClock())
     network.run(ANSWERED_SECONDS)
@@ -161,7 +161,7 @@ def _auction_again(network: Network) -> None:
 def _record_results(network: Network, chance: Random) -> None:
     """Report impressions and clicks to the rankers: weights change, and shortlists with them."""
     for category in CATEGORY_IDS:
-        for site in ("*", *(str(_site_id(number)) for number in range(3))):
+        for site in ("*", *(str(_make_site_id(number)) for number in range(3))):
             network.step(
                 ranker_address(category, site), RecordResults(chance.randrange(500), 2, network.now, 1)
             )
@@ -178,7 +178,7 @@ def _build_demand(number: int, chance: Random) -> CampaignDemand:
     )
 
 
-def _site_id(number: int) -> SiteId:
+def _make_site_id(number: int) -> SiteId:
     return SiteId(UUID(int=4 * 10**6 + number))
 
 

@@ -150,7 +150,7 @@ class BudgetLaws:
         """Record what people allowed since the campaign was last stored."""
         config = after.config
         assert config is not None
-        since, until = _versions(before, after)
+        since, until = _compare_versions(before, after)
         campaign_id = config.campaign_id
         window = campaign_id, after.window
         self._windows[window] = max(
@@ -169,7 +169,7 @@ class BudgetLaws:
     def _check_campaign(self, before: CampaignState | None, after: CampaignState) -> None:
         config = after.config
         assert config is not None
-        campaign_id, (since, until) = config.campaign_id, _versions(before, after)
+        campaign_id, (since, until) = config.campaign_id, _compare_versions(before, after)
         total_max = self._catalog.find_most(("total", campaign_id), since, until)
         daily_max = self._catalog.find_most(("daily", campaign_id), since, until)
         # What may still be clicked guarantees no charge: each click is checked for itself.
@@ -290,7 +290,7 @@ class BudgetLaws:
             self.demand(after.day >= before.day, f"{config.advertiser_id} went back to {after.day}")
         # What was committed while there was no budget, or a higher one, stays allotted.
         is_more = any(
-            one.allotted_on(after.day) > max(one.committed, _was_allotted(before, campaign_id, after.day))
+            one.allotted_on(after.day) > max(one.committed, _find_allotted(before, campaign_id, after.day))
             for campaign_id, one in after.slices.items()
         )
         self.demand(
@@ -345,12 +345,12 @@ class BudgetLaws:
         return [
             f"{one.id} could spend {amount}, and does not"
             for one in self._catalog.campaigns.values()
-            if (amount := self._left(one, now)) >= one.price.cost
+            if (amount := self._compute_left(one, now)) >= one.price.cost
             and amount < WITHOUT_BOUND
             and not self.caps.is_full(one.id)
         ]
 
-    def _left(self, one: Selling, now: datetime) -> int:
+    def _compute_left(self, one: Selling, now: datetime) -> int:
         limits = [
             self._catalog.find_most(("daily", one.id), self._catalog.version, self._catalog.version),
             self._catalog.find_most(("total", one.id), self._catalog.version, self._catalog.version),
@@ -368,12 +368,12 @@ class BudgetLaws:
         return min(limits) if min(limits) < WITHOUT_BOUND // 2 else WITHOUT_BOUND
 
 
-def _was_allotted(before: AdvertiserState | None, campaign_id: CampaignId, day: date) -> int:
+def _find_allotted(before: AdvertiserState | None, campaign_id: CampaignId, day: date) -> int:
     one = None if before is None else before.slices.get(campaign_id)
     return 0 if one is None else one.allotted_on(day)
 
 
-def _versions(before: CampaignState | None, after: CampaignState) -> tuple[int, int]:
+def _compare_versions(before: CampaignState | None, after: CampaignState) -> tuple[int, int]:
     """Return the versions of the catalog between which a campaign was last stored."""
     assert after.config is not None
     since = before.config.version if before is not None and before.config is not None else 0

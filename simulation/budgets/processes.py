@@ -252,7 +252,7 @@ class SellingProcess:
             return []
         second = int(now.timestamp())
         auction = self._auctioneer.decide(REQUEST, UNKNOWN_VISITOR, self._index, market, now)
-        rivals = self._rivals(market, auction.input.scorers[0])
+        rivals = self._list_rivals(market, auction.input.scorers[0])
         query = ServeQuery(NO_USER_TEXT, None, AUCTION_SLUG.decode(), UNKNOWN_VISITOR)
         request = AuctionRequest(REQUEST, query, self._index, now, second, auction, is_recorded=True)
         self._auctioneer.reserve_winner(request, is_recorded=True)
@@ -271,7 +271,7 @@ class SellingProcess:
             )
         ]
 
-    def _rivals(self, market: Market, scorer: Scorer) -> tuple[Bid, ...]:
+    def _list_rivals(self, market: Market, scorer: Scorer) -> tuple[Bid, ...]:
         """Return all bids that can pay; none while exclusions are still to be applied."""
         book = self._leasing.leases
         if book.changes:

@@ -80,20 +80,20 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     async def run(self) -> None:
         """Follow the plan, let everything settle, spend what is left, and check the laws."""
-        await self._live()
+        await self._run_all()
         await self._rest()
         await self._spend()
         self.laws.check_totals(self._servers.database.totals)
 
     # ------------------------------------------------------------ the three parts of a run
 
-    async def _live(self) -> None:
+    async def _run_all(self) -> None:
         """Run traffic and changes under faults; then let what was begun finish."""
         plan, servers = self._plan, self._servers
         async with asyncio.TaskGroup() as tasks:
             self._begin(tasks, servers.valkey.outages, servers.database.outages, servers.log.outages)
-            tasks.create_task(self._people())
-            await self._traffic(plan.seconds, plan.views_per_second, auctioned=plan.auctioned)
+            tasks.create_task(self._run_people())
+            await self._send_traffic(plan.seconds, plan.views_per_second, auctioned=plan.auctioned)
             self._calm_down()
             self._catalog.open_all()  # So that there are leases when it gets dark.
             self._publish_change()
@@ -133,7 +133,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
                 tasks.create_task(process.run(stop))
             ends_at = asyncio.get_running_loop().time() + SPEND_SECONDS_MAX
             while asyncio.get_running_loop().time() < ends_at and self.laws.unspent(self._clock.now()):
-                await self._traffic(2.0, VIEWS_AT_THE_END * self._plan.delivery_processes)
+                await self._send_traffic(2.0, VIEWS_AT_THE_END * self._plan.delivery_processes)
             stop.set()
         await self._wait_until(
             lambda: self._is_charged() and self._is_reported(), seconds_max=REST_SECONDS_MAX
@@ -148,7 +148,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     # ------------------------------------------------------------ visitors and people
 
-    async def _traffic(self, seconds: float, views_per_second: float, *, auctioned: float = 0.0) -> None:
+    async def _send_traffic(self, seconds: float, views_per_second: float, *, auctioned: float = 0.0) -> None:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds
         async with asyncio.TaskGroup() as looking:
@@ -195,7 +195,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             kinds.reverse()
         if faults.strikes("offer seen late", faults.rates.seen_late):
             await asyncio.sleep(chance.uniform(0, 3 * self._plan.hold_seconds))
-        events = [self._event(kind, sold, name) for kind in kinds]
+        events = [self._build_event(kind, sold, name) for kind in kinds]
         for event in events:
             await asyncio.sleep(chance.expovariate(1 / SOON_SECONDS_MEAN))
             if event is events[-1]:
@@ -206,7 +206,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             self._report(chance.choice(events))
         if faults.strikes("reported under another name", faults.rates.repeated):
             await asyncio.sleep(chance.expovariate(1))
-            self._report(self._event(chance.choice(kinds), sold, name))
+            self._report(self._build_event(chance.choice(kinds), sold, name))
 
     def _report(self, event: Impression | Click) -> None:
         """Append an event, and apply it at once: how tables keep up is the matter of the other world."""
@@ -218,7 +218,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         if isinstance(event, Impression) and event.request_id is not None and event.slot is not None:
             self.laws.caps.seen((event.request_id.int, event.slot), self._clock.now())
 
-    def _event(
+    def _build_event(
         self, kind: type[Impression | Click], sold: Sold, name: tuple[RequestId, int]
     ) -> Impression | Click:
         """Report what a genuine token says of an offer."""
@@ -239,7 +239,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             charged_by=one.price.charged_by,
         )
 
-    async def _people(self) -> None:
+    async def _run_people(self) -> None:
         faults = self._faults
         while await wait_unless(self._is_calm, faults.seconds(faults.rates.change_seconds_between)):
             self._changes += 1

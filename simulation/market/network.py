@@ -83,12 +83,12 @@ class Network:
 
     def run(self, seconds: float) -> None:
         until = self.now + timedelta(seconds=seconds)
-        while (at := self._next_at()) is not None and at <= until:
+        while (at := self._find_next_at()) is not None and at <= until:
             self.now = max(self.now, at)
             self._run_due()
         self.now = until
 
-    def _next_at(self) -> datetime | None:
+    def _find_next_at(self) -> datetime | None:
         times = [*self.alarms.values(), *(self._queue[0][:1] if self._queue else ())]
         return min(times, default=None)
 
@@ -104,11 +104,11 @@ class Network:
     def step(self, address: Address, message: msgspec.Struct) -> None:
         if address not in self.states:
             self.states[address] = NEW[address.kind](address.key, self.now)
-            for first in self._first_messages(address):
+            for first in self._list_first_messages(address):
                 self.run_step(address, first)
         self.run_step(address, message)
 
-    def _first_messages(self, address: Address) -> list[msgspec.Struct]:
+    def _list_first_messages(self, address: Address) -> list[msgspec.Struct]:
         bidding = [row.demand for row in self.demands.values() if row.demand is not None]
         if address == DIRECTORY:
             return [LoadDemand(tuple(bidding), dict(self.versions))]

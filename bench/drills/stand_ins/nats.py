@@ -35,11 +35,11 @@ class ClusteredNats(EmbeddedNats):
         self._own_route = own_route
         self._route_password = password
 
-    def _config(self) -> str:
+    def _write_config(self) -> str:
         access = f"{USER}:{self._route_password}"
         routes = ", ".join(f'"nats-route://{access}@127.0.0.1:{one}"' for one in self._routes)
         return (
-            super()._config().replace('server_name: "adloom"', f'server_name: "{self.name}"')
+            super()._write_config().replace('server_name: "adloom"', f'server_name: "{self.name}"')
             + f'cluster {{ name: "drill", listen: "127.0.0.1:{self._own_route}",'
             + f' authorization {{ user: "{USER}", password: "{self._route_password}" }}, routes: [{routes}] }}\n'
         )

@@ -28,9 +28,11 @@ class PairedValkey(EmbeddedValkey):
         )
         self._follows = follows
 
-    def _config(self) -> str:
+    def _write_config(self) -> str:
         following = f"replicaof 127.0.0.1 {self._follows}\n" if self._follows else ""
-        return f"{super()._config()}masterauth {self._password}\nrepl-diskless-sync-delay 0\n{following}"
+        return (
+            f"{super()._write_config()}masterauth {self._password}\nrepl-diskless-sync-delay 0\n{following}"
+        )
 
 
 class SentinelServer:

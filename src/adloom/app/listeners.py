@@ -72,11 +72,11 @@ def _bind_sockets(host: str, port: int, *, count: int, flag: str | None) -> list
     except OSError as error:
         for listener in listeners:
             listener.close()
-        raise ListenError(_explanation(host, port, error, flag)) from error
+        raise ListenError(_explain(host, port, error, flag)) from error
     return listeners
 
 
-def _explanation(host: str, port: int, error: OSError, flag: str | None) -> str:
+def _explain(host: str, port: int, error: OSError, flag: str | None) -> str:
     remedy = f" Choose another with {flag}." if flag else ""
     match error.errno:
         case errno.EADDRINUSE:

@@ -72,7 +72,7 @@ def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
     if manifest is not None and manifest.state is not State.REMOVED:
         manifest = clear(target, manifest, now=now).manifest
     try:
-        with closing(_admin(target, now)) as admin:
+        with closing(_make_admin(target, now)) as admin:
             return load_sample(
                 admin,
                 manifest,
@@ -92,7 +92,7 @@ def give(target: SampleTarget, *, now: datetime) -> None:
     """Make the pages of the magazine known, where they are not: after the start, which does not wait for it."""
     manifest = read_manifest(target.directory)
     if manifest is not None and manifest.state is State.THERE:
-        with closing(_admin(target, now)) as admin:
+        with closing(_make_admin(target, now)) as admin:
             give_pages(admin, manifest)
 
 
@@ -104,7 +104,7 @@ def resolve_magazine(address: str, port: int, resolved: str) -> str:
 
 def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
     """Remove the sample, and its manifest if nothing had to stay."""
-    with closing(_admin(target, now)) as admin:
+    with closing(_make_admin(target, now)) as admin:
         removed = remove_sample(
             admin, manifest, keep=lambda it: target.directory.write(FILE_NAME, it, mode=MANIFEST_MODE)
         )
@@ -115,7 +115,7 @@ def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed
     return removed
 
 
-def _admin(target: SampleTarget, now: datetime) -> AdminClient:
+def _make_admin(target: SampleTarget, now: datetime) -> AdminClient:
     actor = Actor(subject=SUBJECT, role=Role.ADMIN)
     token = issue_access_token(target.jwt_secret, actor, now=now, lifetime=TOKEN_LIFETIME)
     return AdminClient(target.control_url, token)
@@ -176,34 +176,34 @@ def _target(variables: Mapping[str, str], directory: DataDirectory) -> SampleTar
     return SampleTarget(
         directory=directory,
         control_url=f"http://{host}:{installation.control_port}",
-        delivery_url=_public(variables) or f"http://{host}:{installation.delivery_port}",
+        delivery_url=_find_public_url(variables) or f"http://{host}:{installation.delivery_port}",
         jwt_secret=find_jwt_secret(variables, directory),
     )
 
 
-def _public(variables: Mapping[str, str]) -> str | None:
+def _find_public_url(variables: Mapping[str, str]) -> str | None:
     given = variables.get("ADLOOM_DELIVERY_URL", "").rstrip("/")
     return given if urlsplit(given).netloc else None
 
 
 def _count_all(manifest: Manifest) -> str:
-    return ", ".join(_count(len(ids), _word(kind)) for kind, ids in manifest.things.items() if ids)
+    return ", ".join(_count(len(ids), _choose_word(kind)) for kind, ids in manifest.things.items() if ids)
 
 
 def _count(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _word(kind: str) -> str:
+def _choose_word(kind: str) -> str:
     """Return `ad account` for `adAccounts`."""
     return SHOWN_AS.get(kind) or re.sub("([A-Z])", r" \1", kind).lower().removesuffix("s")
 
 
 def _explain(stays: Stays) -> str:
     user = stays.used_by
-    thing = f'the {_word(stays.kind)} "{stays.name}"'
+    thing = f'the {_choose_word(stays.kind)} "{stays.name}"'
     return (
-        f'{thing}, because your {_word(user.kind)} "{user.name}" uses it'
+        f'{thing}, because your {_choose_word(user.kind)} "{user.name}" uses it'
         if user.kind
         else f"{thing}: {user.name}"
     )

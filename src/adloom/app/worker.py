@@ -126,7 +126,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         open_files(settings.assets_url, clock) as files,
     ):
         stop = asyncio.Event()
-        worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex, HeldLocks())
+        worker = WorkerIdentity(_name_consumer(settings.telemetry), SystemIds().new().hex, HeldLocks())
         link = make_link(settings.nats, worker)
         parts = WorkerParts(
             settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker, link, weights
@@ -136,7 +136,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         register_books(metrics, books)
         by_role = {
             **_log_runs(parts, actors, books),
-            WorkerRole.JOBS: _job_runs(
+            WorkerRole.JOBS: _build_job_runs(
                 settings, metrics, pool, valkey, (queue, mail_queue), clock, stats, files
             ),
         }
@@ -250,12 +250,12 @@ def _make_trainer(
     )
 
 
-def _consumer(telemetry: Telemetry) -> str:
+def _name_consumer(telemetry: Telemetry) -> str:
     """Name this worker; after a restart it has the same name and finds its own entries."""
     return f"{telemetry.process}@{socket.gethostname()}"
 
 
-def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
+def _build_job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     settings: WorkerSettings,
     metrics: Metrics,
     pool: Pool,

@@ -170,7 +170,7 @@ class Learner:
             gradients[slot] += error - (rooted - sqrt(before)) / RATE * weights[slot]
             evidence[slot] = after
             # From the stored precision, so that a decoded learner has the same weights.
-            weights[slot] = _weight(gradients[slot], evidence[slot])
+            weights[slot] = _compute_weight(gradients[slot], evidence[slot])
 
     def encode(self) -> bytes:
         """Encode all of it: a decoded learner goes on as this one would have."""
@@ -199,7 +199,7 @@ class Learner:
             raise UnreadableLearnerError("A state with negative evidence.")
         for slot, gradient in enumerate(learner._gradients):
             if gradient:
-                learner._weights[slot] = _weight(gradient, learner._evidence[slot])
+                learner._weights[slot] = _compute_weight(gradient, learner._evidence[slot])
         return learner
 
 
@@ -208,7 +208,7 @@ def log_loss(predicted: float, *, is_clicked: bool) -> float:
     return -log(max(_PROBABILITY_MIN, probability))
 
 
-def _weight(gradient: float, evidence: float) -> float:
+def _compute_weight(gradient: float, evidence: float) -> float:
     if abs(gradient) <= L1:
         return 0.0
     pull = gradient - L1 if gradient > 0 else gradient + L1

@@ -58,7 +58,7 @@ def build_features(state: BidState, window: BidWindow, *, money_scale: float = 1
         spend,
         value,
         0.0 if is_first or window.opportunities <= 0 else min(1.0, window.wins / window.opportunities),
-        0.0 if is_first else _surprise(state, window, left),
+        0.0 if is_first else _measure_surprise(state, window, left),
         state.slow_spend,
         state.slow_value,
         log(budget / target / CONVERSIONS),
@@ -70,7 +70,7 @@ def build_features(state: BidState, window: BidWindow, *, money_scale: float = 1
     ]
 
 
-def _surprise(state: BidState, window: BidWindow, left: float) -> float:
+def _measure_surprise(state: BidState, window: BidWindow, left: float) -> float:
     """Ln of the last window's opportunities over what the day so far, by its shape, lets one expect."""
     passed = 1.0 - left
     if passed <= 0 or window.opportunities <= 0 or state.traffic <= 0:

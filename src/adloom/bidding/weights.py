@@ -30,16 +30,16 @@ def decode_weights(
     if hashlib.sha256(body).hexdigest() != card.sha256:
         raise WeightsError("not those of their hash")
     numbers = np.frombuffer(body, dtype="<f4").astype(np.float32)
-    if len(numbers) != sum(_size(shape) for shape in shapes.values()):
+    if len(numbers) != sum(_compute_size(shape) for shape in shapes.values()):
         raise WeightsError("of another form")
     if not np.isfinite(numbers).all():
         raise WeightsError("not all are numbers")
     arrays, start = dict[str, Array](), 0
     for name, shape in shapes.items():
-        arrays[name] = numbers[start : start + _size(shape)].reshape(shape)
-        start += _size(shape)
+        arrays[name] = numbers[start : start + _compute_size(shape)].reshape(shape)
+        start += _compute_size(shape)
     return card, arrays
 
 
-def _size(shape: tuple[int, ...]) -> int:
+def _compute_size(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape))

@@ -32,21 +32,21 @@ def find_spent_at(status: BudgetStatus, *, now: datetime, ends_at: datetime | No
     day = status.budget_day
     elapsed = max(day.elapsed_micros(now), PROJECTED_FROM_MICROSECONDS)
     rate = status.spent_today / elapsed  # Micros of money by a microsecond.
-    daily = _find_within(_left(status.daily_budget, status.spent_window), rate, now)
+    daily = _find_within(_compute_left(status.daily_budget, status.spent_window), rate, now)
     if daily is not None and daily >= day.ends_at:
         daily = None
     total = _find_total(status, rate, now)
-    return SpentAt(_before(daily, ends_at), _before(total, ends_at))
+    return SpentAt(_take_if_before(daily, ends_at), _take_if_before(total, ends_at))
 
 
 def _find_total(status: BudgetStatus, rate: float, now: datetime) -> datetime | None:
-    left = _left(status.total_budget, status.spent_total)
+    left = _compute_left(status.total_budget, status.spent_total)
     if left is None:
         return None
     day = status.budget_day
     rest = (day.ends_at - now) / timedelta(microseconds=1)
     today = rate * max(0.0, rest)
-    left_today = _left(status.daily_budget, status.spent_window)
+    left_today = _compute_left(status.daily_budget, status.spent_window)
     if left_today is not None:
         today = min(today, left_today)
     if left <= today:
@@ -70,9 +70,9 @@ def _find_within(left: Micros | None, rate: float, now: datetime) -> datetime | 
     return now + timedelta(microseconds=left / rate)
 
 
-def _left(budget: Micros | None, spent: Micros) -> Micros | None:
+def _compute_left(budget: Micros | None, spent: Micros) -> Micros | None:
     return None if budget is None else Micros(max(0, budget - spent))
 
 
-def _before(at: datetime | None, ends_at: datetime | None) -> datetime | None:
+def _take_if_before(at: datetime | None, ends_at: datetime | None) -> datetime | None:
     return None if at is None or (ends_at is not None and at >= ends_at) else at

@@ -82,13 +82,13 @@ def build_campaign_status(
         spent_total=state.spent_total,
         held=state.held,
         leased=state.leased,
-        remaining_today=_remaining_today(state, config),
-        pace=_campaign_pace(state, config, now),
+        remaining_today=_compute_remaining_today(state, config),
+        pace=_compute_campaign_pace(state, config, now),
         projected=project_spend(
             state.spent_today,
             current_day(state),
             now=now,
-            left=_unspent(state, config) if config.is_running else NOTHING,
+            left=_compute_unspent(state, config) if config.is_running else NOTHING,
         ),
         budget_day=current_day(state),
         throttle=get_throttle(state),
@@ -145,26 +145,26 @@ def _advance_to(state: CampaignState, config: ConfigureCampaign, now: datetime) 
     return campaign_step.advance_to(_changed(state, config=config), now)
 
 
-def _campaign_pace(state: CampaignState, config: ConfigureCampaign, now: datetime) -> float | None:
+def _compute_campaign_pace(state: CampaignState, config: ConfigureCampaign, now: datetime) -> float | None:
     if config.daily_budget is None or config.pacing is not PacingStrategy.SMOOTH:
         return None
     return compute_pace(state.spent_window, pacing_allowance(state, now))
 
 
-def _remaining_today(state: CampaignState, config: ConfigureCampaign) -> Micros | None:
+def _compute_remaining_today(state: CampaignState, config: ConfigureCampaign) -> Micros | None:
     """Return what can still be promised to visitors today, by the budget that leaves least."""
     held_of_window = sum(
         lease.holding + lease.ahead for lease in state.leases.values() if lease.window == state.window
     )
-    return _least(
+    return _find_least(
         _subtract(config.daily_budget, state.spent_window + held_of_window),
         _subtract(config.total_budget, state.spent_total + state.held),
     )
 
 
-def _unspent(state: CampaignState, config: ConfigureCampaign) -> Micros | None:
+def _compute_unspent(state: CampaignState, config: ConfigureCampaign) -> Micros | None:
     """Return what can still be spent today, promised or not."""
-    return _least(
+    return _find_least(
         _subtract(config.daily_budget, state.spent_window),
         _subtract(config.total_budget, state.spent_total),
     )
@@ -180,5 +180,5 @@ def _subtract(budget: Micros | None, used: int) -> Micros | None:
     return None if budget is None else Micros(max(0, budget - used))
 
 
-def _least(*amounts: Micros | None) -> Micros | None:
+def _find_least(*amounts: Micros | None) -> Micros | None:
     return min((amount for amount in amounts if amount is not None), default=None)

@@ -122,7 +122,7 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
         sessions=sessions,
         beside=(host.run, parts.decider.run),
     )
-    return BudgetActors(host=host, **_fields(service))
+    return BudgetActors(host=host, **_list_fields(service))
 
 
 def share_budget_actors(  # noqa: PLR0913 - what it stands between
@@ -149,7 +149,7 @@ def share_budget_actors(  # noqa: PLR0913 - what it stands between
         refresh_seconds=REFRESH_SECONDS,
     )
     service = _make_service(parts, sender, pool, valkey, clock, worker=worker, again_seconds=REFRESH_SECONDS)
-    return SharedBudgetActors(family=family, **_fields(service))
+    return SharedBudgetActors(family=family, **_list_fields(service))
 
 
 def _make_parts(
@@ -210,7 +210,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     )
 
 
-def _fields(service: BudgetService) -> dict[str, Any]:
+def _list_fields(service: BudgetService) -> dict[str, Any]:
     return {name: getattr(service, name) for name in service.__struct_fields__}
 
 

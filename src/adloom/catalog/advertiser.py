@@ -50,15 +50,15 @@ BANNER_KEYS = """
 
 async def _touch(write: CatalogWrite, before: Advertiser, after: Advertiser) -> None:
     """Touch what depends on an advertiser: it stops with its deletion, and goes on when it is restored."""
-    if _budget(before) != _budget(after):
+    if _get_budget(before) != _get_budget(after):
         await write.touch_all(IndexedNoun.ADVERTISER, KEY, after.id)
-    if _terms_of_campaigns(before) != _terms_of_campaigns(after):
+    if _list_campaign_terms(before) != _list_campaign_terms(after):
         await write.touch_all(IndexedNoun.CAMPAIGN, CAMPAIGN_KEYS, after.id)
     if before.deleted_at != after.deleted_at:
         await write.touch_all(IndexedNoun.BANNER, BANNER_KEYS, after.id)
 
 
-def _budget(advertiser: Advertiser) -> tuple[object, ...]:
+def _get_budget(advertiser: Advertiser) -> tuple[object, ...]:
     return (
         advertiser.deleted_at,
         advertiser.daily_budget_paisa,
@@ -67,7 +67,7 @@ def _budget(advertiser: Advertiser) -> tuple[object, ...]:
     )
 
 
-def _terms_of_campaigns(advertiser: Advertiser) -> tuple[object, ...]:
+def _list_campaign_terms(advertiser: Advertiser) -> tuple[object, ...]:
     """Return what each campaign has to know: whether there is a budget, but not how much it is."""
     return (
         advertiser.deleted_at,

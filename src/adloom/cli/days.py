@@ -48,7 +48,7 @@ def check_days(first: date, last: date, *, today: date, error: type[Exception]) 
         raise error(f"--from {first} --to {last} are more than {DAYS_MAX} days at once.")
 
 
-def _unusable(database_url: str, error: Exception) -> DatabaseError:
+def _make_unusable_error(database_url: str, error: Exception) -> DatabaseError:
     return DatabaseError(
         f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
     )
@@ -89,7 +89,7 @@ async def roll_up(  # noqa: PLR0913 - where, what, and how it is shown
                     assert rolled is not None, "asked for without conditions"
                     console.print(_describe(rolled), highlight=False)
     except POSTGRES_AWAY as error:
-        raise _unusable(database_url, error) from error
+        raise _make_unusable_error(database_url, error) from error
 
 
 @contextlib.contextmanager
@@ -126,7 +126,7 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
 ) -> None:
     """Put a job for each seller and level, and follow them to their end."""
     check_days(first, last, today=clock.now().date(), error=SyncCommandError)
-    sellers = [seller_id] if seller_id is not None else await _sellers(services.database_url)
+    sellers = [seller_id] if seller_id is not None else await _read_sellers(services.database_url)
     if not sellers:
         raise SyncCommandError("There is no seller with an active ad account and a campaign to sync.")
     jobs = [job for seller in sellers for job in build_jobs(seller, first, last, Origin.BACKFILL)]
@@ -143,12 +143,12 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
         )
 
 
-async def _sellers(database_url: str) -> list[UUID]:
+async def _read_sellers(database_url: str) -> list[UUID]:
     try:
         async with open_pool(database_url, size_max=1) as pool:
             return [seller.seller_id for seller in await load_eligible_sellers(pool)]
     except POSTGRES_AWAY as error:
-        raise _unusable(database_url, error) from error
+        raise _make_unusable_error(database_url, error) from error
 
 
 class _Following:

@@ -31,7 +31,7 @@ def status(*, data_dir: DataDir = None) -> None:
     """Show how much the ledger holds, and for each projection how far it is and which worker owns it."""
     from adloom.cli.ledger_report import show_status
 
-    asyncio.run(show_status(database_url(data_dir), redis_url(data_dir), _console()))
+    asyncio.run(show_status(database_url(data_dir), redis_url(data_dir), _make_console()))
 
 
 @dead.command("list")
@@ -39,7 +39,7 @@ def list_dead(*, data_dir: DataDir = None) -> None:
     """List the dead letters, oldest first."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.list_dead(redis_url(data_dir), _console()))
+    asyncio.run(ledger_report.list_dead(redis_url(data_dir), _make_console()))
 
 
 @dead.command("show")
@@ -47,7 +47,7 @@ def show_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
     """Show one: why it was given up, and the event if it can be read."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.show_dead(redis_url(data_dir), letter_id, _console()))
+    asyncio.run(ledger_report.show_dead(redis_url(data_dir), letter_id, _make_console()))
 
 
 @dead.command("retry")
@@ -65,7 +65,7 @@ def retry_dead(
     if (letter_id is None) != every:
         raise typer.BadParameter("Name one, or say --all.", param_hint="ID")
     letter_ids = None if letter_id is None else [letter_id]
-    asyncio.run(ledger_report.retry_dead(redis_url(data_dir), letter_ids, _console()))
+    asyncio.run(ledger_report.retry_dead(redis_url(data_dir), letter_ids, _make_console()))
 
 
 @dead.command("forget")
@@ -73,7 +73,7 @@ def forget_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
     """Drop one for good."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.forget_dead(redis_url(data_dir), letter_id, _console()))
+    asyncio.run(ledger_report.forget_dead(redis_url(data_dir), letter_id, _make_console()))
 
 
 @app.command()
@@ -140,7 +140,7 @@ def topics(
     asyncio.run(show())
 
 
-def _console() -> "Console":
+def _make_console() -> "Console":
     from rich.console import Console
 
     # A pipe has no width: what is cut off there is lost.

@@ -77,7 +77,7 @@ async def show_dead(redis_url: str, letter_id: str, console: Console) -> None:
     async with _open_letters(redis_url) as letters:
         letter = await letters.get(_check_id(letter_id))
     if letter is None:
-        raise _unknown_letter(letter_id)
+        raise _make_unknown_letter_error(letter_id)
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -94,13 +94,13 @@ async def retry_dead(redis_url: str, letter_ids: Sequence[str] | None, console: 
     count = len(names) - len(missing)
     console.print(f"{count} appended to the ledger again; what fails again comes back here.", highlight=False)
     if missing and letter_ids is not None:
-        raise _unknown_letter(*missing)
+        raise _make_unknown_letter_error(*missing)
 
 
 async def forget_dead(redis_url: str, letter_id: str, console: Console) -> None:
     async with _open_letters(redis_url) as letters:
         if not await letters.delete(_check_id(letter_id)):
-            raise _unknown_letter(letter_id)
+            raise _make_unknown_letter_error(letter_id)
     console.print(f"{letter_id} is forgotten: its event is not counted.", highlight=False)
 
 
@@ -149,7 +149,7 @@ def _check_id(letter_id: str) -> str:
     return letter_id
 
 
-def _unknown_letter(*letter_ids: str) -> LedgerCommandError:
+def _make_unknown_letter_error(*letter_ids: str) -> LedgerCommandError:
     return LedgerCommandError(f"There is no dead letter {', '.join(letter_ids)}.")
 
 

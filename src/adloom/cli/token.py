@@ -94,7 +94,7 @@ def list_tokens(*, data_dir: DataDir = None) -> None:
         if not found:
             typer.echo("No token is valid that was noted here.")
 
-    _in_database(data_dir, read)
+    _run_in_database(data_dir, read)
 
 
 @app.command()
@@ -120,13 +120,13 @@ def revoke(
                 await record_event(connection, author, "revoke", ACCESS_TOKEN, token_id, at=now)
         return is_revoked
 
-    if not _in_database(data_dir, end):
+    if not _run_in_database(data_dir, end):
         typer.echo("adloom: There is no such token, or it has ended already.", err=True)
         raise typer.Exit(1)
     typer.echo(f"Token {token_id} is revoked.")
 
 
-def _in_database(data_dir: Path | None, work: "Callable[[Connection], Awaitable[T]]") -> T:
+def _run_in_database(data_dir: Path | None, work: "Callable[[Connection], Awaitable[T]]") -> T:
     from adloom.runtime.postgres import open_pool
 
     async def run() -> T:
@@ -159,6 +159,6 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
             await insert_issued(connection, issued, now=now, used_at=None)
 
     try:
-        _in_database(data_dir, write)
+        _run_in_database(data_dir, write)
     except (*POSTGRES_AWAY, asyncpg.PostgresError, InstallationError):
         return

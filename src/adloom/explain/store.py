@@ -148,7 +148,7 @@ async def read_campaign(
         budgets = (await read_standings(connection, rows, now)).missing
         types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
         seen = await connection.fetch(SEEN, campaign.id, since, keys)
-        tally = await _tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
+        tally = await _read_tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
         [contextual] = await connection.fetch(CONTEXTUAL_SEEN, own, since)
         return CampaignFacts(
             campaign=campaign,
@@ -213,7 +213,7 @@ async def read_standings(
     return found
 
 
-async def _tally(
+async def _read_tally(
     connection: Connection, campaign_id: UUID, since: datetime, types: Sequence[str]
 ) -> AuctionTally:
     rows = await connection.fetch(TALLY, str(campaign_id), since, types, AUCTIONS_MAX)

@@ -79,10 +79,12 @@ def learn_shape(cells: Sequence[TrafficCell]) -> TrafficShape | None:
     if not sum(by_hour):
         return None
     days = [by_hour[start : start + HOURS] for start in range(0, HOURS_A_WEEK, HOURS)]
-    return TrafficShape(_average(days[:SATURDAY], by_hour), _average(days[SATURDAY:], by_hour), "UTC")
+    return TrafficShape(
+        _compute_average(days[:SATURDAY], by_hour), _compute_average(days[SATURDAY:], by_hour), "UTC"
+    )
 
 
-def _average(days: Sequence[Sequence[float]], by_hour: Sequence[float]) -> tuple[float, ...]:
+def _compute_average(days: Sequence[Sequence[float]], by_hour: Sequence[float]) -> tuple[float, ...]:
     """Return the hours of an average day as parts of an average hour; flat where nobody comes."""
     if not any(map(sum, days)):
         return (1.0,) * HOURS

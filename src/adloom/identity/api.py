@@ -94,7 +94,7 @@ def limit_attempts(request: Request, now: Now) -> None:
     limiter.check(rate_limit_key(find_address(request)), now=now)
 
 
-def _sessions(request: Request) -> UserSessions:
+def _get_sessions(request: Request) -> UserSessions:
     return request.app.state.sessions
 
 
@@ -108,13 +108,13 @@ def require_admin_of(things: str) -> Callable[..., None]:
     return check
 
 
-def _author(request: Request, actor: CurrentActor) -> Author:
+def _get_author(request: Request, actor: CurrentActor) -> Author:
     return author_of(actor, find_origin(request))
 
 
-SessionsOfTheApp = Annotated[UserSessions, Depends(_sessions)]
+SessionsOfTheApp = Annotated[UserSessions, Depends(_get_sessions)]
 RequestOrigin = Annotated[ClientOrigin, Depends(find_origin)]
-SecurityAuthor = Annotated[Author, Depends(_author)]
+SecurityAuthor = Annotated[Author, Depends(_get_author)]
 
 auth_router = APIRouter(
     prefix="/auth",

@@ -45,24 +45,24 @@ class HeaderAuthenticator:
         self, *, authorization: str | None, api_key: str | None, origin: Callable[[], ClientOrigin]
     ) -> Actor:
         """Return the actor; raises UnauthenticatedError."""
-        actor = await self._actor_of(extract_secret(authorization, api_key), origin)
+        actor = await self._authenticate(extract_secret(authorization, api_key), origin)
         if actor.account_id is not None and not await self._accounts.is_open(actor.role, actor.account_id):
             raise UnauthenticatedError("The account of this token is closed.")
         return actor
 
-    async def _actor_of(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
+    async def _authenticate(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
         if secret.startswith(API_KEY_PREFIX):
-            return await self._actor_of_key(secret, origin)
+            return await self._authenticate_key(secret, origin)
         token = verify_access_token(self._jwt_secret, secret, now=self._clock.now(), tokens=self._tokens)
         if token.user_id is None:
-            return await self._actor_of_issued(token, origin)
+            return await self._authenticate_issued(token, origin)
         async with self._pool.acquire() as connection:
             found = await store.find_user_of_token(connection, token.user_id, token.log_in_id)
         if found is None or not is_current(token, found[0], is_logged_in=found[1]):
             raise UnauthenticatedError("This log-in has ended: log in again.")
         return token.actor
 
-    async def _actor_of_issued(self, token: AccessToken, origin: Callable[[], ClientOrigin]) -> Actor:
+    async def _authenticate_issued(self, token: AccessToken, origin: Callable[[], ClientOrigin]) -> Actor:
         """Return the actor of a token that no log-in has made; one that is new here is written down."""
         if token.id is None:
             raise UnauthenticatedError("This token was made by an older version: make a new one.")
@@ -78,7 +78,7 @@ class HeaderAuthenticator:
             raise UnauthenticatedError("This token was revoked.")
         return token.actor
 
-    async def _actor_of_key(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
+    async def _authenticate_key(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
         now = self._clock.now()
         async with self._pool.acquire() as connection:
             key = await store.find_api_key(connection, hash_secret(secret))

@@ -32,9 +32,9 @@ def read_pending(secret: str, kind: str, signed: str, *, now: datetime) -> dict[
         payload = jwt.decode(signed, _derive(secret), algorithms=[ALGORITHM], options={"verify_exp": False})
         pending = msgspec.convert(payload, _Pending)
     except (jwt.InvalidTokenError, msgspec.ValidationError) as error:
-        raise _ended() from error
+        raise _make_ended_error() from error
     if pending.kind != kind or now.timestamp() >= pending.exp:
-        raise _ended()
+        raise _make_ended_error()
     return pending.data
 
 
@@ -42,5 +42,5 @@ def _derive(secret: str) -> str:
     return f"{secret} of half done log-ins"
 
 
-def _ended() -> UnauthenticatedError:
+def _make_ended_error() -> UnauthenticatedError:
     return UnauthenticatedError("This took too long, or was begun elsewhere: log in again.")

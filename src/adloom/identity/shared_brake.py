@@ -69,7 +69,7 @@ class SharedBrake:
         self._own.take(tried, now=now)
         arguments = [int(now.timestamp() * SECOND_MILLIS), self._one_millis, self._all_millis]
         try:
-            wait_millis = int(await self._take(keys=[self._key(tried)], args=arguments))
+            wait_millis = int(await self._take(keys=[self._name_key(tried)], args=arguments))
         except VALKEY_AWAY as error:
             self._note_away(error)
             return
@@ -86,7 +86,7 @@ class SharedBrake:
         if self._is_away:
             return
         try:
-            await self._give_back(keys=[self._key(tried)], args=[self._one_millis])
+            await self._give_back(keys=[self._name_key(tried)], args=[self._one_millis])
         except VALKEY_AWAY as error:
             self._note_away(error)
 
@@ -95,7 +95,7 @@ class SharedBrake:
             log.warning("attempts_not_shared", name=self._name, reason=repr(error))
         self._is_away = True
 
-    def _key(self, tried: str) -> str:
+    def _name_key(self, tried: str) -> str:
         mac = self._start.copy()
         mac.update(tried.encode())
         return f"adloom:attempts:{self._name}:{mac.hexdigest()}"

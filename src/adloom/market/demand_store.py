@@ -117,14 +117,14 @@ def is_spent(
     """Whether a budget is left with less than an impression costs at the campaign's bid."""
     cost = impression_cost(one.max_cpm)
     budgets: Iterable[tuple[int | None, int]] = (
-        (one.daily_paisa, _spent_today(one.campaign_id, one.zone, recent, now)),
+        (one.daily_paisa, _sum_spent_today(one.campaign_id, one.zone, recent, now)),
         (one.total_paisa, ever.get(one.campaign_id, 0)),
-        (one.advertiser_daily_paisa, _spent_today(one.advertiser_id, one.advertiser_zone, recent, now)),
+        (one.advertiser_daily_paisa, _sum_spent_today(one.advertiser_id, one.advertiser_zone, recent, now)),
     )
     return any(paisa is not None and micros_from_paisa(paisa) - spent < cost for paisa, spent in budgets)
 
 
-def _spent_today(
+def _sum_spent_today(
     owner_id: UUID | None, zone: str | None, recent: dict[tuple[UUID, date], int], now: datetime
 ) -> int:
     if owner_id is None or zone is None:

@@ -149,7 +149,7 @@ class MarketWriter:
             await self._term.check(connection)
         by_type: dict[type, dict[object, Any]] = {}
         for record in records:
-            by_type.setdefault(type(record), {})[_key(record)] = record
+            by_type.setdefault(type(record), {})[_choose_key(record)] = record
         writers = {
             DemandRow: _write_demand,
             CategoryVersionRow: _write_versions,
@@ -164,7 +164,7 @@ class MarketWriter:
                 await write(connection, [rows[key] for key in sorted(rows, key=repr)])
 
 
-def _key(record: msgspec.Struct) -> object:
+def _choose_key(record: msgspec.Struct) -> object:
     match record:
         case DemandRow(campaign_id=campaign_id):
             return campaign_id
@@ -199,7 +199,7 @@ async def _write_versions(connection: Connection, rows: Sequence[CategoryVersion
 
 
 async def _write_results(connection: Connection, rows: Sequence[ResultsRow]) -> None:
-    await connection.execute(SET_RESULTS, *_columns(rows))
+    await connection.execute(SET_RESULTS, *_list_columns(rows))
 
 
 async def _write_shortlists(connection: Connection, rows: Sequence[PageShortlists]) -> None:
@@ -235,7 +235,7 @@ async def _write_floors(connection: Connection, rows: Sequence[FloorRow]) -> Non
     )
 
 
-def _columns(rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
+def _list_columns(rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
     return [list(column) for column in zip(*map(msgspec.structs.astuple, rows), strict=True)]
 
 

@@ -91,7 +91,7 @@ def make_market(
         await host.run(over)
 
     on_placements = PlacementResultsFollower(pool, valkey, clock)
-    leader = _lead(valkey, worker, [run_host, follower.run, results.run, on_placements.run])
+    leader = _make_leader_loop(valkey, worker, [run_host, follower.run, results.run, on_placements.run])
     return MarketActors(host=host, follower=follower, results=results, leader=leader)
 
 
@@ -121,9 +121,9 @@ def share_market(  # noqa: PLR0913 - what it stands between
     follower = SharedMarketFollower(pool, valkey, sender)
     results = SharedResultsFollower(pool, valkey, sender, clock)
     on_placements = PlacementResultsFollower(pool, valkey, clock)
-    leader = _lead(valkey, worker, [follower.run, results.run, on_placements.run])
+    leader = _make_leader_loop(valkey, worker, [follower.run, results.run, on_placements.run])
     return SharedMarketActors(family=family, follower=follower, results=results, leader=leader)
 
 
-def _lead(valkey: Valkey, worker: WorkerIdentity, runs: Sequence[Run]) -> LeaderLoop:
+def _make_leader_loop(valkey: Valkey, worker: WorkerIdentity, runs: Sequence[Run]) -> LeaderLoop:
     return LeaderLoop(worker.make_lock(valkey, OWNER_KEY), runs)

@@ -39,12 +39,12 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         last = directory.read_installation()
     except InstallationError as error:
         return [*findings, fail("Installation", str(error), "run doctor as the user who started it")]
-    findings.append(_ports(last, is_running=is_running))
+    findings.append(_check_ports(last, is_running=is_running))
     async with contextlib.AsyncExitStack() as closing:
-        connection = await _database(variables, directory, closing, is_running=is_running)
-        valkey = await _valkey(variables, directory, closing, is_running=is_running)
+        connection = await _check_database(variables, directory, closing, is_running=is_running)
+        valkey = await _check_valkey(variables, directory, closing, is_running=is_running)
         if not isinstance(connection, Finding):
-            findings += await _schema(connection, clock)
+            findings += await _check_schema(connection, clock)
         else:
             findings.append(connection)
             if last is not None and last.schema is not None and not is_running:
@@ -66,10 +66,10 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             findings.append(await money.check_books(connection, clock))
             findings += await sync.check_sync(connection, clock)
         version = None if isinstance(connection, Finding) else await database.read_catalog_version(connection)
-    return [*findings, *await _processes(last if is_running else None, version)]
+    return [*findings, *await _check_processes(last if is_running else None, version)]
 
 
-def _ports(last: Installation | None, *, is_running: bool) -> Finding:
+def _check_ports(last: Installation | None, *, is_running: bool) -> Finding:
     ports = {"delivery": DELIVERY_PORT, "control": CONTROL_PORT, "worker": WORKER_PORT}
     host = control_host = LOOPBACK
     if last is not None:
@@ -82,7 +82,7 @@ def _ports(last: Installation | None, *, is_running: bool) -> Finding:
     )
 
 
-async def _database(
+async def _check_database(
     variables: Mapping[str, str],
     directory: DataDirectory,
     closing: contextlib.AsyncExitStack,
@@ -104,7 +104,7 @@ async def _database(
     return connection
 
 
-async def _valkey(
+async def _check_valkey(
     variables: Mapping[str, str],
     directory: DataDirectory,
     closing: contextlib.AsyncExitStack,
@@ -126,7 +126,7 @@ async def _valkey(
     return valkey
 
 
-async def _schema(connection: Connection, clock: Clock) -> list[Finding]:
+async def _check_schema(connection: Connection, clock: Clock) -> list[Finding]:
     return [
         await database.check_version(connection),
         await database.check_clock(connection, clock),
@@ -134,7 +134,7 @@ async def _schema(connection: Connection, clock: Clock) -> list[Finding]:
     ]
 
 
-async def _processes(running: Installation | None, catalog_version: int | None) -> list[Finding]:
+async def _check_processes(running: Installation | None, catalog_version: int | None) -> list[Finding]:
     if running is None:
         return [not_running(name) for name in ("Delivery", "Control", "Worker", "Index")]
     host = running.control_host or running.host

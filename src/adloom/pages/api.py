@@ -175,11 +175,11 @@ class SiteTopics(Answer):
     items: Sequence[SiteTopicAnswer]
 
 
-def _fresh_hours(request: Request) -> int:
+def _get_fresh_hours(request: Request) -> int:
     return request.app.state.page_fresh_hours
 
 
-FreshHours = Annotated[int, Depends(_fresh_hours)]
+FreshHours = Annotated[int, Depends(_get_fresh_hours)]
 
 router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 413, 429, 503)
 
@@ -212,7 +212,7 @@ async def read_site_page(
         site = await sites.table.find(connection, scope, site_id)
         page = await find_page(connection, site.id, PageId(page_id))
         slots = await find_slots(connection, site.id, page.url)
-    return _detail(page, slots, now)
+    return _build_detail(page, slots, now)
 
 
 @router.post("/pages")
@@ -234,7 +234,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
     """
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
-    url = _url_of_site(body.url, site)
+    url = _find_url_of_site(body.url, site)
     page_id = PageId(ids.new())
     if body.categories is not None:
         given = _take_categories(body, now, fresh_hours=fresh_hours)
@@ -273,7 +273,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
         await publish_written(valkey, [PageNotice(site.id, version)])
     async with pool.acquire() as connection:
         page = await find_page_by_url(connection, site.id, url)
-        return _detail(page, await find_slots(connection, site.id, url), now)
+        return _build_detail(page, await find_slots(connection, site.id, url), now)
 
 
 @router.delete("/pages/{page_id}", status_code=status.HTTP_204_NO_CONTENT)
@@ -313,7 +313,7 @@ def _with_descendants(category: str) -> frozenset[str]:
     return content().descendants(category) | {category}
 
 
-def _url_of_site(text: str, site: Site) -> str:
+def _find_url_of_site(text: str, site: Site) -> str:
     url = normalize_url(text)
     if url is None:
         raise wrong_field(
@@ -343,7 +343,7 @@ def _take_categories(body: PageBody, now: datetime, *, fresh_hours: int) -> Page
     )
 
 
-def _detail(page: SitePage, slots: PageSlots | None, now: datetime) -> SitePageDetail:
+def _build_detail(page: SitePage, slots: PageSlots | None, now: datetime) -> SitePageDetail:
     evidence = [EvidenceAnswer.model_validate(one) for one in page.evidence]
     return SitePageDetail(**_describe(page, now), evidence=evidence, slots=_describe_slots(slots))
 

@@ -286,7 +286,7 @@ async def count_categories(connection: Connection, site_id: SiteId) -> list[Cate
 async def delete_page(connection: Connection, site_id: SiteId, page_id: PageId) -> PageNotice:
     """Remove a page, or raise where it is not there; returns what to publish after the commit."""
     if await connection.fetchval(DELETE, site_id, page_id) is None:
-        raise _missing()
+        raise _make_missing_error()
     (notice,) = await _read_removals(connection, [site_id])
     return notice
 
@@ -322,9 +322,9 @@ async def _find(connection: Connection, column: str, site_id: SiteId, value: obj
     statement = f"SELECT {SOURCE.columns} FROM {SOURCE.tables} WHERE site.public_id = $1 AND {column} = $2"  # noqa: S608 - our own names
     row = await connection.fetchrow(statement, site_id, value)
     if row is None:
-        raise _missing()
+        raise _make_missing_error()
     return msgspec.convert(dict(row), SitePage)
 
 
-def _missing() -> NotFoundError:
+def _make_missing_error() -> NotFoundError:
     return NotFoundError("There is no page with this id on this site.", code="PAGE_NOT_FOUND")

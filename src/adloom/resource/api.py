@@ -67,7 +67,7 @@ class CatalogRoute(GuardedRoute):
         return answer_with_etag
 
 
-def _catalog(request: Request, actor: CurrentActor) -> Catalog:
+def _get_catalog(request: Request, actor: CurrentActor) -> Catalog:
     catalog: Catalog = request.app.state.catalog
     changes = request.method in CHANGING_METHODS
     if_match = ", ".join(request.headers.getlist("if-match")) if "if-match" in request.headers else None
@@ -131,7 +131,7 @@ def _writes_as_publisher(actor: CurrentActor) -> Scope:
     return require_write(actor, Role.PUBLISHER)
 
 
-CurrentCatalog = Annotated[Catalog, Depends(_catalog)]
+CurrentCatalog = Annotated[Catalog, Depends(_get_catalog)]
 AdminWrites = Annotated[Scope, Depends(_writes_as_admin)]
 AdvertiserReads = Annotated[Scope, Depends(access_by_role(ADVERTISER).reads)]
 AdvertiserWrites = Annotated[Scope, Depends(_writes_as_advertiser)]

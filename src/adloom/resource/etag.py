@@ -46,7 +46,7 @@ def parse_if_match(if_match: str | None) -> Precondition:
         if tag is None:
             raise wrong_field("If-Match", MALFORMED)
         # A weak tag never matches here, and one that is no moment was never ours.
-        moment = None if tag["weak"] else _moment(tag["opaque"])
+        moment = None if tag["weak"] else _parse_moment(tag["opaque"])
         moments |= set() if moment is None else {moment}
         position = tag.end()
         if position == len(if_match):
@@ -69,7 +69,7 @@ def moved_forward(before: V, after: V) -> V:
     return msgspec.structs.replace(after, updated_at=moment + MICROSECOND)
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_moment(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

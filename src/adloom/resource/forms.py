@@ -114,7 +114,7 @@ def list_fields(struct: type[msgspec.Struct], *, but: Collection[str]) -> dict[s
     """Return the fields that clients send, each an annotation with its default."""
     annotations = read_annotations(struct)
     return {
-        field.name: (_build_part(annotations[field.name]), _default(field))
+        field.name: (_build_part(annotations[field.name]), _find_default(field))
         for field in msgspec.structs.fields(struct)
         if field.name not in but
     }
@@ -181,7 +181,7 @@ def _filter_type(name: str, annotation: object) -> Any:  # noqa: ANN401 - a type
     ]
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - any value
+def _find_default(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - any value
     if field.default_factory is not msgspec.NODEFAULT:
         return Field(default_factory=field.default_factory)
     return ... if field.default is msgspec.NODEFAULT else field.default

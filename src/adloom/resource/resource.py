@@ -335,7 +335,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     async def insert(self, write: CatalogWrite, thing: T) -> None:
         """Add a thing that was checked before."""
-        with self._unique(thing):
+        with self._refuse_repeated(thing):
             await self.table.insert(write, thing)
 
     async def change(self, write: CatalogWrite, scope: Scope, thing_id: Key, rule: Callable[[T], T]) -> T:
@@ -348,7 +348,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         after = keep_bounds(self.account_bounds, before, after, scope)
         await self._lock_parents(write, scope, before, after)
         await self.check(write, scope, before, after)
-        with self._unique(after):
+        with self._refuse_repeated(after):
             updated = await self.table.update(write, before, after)
         await self.after_update(write, before, after)
         return updated
@@ -385,7 +385,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
                     parent.present()
 
     @contextmanager
-    def _unique(self, thing: T) -> Generator[None]:
+    def _refuse_repeated(self, thing: T) -> Generator[None]:
         try:
             yield
         except asyncpg.UniqueViolationError as error:

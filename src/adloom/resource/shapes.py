@@ -38,22 +38,22 @@ def parse_amount(value: object, *, like: str, most: int, places: int) -> Decimal
     return amount
 
 
-def _micros_of_price(value: object) -> Micros:
+def _convert_price(value: object) -> Micros:
     return micros_from_decimal(parse_amount(value, like="2.5", most=PRICE_MAX, places=PRICE_PLACES_MAX))
 
 
-def _written_price(price: Micros) -> float:
+def _write_price(price: Micros) -> float:
     return float(decimal_from_micros(price))
 
 
-def _known_zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     try:
         return parse_timezone(name).key
     except ValidationFailedError as error:
         raise ValueError(error.errors[0].message) from None
 
 
-def _readable_rule(text: str) -> str:
+def _check_rule(text: str) -> str:
     try:
         parse_recurrence(text)
     except ValidationFailedError as error:
@@ -61,7 +61,7 @@ def _readable_rule(text: str) -> str:
     return text
 
 
-def _time_of_day(value: object) -> time:
+def _parse_time_of_day(value: object) -> time:
     if not isinstance(value, str) or not re.fullmatch(TIME_PATTERN, value, re.ASCII):
         raise ValueError("must be a time of day like 09:30 or 09:30:00")
     return time.fromisoformat(value)
@@ -91,18 +91,18 @@ MomentOrDay = Annotated[Moment, BeforeValidator(_begin_of_day)]
 MomentOrEndOfDay = Annotated[Moment, BeforeValidator(_end_of_day)]
 Price = Annotated[
     Micros,
-    BeforeValidator(_micros_of_price),
+    BeforeValidator(_convert_price),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": PRICE_MAX}),
 ]
-PriceShown = Annotated[Micros, PlainSerializer(_written_price, return_type=float)]
+PriceShown = Annotated[Micros, PlainSerializer(_write_price, return_type=float)]
 PaisaShown = Annotated[Micros, PlainSerializer(paisa_from_micros, return_type=int)]
 AmountShown = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 Paisa = Annotated[int, Field(strict=True, ge=0, le=PAISA_MAX), TAKES_WHOLE_FLOATS]
 Percent = Annotated[int, Field(strict=True, ge=0, le=100), TAKES_WHOLE_FLOATS]
-TimeZone = Annotated[Text, Field(max_length=TIMEZONE_LENGTH_MAX), AfterValidator(_known_zone)]
+TimeZone = Annotated[Text, Field(max_length=TIMEZONE_LENGTH_MAX), AfterValidator(_check_zone)]
 Domain = Annotated[Text, Field(max_length=DOMAIN_LENGTH_MAX), AfterValidator(_normal_domain)]
-RecurrenceRule = Annotated[Text, Field(max_length=TEXT_CHARACTERS_MAX), AfterValidator(_readable_rule)]
+RecurrenceRule = Annotated[Text, Field(max_length=TEXT_CHARACTERS_MAX), AfterValidator(_check_rule)]
 # Without an offset, which the format `time` of JSON Schema would ask for.
 _TIME_SCHEMA = WithJsonSchema({"type": "string", "pattern": f"^{TIME_PATTERN}$", "examples": ["09:30"]})
-TimeOfDay = Annotated[time, BeforeValidator(_time_of_day), _TIME_SCHEMA]
+TimeOfDay = Annotated[time, BeforeValidator(_parse_time_of_day), _TIME_SCHEMA]
 TimeOfDayShown = Annotated[time, _TIME_SCHEMA]

@@ -282,7 +282,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         """Remove a row that was read with a lock, and all that hangs on it."""
         subject = await self.subject_of(write.connection, thing)
         keys = " AND ".join(
-            f"it.{self.column(field)} = {self._key(field, f'${place}')}"
+            f"it.{self.column(field)} = {self._write_key(field, f'${place}')}"
             for place, field in enumerate(self.identity, 1)
         )
         statement = f"DELETE FROM {self.name} AS it WHERE {keys} RETURNING {self._touched}"  # noqa: S608 - our own names
@@ -300,10 +300,10 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     async def insert_rows(self, connection: Connection, things: Sequence[T]) -> list[int]:
         """Add rows in their order; return the keys of what they touch."""
         columns = ", ".join(_quote(self.column(field)) for field in self.fields)
-        values = ", ".join(self._inside(field) for field in self.fields)
+        values = ", ".join(self._find_inside(field) for field in self.fields)
         return await self._write_rows(
             connection,
-            f"INSERT INTO {self.name} AS it ({columns}) SELECT {values} FROM {await self._items(connection)}"  # noqa: S608 - our own names
+            f"INSERT INTO {self.name} AS it ({columns}) SELECT {values} FROM {await self._find_subselect(connection)}"  # noqa: S608 - our own names
             f" ORDER BY item.place RETURNING {self._touched}",
             things,
         )
@@ -311,14 +311,16 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     async def update_rows(self, connection: Connection, things: Sequence[T]) -> list[int]:
         """Write rows that are there; return the keys of what they touch."""
         settings = ", ".join(
-            f"{_quote(field)} = {self._inside(field)}"
+            f"{_quote(field)} = {self._find_inside(field)}"
             for field in self.fields
             if field not in {*self.identity, "created_at"}
         )
-        keys = " AND ".join(f"it.{self.column(field)} = {self._inside(field)}" for field in self.identity)
+        keys = " AND ".join(
+            f"it.{self.column(field)} = {self._find_inside(field)}" for field in self.identity
+        )
         return await self._write_rows(
             connection,
-            f"UPDATE {self.name} AS it SET {settings} FROM {await self._items(connection)}"  # noqa: S608 - our own names
+            f"UPDATE {self.name} AS it SET {settings} FROM {await self._find_subselect(connection)}"  # noqa: S608 - our own names
             f" WHERE {keys} RETURNING {self._touched}",
             things,
         )
@@ -332,7 +334,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     def _column_types(self) -> dict[str, str]:
         return {}
 
-    async def _items(self, connection: Connection) -> str:
+    async def _find_subselect(self, connection: Connection) -> str:
         """Return the SQL of the rows in `$1`. The types of columns are asked once: migrations run before us."""
         if not self._column_types:
             self._column_types.update(
@@ -377,10 +379,10 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     def _touched(self) -> str:
         return f"it.{self.touches[1]}" if self.touches else "1"
 
-    def _inside(self, field: str) -> str:
+    def _find_inside(self, field: str) -> str:
         return f"{self.foreign[field][1]}.id" if field in self.foreign else f"item.{_quote(field)}"
 
-    def _key(self, field: str, value: str) -> str:
+    def _write_key(self, field: str, value: str) -> str:
         if field not in self.foreign:
             return value
         return f"(SELECT id FROM {self.foreign[field][0]} WHERE public_id = {value})"  # noqa: S608 - our own names

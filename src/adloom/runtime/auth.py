@@ -176,7 +176,7 @@ class Passwords:
         self._decoy: str | None = None
 
     async def hash(self, password: str) -> str:
-        return await self._in_turn(self._hasher.hash, password)
+        return await self._run_in_turn(self._hasher.hash, password)
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
         """Compare a password with a hash.
@@ -186,10 +186,10 @@ class Passwords:
         """
         if self._decoy is None:
             self._decoy = await self.hash(new_opaque_token())
-        is_right = await self._in_turn(self._verify, password_hash or self._decoy, password)
+        is_right = await self._run_in_turn(self._verify, password_hash or self._decoy, password)
         return is_right and password_hash is not None
 
-    async def _in_turn(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def _run_in_turn(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if self._waiting >= PASSWORDS_WAITING_MAX:
             raise UnavailableError("Too many people log in at once; please try again in a moment.")
         self._waiting += 1

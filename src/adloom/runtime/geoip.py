@@ -26,9 +26,9 @@ class Countries:
 
     def __init__(self, source: CountrySource) -> None:
         self._source = source
-        self.country_of = lru_cache(ADDRESSES_REMEMBERED_MAX)(self._country_of)
+        self.country_of = lru_cache(ADDRESSES_REMEMBERED_MAX)(self._find_country)
 
-    def _country_of(self, address: str) -> str | None:
+    def _find_country(self, address: str) -> str | None:
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:
@@ -51,13 +51,13 @@ def open_countries(path: str | None) -> Countries | None:
             f"ADLOOM_GEOIP_FILE is {path!r}: expected a database of countries in MaxMind's format (.mmdb), "
             f"and it cannot be read as one: {error}"
         ) from error
-    return Countries(_source_of(reader))
+    return Countries(_find_source(reader))
 
 
-def _source_of(reader: maxminddb.Reader) -> CountrySource:
+def _find_source(reader: maxminddb.Reader) -> CountrySource:
     def country_of(address: IPAddress) -> str | None:
         try:
-            return _country_in(cast("object", reader.get(address)))
+            return _read_country(cast("object", reader.get(address)))
         except (maxminddb.InvalidDatabaseError, ValueError):
             # A damaged part of the file, or an IPv6 address in a file that has none: not known.
             return None
@@ -65,7 +65,7 @@ def _source_of(reader: maxminddb.Reader) -> CountrySource:
     return country_of
 
 
-def _country_in(record: object) -> str | None:
+def _read_country(record: object) -> str | None:
     """Find the country in a record of MaxMind or DB-IP (`country.iso_code`), or of IPinfo (`country…`)."""
     if not isinstance(record, dict):
         return None

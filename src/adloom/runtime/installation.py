@@ -133,7 +133,7 @@ class DataDirectory:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return _written_pid(lock)
+            return _read_pid(lock)
         finally:
             os.close(lock)
         return None
@@ -212,7 +212,7 @@ def _acquire_lock(path: Path) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = _written_pid(lock)
+            pid = _read_pid(lock)
             os.close(lock)
             raise LockedError(
                 f"{path.parent} is in use by another adloom, process {pid}. "
@@ -232,6 +232,6 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _written_pid(lock: int) -> int | None:
+def _read_pid(lock: int) -> int | None:
     written = os.pread(lock, 20, 0)
     return int(written) if written.isdigit() else None

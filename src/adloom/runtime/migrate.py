@@ -19,7 +19,7 @@ from adloom.runtime.supervisor.start_gate import wait_for_start
 MIGRATION_LOCK_KEY = 0xAD100
 
 
-def _config(connection: Connection) -> Config:
+def _make_config(connection: Connection) -> Config:
     config = Config()
     config.set_main_option("script_location", str(files("adloom") / "migrations"))
     config.set_main_option("path_separator", "os")
@@ -36,7 +36,7 @@ async def upgrade(database_url: str) -> None:
     async with engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK_KEY})
         await connection.commit()
-        await connection.run_sync(lambda sync: command.upgrade(_config(sync), "head"))
+        await connection.run_sync(lambda sync: command.upgrade(_make_config(sync), "head"))
         await connection.commit()
 
 

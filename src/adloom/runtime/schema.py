@@ -29,7 +29,9 @@ async def upgrade_schema(database_url: str, migrate: Callable[[str], Awaitable[N
     try:
         return await _upgrade(database_url, migrate)
     except POSTGRES_AWAY as error:
-        raise DatabaseError(f"{describe_database(database_url)} cannot be used: {_reason(error)}.") from error
+        raise DatabaseError(
+            f"{describe_database(database_url)} cannot be used: {_describe_reason(error)}."
+        ) from error
 
 
 def newest_revision() -> str:
@@ -79,5 +81,5 @@ async def _upgrade(database_url: str, migrate: Callable[[str], Awaitable[None]])
     return newest
 
 
-def _reason(error: Exception) -> str:
+def _describe_reason(error: Exception) -> str:
     return str(error) or type(error).__name__

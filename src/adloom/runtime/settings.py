@@ -94,11 +94,11 @@ def _parse_cron(text: str) -> Cron:
         raise SettingValueError(expected) from error
 
 
-def _local_url(port_variable: str, port: int) -> Callable[[Mapping[str, str]], str]:
+def _make_local_url(port_variable: str, port: int) -> Callable[[Mapping[str, str]], str]:
     return lambda variables: f"http://127.0.0.1:{variables.get(port_variable) or port}"
 
 
-def _default_spool(variables: Mapping[str, str]) -> Path:
+def _choose_default_spool(variables: Mapping[str, str]) -> Path:
     return default_data_directory(variables, is_root=os.geteuid() == 0) / "spool"
 
 
@@ -113,10 +113,10 @@ _PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", whole_number(1, 1_00
 _ENCRYPTION: Final = Variable("ADLOOM_SECRET", _parse_secrets)
 _PROXIES: Final = Variable("ADLOOM_TRUSTED_PROXIES", _parse_networks)
 _DELIVERY_URL: Final = Variable(
-    "ADLOOM_DELIVERY_URL", _parse_web_url, _local_url("ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
+    "ADLOOM_DELIVERY_URL", _parse_web_url, _make_local_url("ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
 )
 _CONTROL_URL: Final = Variable(
-    "ADLOOM_CONTROL_URL", _parse_web_url, _local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
+    "ADLOOM_CONTROL_URL", _parse_web_url, _make_local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
 )
 _PREFIX: Final = Variable("ADLOOM_PUBLIC_PREFIX", parse_public_prefix)
 _UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", one_of("count", "refuse"))
@@ -226,7 +226,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
         int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", whole_number(0, 86_400))
     ] = 60
     spool_directory: Annotated[
-        Path, Variable("ADLOOM_SPOOL_DIR", lambda text: Path(text).absolute(), _default_spool)
+        Path, Variable("ADLOOM_SPOOL_DIR", lambda text: Path(text).absolute(), _choose_default_spool)
     ]
     spool_bytes_max: Annotated[int, Variable("ADLOOM_SPOOL_BYTES_MAX", whole_number(0, 2**40))] = 2**30
     has_served_events: Annotated[bool, Variable("ADLOOM_SERVED_EVENTS", parse_switch)] = False

@@ -205,7 +205,7 @@ class Subscription:
                     await subscription.subscribe(self._channel)
                     is_told = False
                     while True:
-                        self._take(await self._next(subscription))
+                        self._take(await self._wait_for_next(subscription))
             except VALKEY_AWAY as error:
                 # Once: a worker has seven of them, and each tries five times a second.
                 if not is_told:
@@ -223,16 +223,16 @@ class Subscription:
             # A bad message must not stop the next one.
             log.exception("subscription_message_failed", channel=self._channel)
 
-    async def _next(self, subscription: PubSub) -> dict[str, Any]:
-        message = await self._message(subscription)
+    async def _wait_for_next(self, subscription: PubSub) -> dict[str, Any]:
+        message = await self._wait_for_message(subscription)
         if message is None:
             await subscription.ping()
-            message = await self._message(subscription)
+            message = await self._wait_for_message(subscription)
         if message is None:
             raise TimeoutError("Nothing is heard of Valkey.")
         return message
 
-    async def _message(self, subscription: PubSub) -> dict[str, Any] | None:
+    async def _wait_for_message(self, subscription: PubSub) -> dict[str, Any] | None:
         # The stubs know every decoding.
         return cast("dict[str, Any] | None", await subscription.get_message(timeout=self._quiet_seconds))
 

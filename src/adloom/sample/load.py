@@ -59,7 +59,9 @@ def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: dat
     seller = manifest.ids_of("advertisers")[SELLER]
     for thing in OUTSIDE:
         if thing.key not in manifest.ids_of(thing.kind):
-            made_id = admin.make(OUTSIDE_PATHS[thing.kind], {"sellerId": seller, **_fields(thing, manifest)})
+            made_id = admin.make(
+                OUTSIDE_PATHS[thing.kind], {"sellerId": seller, **_list_fields(thing, manifest)}
+            )
             manifest = manifest.with_thing(thing.kind, thing.key, made_id)
             keep(manifest)
     first, last = (now - timedelta(days=DAYS_ABROAD)).date(), now.date()
@@ -68,7 +70,7 @@ def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: dat
     return manifest
 
 
-def _fields(thing: OutsideItem, manifest: Manifest) -> dict[str, object]:
+def _list_fields(thing: OutsideItem, manifest: Manifest) -> dict[str, object]:
     named = {**thing.parents, **thing.own}
     references = {field: manifest.ids_of(kind)[key] for field, (kind, key) in named.items()}
     return {"name": thing.name, **thing.fields, **references}
@@ -100,7 +102,7 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
             manifest = manifest.without(kind, key)
     document: dict[str, Any] = admin.read("/admin/export")
     lists: dict[str, list[dict[str, Any]]] = {kind: document[kind] for kind in EXPORTED}
-    plan = plan_removal(manifest, lists, _used_abroad(admin, manifest))
+    plan = plan_removal(manifest, lists, _find_used_abroad(admin, manifest))
     for kind, key, made_id in plan.goes:
         went += admin.delete(f"{GOING[kind]}/{made_id}")
         manifest = manifest.without(kind, key)
@@ -110,7 +112,7 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
     return Removed(manifest, [*stays, *plan.stays], went)
 
 
-def _used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, UsedBy]:
+def _find_used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, UsedBy]:
     """Return the advertisers that have ad accounts or sell pages which are not the sample's, or which stay."""
     used: dict[str, UsedBy] = {}
     for seller in manifest.ids_of("advertisers").values():

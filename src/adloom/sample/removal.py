@@ -64,7 +64,7 @@ class Removal(msgspec.Struct, frozen=True):
 def plan_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, UsedBy]) -> Removal:
     """Plan from an export of the catalog; `used_abroad` are advertisers with ad accounts that are not the sample's."""
     used = {("advertisers", made_id): user for made_id, user in used_abroad.items()}
-    used |= _used_by_others(manifest, lists)
+    used |= _find_used_by_others(manifest, lists)
     named_by: dict[Thing, list[Thing]] = {}
     names: dict[Thing, str] = {}
     for kind, items in lists.items():
@@ -72,7 +72,7 @@ def plan_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, Use
             for item in items:
                 thing = kind, str(item["id"])
                 names[thing] = _name(kind, item, lists)
-                named_by[thing] = list(_named(kind, item))
+                named_by[thing] = list(_list_named(kind, item))
     _spread(used, named_by)
     removal = Removal([], [])
     for kind in GOING:
@@ -85,14 +85,14 @@ def plan_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, Use
     return removal
 
 
-def _used_by_others(manifest: Manifest, lists: Lists) -> dict[Thing, UsedBy]:
+def _find_used_by_others(manifest: Manifest, lists: Lists) -> dict[Thing, UsedBy]:
     """Return the sample's items that other items refer to, and by which."""
     ours = {(kind, made_id) for kind, ids in manifest.things.items() for made_id in ids.values()}
     used: dict[Thing, UsedBy] = {}
     for kind, items in lists.items():
         for item in items:
             if not _is_ours(kind, item, ours):
-                used |= dict.fromkeys(_named(kind, item), UsedBy(kind, _name(kind, item, lists)))
+                used |= dict.fromkeys(_list_named(kind, item), UsedBy(kind, _name(kind, item, lists)))
     return used
 
 
@@ -113,7 +113,7 @@ def _is_ours(kind: str, item: Item, ours: set[Thing]) -> bool:
     return (kind, str(item["id"])) in ours
 
 
-def _named(kind: str, item: Item) -> Iterator[Thing]:
+def _list_named(kind: str, item: Item) -> Iterator[Thing]:
     for field, other in REFERENCES.get(kind, {}).items():
         if item.get(field) is not None:
             yield other, str(item[field])

@@ -37,7 +37,7 @@ class BudgetDay(msgspec.Struct, frozen=True):
 
 def find_budget_day(now: datetime, timezone: str) -> BudgetDay:
     """Tell which day a moment belongs to."""
-    found = build_budget_day(now.astimezone(_zone(timezone)).date(), timezone)
+    found = build_budget_day(now.astimezone(_find_zone(timezone)).date(), timezone)
     # The wall shows yesterday's date again where the clock was put back after midnight.
     while now >= found.ends_at:
         found = build_budget_day(found.day + ONE_DAY, timezone)
@@ -46,13 +46,13 @@ def find_budget_day(now: datetime, timezone: str) -> BudgetDay:
 
 @lru_cache(DAYS_REMEMBERED_MAX)
 def build_budget_day(day: date, timezone: str) -> BudgetDay:
-    return BudgetDay(day, _midnight(day, timezone), _midnight(day + ONE_DAY, timezone))
+    return BudgetDay(day, _find_midnight(day, timezone), _find_midnight(day + ONE_DAY, timezone))
 
 
-def _midnight(day: date, timezone: str) -> datetime:
-    return datetime.combine(day, time(), tzinfo=_zone(timezone)).astimezone(UTC)
+def _find_midnight(day: date, timezone: str) -> datetime:
+    return datetime.combine(day, time(), tzinfo=_find_zone(timezone)).astimezone(UTC)
 
 
-def _zone(timezone: str) -> tzinfo:
+def _find_zone(timezone: str) -> tzinfo:
     """Fall back to UTC: names are checked when they are written, but a zone may be removed since."""
     return find_zone(timezone) or UTC

@@ -37,7 +37,9 @@ class RecurringDays:
         self._rule = _with_days_of(anchor, rule)
         self._anchor = anchor.replace(minute=0, second=0) if self.has_hours else anchor
         self._until = until
-        self._counted = None if rule.count is None else self._bits_by_day(self._first(rule.count))
+        self._counted = (
+            None if rule.count is None else self._collect_bits_by_day(self._list_first(rule.count))
+        )
         self._bits: dict[date, int] = {}
 
     def hours_on(self, day: date) -> int:
@@ -55,23 +57,25 @@ class RecurringDays:
         if not _is_in_rhythm(self._rule, self._anchor.date(), day):
             return 0
         if self._rule.positions is None:
-            occurrences = self._occurrences(day, day)
+            occurrences = self._list_occurrences(day, day)
         else:
-            occurrences = (one for one in self._chosen(day) if one.date() == day)
+            occurrences = (one for one in self._list_chosen(day) if one.date() == day)
         if self._rule.starts_at is not None:
             occurrences = (one for one in occurrences if one >= self._anchor)
-        return self._bits_by_day(occurrences).get(day, 0)
+        return self._collect_bits_by_day(occurrences).get(day, 0)
 
-    def _first(self, count: int) -> Iterator[datetime]:
+    def _list_first(self, count: int) -> Iterator[datetime]:
         """Return the first occurrences from the start on."""
-        day, _ = _period(self._rule, self._anchor.date())
+        day, _ = _find_period(self._rule, self._anchor.date())
         end = day + COUNT_REACH
-        found = itertools.chain.from_iterable(self._chosen(one) for one in _rhythm(self._rule, day, end))
+        found = itertools.chain.from_iterable(
+            self._list_chosen(one) for one in _list_days_in_rhythm(self._rule, day, end)
+        )
         return itertools.islice((one for one in found if one >= self._anchor), count)
 
-    def _chosen(self, day: date) -> Iterator[datetime]:
+    def _list_chosen(self, day: date) -> Iterator[datetime]:
         """Return the occurrences of the period that a day lies in."""
-        found = self._occurrences(*_period(self._rule, day))
+        found = self._list_occurrences(*_find_period(self._rule, day))
         if self._rule.positions is None:
             return found
         all_of_it = list(found)
@@ -82,7 +86,7 @@ class RecurringDays:
             if _is_among(position, length, self._rule.positions)
         )
 
-    def _occurrences(self, first_day: date, last_day: date) -> Iterator[datetime]:
+    def _list_occurrences(self, first_day: date, last_day: date) -> Iterator[datetime]:
         times = (
             [self._anchor.time()] if self._rule.hours is None else [time(hour) for hour in self._rule.hours]
         )
@@ -91,7 +95,7 @@ class RecurringDays:
             if _is_named(self._rule, day):
                 yield from (datetime.combine(day, one) for one in times)
 
-    def _bits_by_day(self, occurrences: Iterator[datetime]) -> dict[date, int]:
+    def _collect_bits_by_day(self, occurrences: Iterator[datetime]) -> dict[date, int]:
         bits: dict[date, int] = {}
         for one in occurrences:
             if self._until is None or one <= self._until:
@@ -114,15 +118,15 @@ def build_recurring_days(text: str, timezone: str, anchor: datetime | None) -> R
         rule = parse_recurrence(text)
     except ValidationFailedError:
         return None
-    start = _local(anchor or FIRST_MONDAY, zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    start = _convert_to_local(anchor or FIRST_MONDAY, zone).replace(hour=0, minute=0, second=0, microsecond=0)
     return RecurringDays(
         rule,
-        anchor=start if rule.starts_at is None else _local(rule.starts_at, zone),
-        until=None if rule.until is None else _local(rule.until, zone),
+        anchor=start if rule.starts_at is None else _convert_to_local(rule.starts_at, zone),
+        until=None if rule.until is None else _convert_to_local(rule.until, zone),
     )
 
 
-def _local(moment: datetime, zone: ZoneInfo) -> datetime:
+def _convert_to_local(moment: datetime, zone: ZoneInfo) -> datetime:
     """Convert to local time; a moment without a zone is local already."""
     return moment if moment.tzinfo is None else moment.astimezone(zone).replace(tzinfo=None)
 
@@ -146,29 +150,29 @@ def _with_days_of(anchor: datetime, rule: Recurrence) -> Recurrence:
             assert_never(rule.frequency)
 
 
-def _period(rule: Recurrence, day: date) -> tuple[date, date]:
+def _find_period(rule: Recurrence, day: date) -> tuple[date, date]:
     """Return the first and last day of the period that a day lies in."""
     match rule.frequency:
         case Frequency.DAILY:
             return day, day
         case Frequency.WEEKLY:
-            first = _week_start(rule, day)
+            first = _find_week_start(rule, day)
             return first, first + timedelta(days=6)
         case Frequency.MONTHLY:
-            return day.replace(day=1), day.replace(day=_days_in_month(day))
+            return day.replace(day=1), day.replace(day=_count_days_in_month(day))
         case Frequency.YEARLY:
             return day.replace(month=1, day=1), day.replace(month=12, day=31)
         case _:
             assert_never(rule.frequency)
 
 
-def _rhythm(rule: Recurrence, first_day: date, end: date) -> Iterator[date]:
+def _list_days_in_rhythm(rule: Recurrence, first_day: date, end: date) -> Iterator[date]:
     """Yield the first day of each period that the INTERVAL meets."""
     day = first_day
     while day < end:
         if _is_in_rhythm(rule, first_day, day):
             yield day
-        day = _period(rule, day)[1] + ONE_DAY
+        day = _find_period(rule, day)[1] + ONE_DAY
 
 
 def _is_in_rhythm(rule: Recurrence, anchor: date, day: date) -> bool:
@@ -179,7 +183,7 @@ def _is_in_rhythm(rule: Recurrence, anchor: date, day: date) -> bool:
         case Frequency.DAILY:
             periods = (day - anchor).days
         case Frequency.WEEKLY:
-            periods = (_week_start(rule, day) - _week_start(rule, anchor)).days // 7
+            periods = (_find_week_start(rule, day) - _find_week_start(rule, anchor)).days // 7
         case Frequency.MONTHLY:
             periods = (day.year - anchor.year) * 12 + day.month - anchor.month
         case Frequency.YEARLY:
@@ -193,9 +197,12 @@ def _is_named(rule: Recurrence, day: date) -> bool:
     """Return whether every BY… part that is given names the day."""
     return (
         (rule.months is None or day.month in rule.months)
-        and (rule.month_days is None or _is_among(day.day, _days_in_month(day), rule.month_days))
-        and (rule.year_days is None or _is_among(_day_of_year(day), _days_in_year(day), rule.year_days))
-        and (rule.week_numbers is None or _is_among(*_week_number(rule, day), rule.week_numbers))
+        and (rule.month_days is None or _is_among(day.day, _count_days_in_month(day), rule.month_days))
+        and (
+            rule.year_days is None
+            or _is_among(_find_day_of_year(day), _count_days_in_year(day), rule.year_days)
+        )
+        and (rule.week_numbers is None or _is_among(*_find_week_number(rule, day), rule.week_numbers))
         and (rule.weekdays is None or any(_is_weekday(rule, day, one) for one in rule.weekdays))
     )
 
@@ -206,9 +213,9 @@ def _is_weekday(rule: Recurrence, day: date, wanted: NthWeekday) -> bool:
     if wanted.nth is None:
         return True
     if rule.frequency is Frequency.YEARLY and rule.months is None:
-        position, length = _day_of_year(day), _days_in_year(day)
+        position, length = _find_day_of_year(day), _count_days_in_year(day)
     else:
-        position, length = day.day, _days_in_month(day)
+        position, length = day.day, _count_days_in_month(day)
     nth = (position - 1) // 7 + 1 if wanted.nth > 0 else -((length - position) // 7 + 1)
     return nth == wanted.nth
 
@@ -218,24 +225,24 @@ def _is_among(position: int, length: int, numbers: tuple[int, ...]) -> bool:
     return position in numbers or position - length - 1 in numbers
 
 
-def _week_number(rule: Recurrence, day: date) -> tuple[int, int]:
+def _find_week_number(rule: Recurrence, day: date) -> tuple[int, int]:
     """Return the number of a day's week and the weeks of its year; week 1 has four days of the year."""
-    middle = _week_start(rule, day) + timedelta(days=3)
-    last_middle = middle + timedelta(days=(_days_in_year(middle) - _day_of_year(middle)) // 7 * 7)
-    return (_day_of_year(middle) - 1) // 7 + 1, (_day_of_year(last_middle) - 1) // 7 + 1
+    middle = _find_week_start(rule, day) + timedelta(days=3)
+    last_middle = middle + timedelta(days=(_count_days_in_year(middle) - _find_day_of_year(middle)) // 7 * 7)
+    return (_find_day_of_year(middle) - 1) // 7 + 1, (_find_day_of_year(last_middle) - 1) // 7 + 1
 
 
-def _week_start(rule: Recurrence, day: date) -> date:
+def _find_week_start(rule: Recurrence, day: date) -> date:
     return day - timedelta(days=(day.weekday() - rule.week_start) % 7)
 
 
-def _day_of_year(day: date) -> int:
+def _find_day_of_year(day: date) -> int:
     return day.timetuple().tm_yday
 
 
-def _days_in_year(day: date) -> int:
+def _count_days_in_year(day: date) -> int:
     return 366 if calendar.isleap(day.year) else 365
 
 
-def _days_in_month(day: date) -> int:
+def _count_days_in_month(day: date) -> int:
     return calendar.monthrange(day.year, day.month)[1]

@@ -66,30 +66,30 @@ def parse_recurrence(text: str) -> Recurrence:
     """Raise ValidationFailedError with what is wrong."""
     if len(text) > TEXT_CHARACTERS_MAX:
         _refuse(f"The rule is longer than {TEXT_CHARACTERS_MAX} characters.")
-    starts_at, rule = _lines(text)
-    parts = _parts(rule)
+    starts_at, rule = _parse_lines(text)
+    parts = _parse_parts(rule)
     if "FREQ" not in parts:
         _refuse("FREQ is missing: say FREQ=DAILY, WEEKLY, MONTHLY or YEARLY.")
     recurrence = Recurrence(
-        frequency=_frequency(parts["FREQ"]),
+        frequency=_parse_frequency(parts["FREQ"]),
         starts_at=starts_at,
-        interval=_one(parts, "INTERVAL", 1, INTERVAL_MAX) or 1,
-        count=_one(parts, "COUNT", 1, COUNT_MAX),
-        until=_moment("UNTIL", parts["UNTIL"], END_OF_DAY) if "UNTIL" in parts else None,
-        week_start=_week_start(parts),
-        months=_many(parts, "BYMONTH", 1, 12),
-        week_numbers=_many(parts, "BYWEEKNO", 1, 53, has_negative=True),
-        year_days=_many(parts, "BYYEARDAY", 1, 366, has_negative=True),
-        month_days=_many(parts, "BYMONTHDAY", 1, 31, has_negative=True),
-        weekdays=_weekdays(parts),
-        hours=_many(parts, "BYHOUR", 0, 23),
-        positions=_many(parts, "BYSETPOS", 1, 366, has_negative=True),
+        interval=_parse_one(parts, "INTERVAL", 1, INTERVAL_MAX) or 1,
+        count=_parse_one(parts, "COUNT", 1, COUNT_MAX),
+        until=_parse_moment("UNTIL", parts["UNTIL"], END_OF_DAY) if "UNTIL" in parts else None,
+        week_start=_parse_week_start(parts),
+        months=_parse_many(parts, "BYMONTH", 1, 12),
+        week_numbers=_parse_many(parts, "BYWEEKNO", 1, 53, has_negative=True),
+        year_days=_parse_many(parts, "BYYEARDAY", 1, 366, has_negative=True),
+        month_days=_parse_many(parts, "BYMONTHDAY", 1, 31, has_negative=True),
+        weekdays=_parse_weekdays(parts),
+        hours=_parse_many(parts, "BYHOUR", 0, 23),
+        positions=_parse_many(parts, "BYSETPOS", 1, 366, has_negative=True),
     )
     _check_together(recurrence, parts)
     return recurrence
 
 
-def _lines(text: str) -> tuple[datetime | None, str]:
+def _parse_lines(text: str) -> tuple[datetime | None, str]:
     """Split off the DTSTART line, if there is one."""
     lines = [line for line in (one.strip().upper() for one in text.splitlines()) if line]
     starts_at = None
@@ -97,13 +97,13 @@ def _lines(text: str) -> tuple[datetime | None, str]:
         name, _, value = lines.pop(0).partition(":")
         if name not in {"DTSTART", "DTSTART;VALUE=DATE"}:
             _refuse("DTSTART is in scheduleTimezone: write DTSTART:20261102 or DTSTART:20261102T090000.")
-        starts_at = _moment("DTSTART", value, time.min)
+        starts_at = _parse_moment("DTSTART", value, time.min)
     if len(lines) != 1:
         _refuse("Give one RRULE, with a DTSTART line before it if you need one, and nothing else.")
     return starts_at, lines[0].removeprefix("RRULE:")
 
 
-def _parts(rule: str) -> dict[str, str]:
+def _parse_parts(rule: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     for part in rule.removesuffix(";").split(";"):
         name, is_pair, value = part.partition("=")
@@ -131,7 +131,7 @@ YEARS: Final = range(1970, 2200)
 MOMENT: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z?")
 
 
-def _frequency(word: str) -> Frequency:
+def _parse_frequency(word: str) -> Frequency:
     if word not in Frequency.__members__:
         _refuse(
             f"FREQ={word} is not DAILY, WEEKLY, MONTHLY or YEARLY: "
@@ -140,7 +140,7 @@ def _frequency(word: str) -> Frequency:
     return Frequency[word]
 
 
-def _number(name: str, text: str, least: int, most: int, *, has_negative: bool = False) -> int:
+def _parse_number(name: str, text: str, least: int, most: int, *, has_negative: bool = False) -> int:
     expected = f"{least} to {most}" + (f" or -{most} to -{least}" if has_negative else "")
     if not NUMBER.fullmatch(text):
         _refuse(f"{name}: {text!r} is not a whole number ({expected}).")
@@ -150,41 +150,43 @@ def _number(name: str, text: str, least: int, most: int, *, has_negative: bool =
     return number
 
 
-def _one(parts: dict[str, str], name: str, least: int, most: int) -> int | None:
-    return _number(name, parts[name], least, most) if name in parts else None
+def _parse_one(parts: dict[str, str], name: str, least: int, most: int) -> int | None:
+    return _parse_number(name, parts[name], least, most) if name in parts else None
 
 
-def _many(
+def _parse_many(
     parts: dict[str, str], name: str, least: int, most: int, *, has_negative: bool = False
 ) -> tuple[int, ...] | None:
     if name not in parts:
         return None
     texts = parts[name].split(",")
-    return tuple(sorted({_number(name, text, least, most, has_negative=has_negative) for text in texts}))
+    return tuple(
+        sorted({_parse_number(name, text, least, most, has_negative=has_negative) for text in texts})
+    )
 
 
-def _weekdays(parts: dict[str, str]) -> tuple[NthWeekday, ...] | None:
+def _parse_weekdays(parts: dict[str, str]) -> tuple[NthWeekday, ...] | None:
     if "BYDAY" not in parts:
         return None
-    return tuple(dict.fromkeys(_weekday(text) for text in parts["BYDAY"].split(",")))
+    return tuple(dict.fromkeys(_parse_weekday(text) for text in parts["BYDAY"].split(",")))
 
 
-def _weekday(text: str) -> NthWeekday:
+def _parse_weekday(text: str) -> NthWeekday:
     match = NTH_WEEKDAY.fullmatch(text)
     if match is None:
         _refuse(f"BYDAY: {text!r} is not one of {', '.join(WEEKDAYS)}, like MO, 1MO or -1FR.")
-    nth = None if match[1] is None else _number("BYDAY", match[1], 1, NTH_MAX, has_negative=True)
+    nth = None if match[1] is None else _parse_number("BYDAY", match[1], 1, NTH_MAX, has_negative=True)
     return NthWeekday(WEEKDAYS.index(match[2]), nth)
 
 
-def _week_start(parts: dict[str, str]) -> int:
+def _parse_week_start(parts: dict[str, str]) -> int:
     day = parts.get("WKST", "MO")
     if day not in WEEKDAYS:
         _refuse(f"WKST: {day!r} is not one of {', '.join(WEEKDAYS)}.")
     return WEEKDAYS.index(day)
 
 
-def _moment(name: str, text: str, time_of_a_day: time) -> datetime:
+def _parse_moment(name: str, text: str, time_of_a_day: time) -> datetime:
     """Parse a day or a moment; one that ends in Z is UTC, others are in the schedule's zone."""
     moment = None
     with contextlib.suppress(ValueError):

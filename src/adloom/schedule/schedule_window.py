@@ -47,7 +47,7 @@ def find_closed_reason(schedule: Schedule, *, now: datetime) -> ClosedReason | N
             return ClosedReason.NOT_YET_PUBLISHED
     if schedule.window_start is None and schedule.recurrence_rule is None:
         return None
-    return _why_not_recurring(schedule, now)
+    return _find_why_not_recurring(schedule, now)
 
 
 def next_change(schedule: Schedule, *, now: datetime) -> datetime | None:
@@ -64,21 +64,21 @@ def next_change(schedule: Schedule, *, now: datetime) -> datetime | None:
             return None
         if schedule.publish_at is not None and now < schedule.publish_at:
             return schedule.publish_at
-    recurs_at = _next_recurrence_change(schedule, now)
+    recurs_at = _find_next_recurrence_change(schedule, now)
     if expires_at is None or recurs_at is None:
         return expires_at or recurs_at
     return min(expires_at, recurs_at)
 
 
-def _why_not_recurring(schedule: Schedule, now: datetime) -> ClosedReason | None:
+def _find_why_not_recurring(schedule: Schedule, now: datetime) -> ClosedReason | None:
     zone = find_zone(schedule.timezone)
     if zone is None:
         return ClosedReason.UNREADABLE
     local = now.astimezone(zone)
     is_after_midnight = False
     if schedule.window_start is not None and schedule.window_end is not None:
-        second = _second_of_day(local)
-        start, end = _second_of_day(schedule.window_start), _second_of_day(schedule.window_end)
+        second = _count_second_of_day(local)
+        start, end = _count_second_of_day(schedule.window_start), _count_second_of_day(schedule.window_end)
         if not (start <= second <= end if start <= end else second >= start or second <= end):
             return ClosedReason.OUTSIDE_WINDOW
         is_after_midnight = start > end >= second
@@ -100,14 +100,14 @@ def _recurs(days: RecurringDays, local: datetime, *, is_after_midnight: bool) ->
     return days.hours_on(day) != 0
 
 
-def _next_recurrence_change(schedule: Schedule, now: datetime) -> datetime | None:
+def _find_next_recurrence_change(schedule: Schedule, now: datetime) -> datetime | None:
     """Return when local time next reaches a boundary, or the zone's offset changes."""
     zone = find_zone(schedule.timezone)
-    boundaries = _boundaries(schedule)
+    boundaries = _list_boundaries(schedule)
     if zone is None or not boundaries:
         return None
     local = now.astimezone(zone)
-    second = _second_of_day(local)
+    second = _count_second_of_day(local)
     ahead = min((boundary - second - 1) % DAY_SECONDS + 1 for boundary in boundaries)
     moment = now.replace(microsecond=0) + timedelta(seconds=ahead)
     offset = local.utcoffset()
@@ -122,11 +122,14 @@ def _next_recurrence_change(schedule: Schedule, now: datetime) -> datetime | Non
     return now.replace(microsecond=0) + timedelta(seconds=late)
 
 
-def _boundaries(schedule: Schedule) -> list[int]:
+def _list_boundaries(schedule: Schedule) -> list[int]:
     """List the seconds of the day at which the window or the rule may open or close."""
     boundaries: list[int] = []
     if schedule.window_start is not None and schedule.window_end is not None:
-        boundaries += [_second_of_day(schedule.window_start), _second_of_day(schedule.window_end) + 1]
+        boundaries += [
+            _count_second_of_day(schedule.window_start),
+            _count_second_of_day(schedule.window_end) + 1,
+        ]
     if schedule.recurrence_rule is not None:
         days = _build_days(schedule)
         if days is None:
@@ -144,5 +147,5 @@ def _build_days(schedule: Schedule) -> RecurringDays | None:
     )
 
 
-def _second_of_day(moment: datetime | time) -> int:
+def _count_second_of_day(moment: datetime | time) -> int:
     return moment.hour * HOUR_SECONDS + moment.minute * 60 + moment.second

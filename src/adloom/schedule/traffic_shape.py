@@ -114,7 +114,7 @@ def build_day_curve(shape: TrafficShape, starts_at: datetime, ends_at: datetime)
     moments, volumes = [starts_at.timestamp()], list[float]()
     at = starts_at.astimezone(UTC)
     while at < ends_at:
-        then = min(_next_hour(at, zone), ends_at)
+        then = min(_find_next_hour(at, zone), ends_at)
         local = at.astimezone(zone)
         volumes.append(shape.get_hours(local.date())[local.hour])
         moments.append(then.timestamp())
@@ -208,7 +208,7 @@ def _replace_hours(learned: LearnedShape, hours: HourlyShape) -> LearnedShape:
     return msgspec.structs.replace(learned, weekday=hours)
 
 
-def _next_hour(moment: datetime, zone: tzinfo) -> datetime:
+def _find_next_hour(moment: datetime, zone: tzinfo) -> datetime:
     """Return when the next hour begins in a zone; zones are off by quarters of an hour."""
     local = moment.astimezone(zone)
     past = timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)

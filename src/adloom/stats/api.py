@@ -43,14 +43,14 @@ UNKNOWN: Final = "unknown"
 COUNTRY_LENGTH: Final = 2
 
 
-def _iso_day(value: object) -> object:
+def _parse_iso_day(value: object) -> object:
     try:
         return date.fromisoformat(str(value))
     except ValueError as error:
         raise ValueError("must be a day like 2026-11-15") from error
 
 
-def _groupings(value: object) -> object:
+def _parse_groupings(value: object) -> object:
     # As one text, or as several parameters of the same name.
     given = cast("list[object]", value) if isinstance(value, list) else [value]
     words = [word.strip() for part in given for word in str(part).split(",")]
@@ -61,7 +61,7 @@ def _groupings(value: object) -> object:
     return words
 
 
-def _country(value: object) -> object:
+def _parse_country(value: object) -> object:
     text = str(value).upper()
     if text == UNKNOWN.upper():
         return ""
@@ -79,9 +79,9 @@ class Device(StrEnum):
     UNKNOWN = UNKNOWN
 
 
-Day = Annotated[date, BeforeValidator(_iso_day)]
-Groupings = Annotated[tuple[Grouping, ...], BeforeValidator(_groupings)]
-Country = Annotated[str, BeforeValidator(_country)]
+Day = Annotated[date, BeforeValidator(_parse_iso_day)]
+Groupings = Annotated[tuple[Grouping, ...], BeforeValidator(_parse_groupings)]
+Country = Annotated[str, BeforeValidator(_parse_country)]
 
 
 class StatsQuery(Body):
@@ -191,10 +191,12 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
     accept: AcceptHeader = "",
 ) -> Response:
     """Count impressions and clicks, today's included; an account sees its own."""
-    question = msgspec.structs.replace(_question(query, actor), counts_unbound=counts_unbound)
+    question = msgspec.structs.replace(_build_question(query, actor), counts_unbound=counts_unbound)
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
-        raise _wrong("groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days")
+        raise _make_wrong_error(
+            "groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days"
+        )
     async with pool.acquire() as connection:
         names = await read_key_names(connection, rows)
     if not wants_csv(query.format, accept):
@@ -213,9 +215,9 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
     return answer_file(await asyncio.to_thread(write), CSV, name)
 
 
-def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
+def _build_question(query: StatsQuery, actor: Actor) -> StatsQuestion:
     if query.last < query.first:
-        raise _wrong("to", "must not be before `from`")
+        raise _make_wrong_error("to", "must not be before `from`")
     question = StatsQuestion(
         **query.model_dump(include={"first", "last", "banner_id", "placement_id", "campaign_id", "country"}),
         groupings=query.group_by,
@@ -225,12 +227,12 @@ def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
         publisher_id=actor.publisher_id,
     )
     if question.needs_live_counts and (query.last - query.first).days >= LIVE_DAYS_MAX:
-        raise _wrong(
+        raise _make_wrong_error(
             "from",
             f"must be less than {LIVE_DAYS_MAX} days before `to` where hours, countries, devices or another time zone are asked for",
         )
     return question
 
 
-def _wrong(field: str, message: str) -> ValidationFailedError:
+def _make_wrong_error(field: str, message: str) -> ValidationFailedError:
     return wrong_field(field, message, f"`{field}` {message}.")

@@ -222,14 +222,14 @@ def csv_of(  # noqa: PLR0913 - what a sheet is made of
     called = IN_SHEETS_OF_PUBLISHERS if is_of_publisher else {}
     writer.writerow([*keys.fields, *(called.get(one, one) for one in wanted), "currency"])
     for row in rows:
-        spend = None if row.counts.spend is None else _units(row.counts.spend)
+        spend = None if row.counts.spend is None else _write_units(row.counts.spend)
         figures = describe_counts(row.counts) | {"spend": spend}
         named = (quote_formula(name or "") for name in keys.list_names(row.key))
-        writer.writerow([*map(_cell, row.key), *named, *(figures[one] for one in wanted), currency])
+        writer.writerow([*map(_write_cell, row.key), *named, *(figures[one] for one in wanted), currency])
     return sheet.getvalue().encode()
 
 
-def _units(micros: Micros) -> str:
+def _write_units(micros: Micros) -> str:
     """Write hundredths as units: rounded down, as `spendPaisa` is."""
     return f"{paisa_from_micros(micros) / 100:.2f}"
 
@@ -247,17 +247,19 @@ def describe_counts(counts: Counts) -> dict[str, Any]:
         "unboundClicks": counts.unbound_clicks,
         "overBudgetClicks": counts.over_budget_clicks,
         "conversions": counts.conversions,
-        "conversionValue": None if counts.conversion_value is None else _amount(counts.conversion_value),
+        "conversionValue": None
+        if counts.conversion_value is None
+        else _convert_amount(counts.conversion_value),
     }
 
 
-def _amount(micros: Micros) -> Decimal:
+def _convert_amount(micros: Micros) -> Decimal:
     """Return an amount without zeros at its end."""
     text = f"{decimal_from_micros(micros):f}"
     return Decimal(text.rstrip("0").rstrip("."))
 
 
-def _cell(part: Key) -> str:
+def _write_cell(part: Key) -> str:
     if part is None:
         return ""
     return f"{part.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(part, datetime) else str(part)

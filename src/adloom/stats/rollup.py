@@ -182,7 +182,7 @@ class Rollup:
             if only_if_stale and found.is_fresh:
                 return None
             if found.is_dropped:
-                raise _dropped(day)
+                raise _make_dropped_error(day)
             await rollup_store.make_stage(connection)
             for kind, blocks, share in batches(found, self._batch_blocks):
                 await rollup_store.stage(connection, day, kind, blocks)
@@ -207,10 +207,10 @@ def _compare(day: date, found: DayFound, staged: int) -> None:
 async def refuse_dropped(pool: Pool, first: date, last: date) -> None:
     """Raise DayDroppedError where rows of the range were dropped; both days are included."""
     if dropped := await rollup_store.drop_days(pool, first, last):
-        raise _dropped(dropped[0], dropped[-1])
+        raise _make_dropped_error(dropped[0], dropped[-1])
 
 
-def _dropped(first: date, last: date | None = None) -> DayDroppedError:
+def _make_dropped_error(first: date, last: date | None = None) -> DayDroppedError:
     days = f"{first}" if last in {None, first} else f"{first} to {last}"
     return DayDroppedError(
         f"The rows of {days} were dropped (ADLOOM_EVENT_RETENTION_DAYS), so there is nothing to roll up from;"

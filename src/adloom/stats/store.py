@@ -196,7 +196,7 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
     """Read one row for each key that has counts, in key order."""
     # In one snapshot: a day that is rolled up now must be read from exactly one source.
     async with read_snapshot(pool) as connection:
-        where = await _sources(connection, question, today)
+        where = await _read_sources(connection, question, today)
         filters = Filters()
         shares = await _read_shares(connection, question)
         read = _read(where, filters, question, shares)
@@ -213,10 +213,10 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
             rows_max=filters.bind(rows_max),
         )
         rows = await connection.fetch(statement, *filters.values)
-    return [_row(row, len(chosen), question) for row in rows]
+    return [_build_row(row, len(chosen), question) for row in rows]
 
 
-async def _sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
+async def _read_sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
     whole = SourceSpan(question.first, question.last)
     if question.needs_live_counts:
         return sources(whole, [])
@@ -244,12 +244,12 @@ def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Seq
     zone = f"{filters.bind(question.zone.key)}::text" if where.live else ""
 
     def in_hours(filters: Filters, span: SourceSpan) -> str:
-        return _in_hours(filters, span, question.zone)
+        return _filter_hours(filters, span, question.zone)
 
     parts = [
         statement.format(zone=zone, spend=spend, spans=" OR ".join(bounds(filters, span) for span in spans))
         for statement, spans, bounds, spend in (
-            (ROLLED_UP, where.rolled_up, _in_days, _take_share("spend_micros", "stat_date", shares)),
+            (ROLLED_UP, where.rolled_up, _filter_days, _take_share("spend_micros", "stat_date", shares)),
             (LIVE, where.live, in_hours, ""),
             (
                 SPEND,
@@ -263,18 +263,18 @@ def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Seq
     return " UNION ALL ".join(parts)
 
 
-def _in_days(filters: Filters, span: SourceSpan) -> str:
+def _filter_days(filters: Filters, span: SourceSpan) -> str:
     return f"stat_date BETWEEN {filters.bind(span.first)} AND {filters.bind(span.last)}"
 
 
-def _in_hours(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> str:
+def _filter_hours(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> str:
     # To the last moment of a day, not to the first of the next: the last possible day has none.
-    first = filters.bind(_moment(datetime.combine(span.first, time.min, zone)))
-    last = filters.bind(_moment(datetime.combine(span.last, time.max, zone)))
+    first = filters.bind(_convert_to_moment(datetime.combine(span.first, time.min, zone)))
+    last = filters.bind(_convert_to_moment(datetime.combine(span.last, time.max, zone)))
     return f"hour BETWEEN {first} AND {last}"
 
 
-def _moment(local: datetime) -> datetime:
+def _convert_to_moment(local: datetime) -> datetime:
     """Return a local time in UTC; the first and the last possible day have hours that UTC has not."""
     try:
         return local.astimezone(UTC)
@@ -304,7 +304,7 @@ async def _narrow_to_account(connection: Connection, filters: Filters, question:
         filters.add(OF_PUBLISHER, await owned("placements", owner_id))
 
 
-def _row(row: Record, key_length: int, question: StatsQuestion) -> StatsRow:
+def _build_row(row: Record, key_length: int, question: StatsQuestion) -> StatsRow:
     *figures, conversions, value, free, spend = tuple(row)[key_length:]
     counts = Counts(*figures)
     if not question.is_of_readers:  # A charge names no visitor.

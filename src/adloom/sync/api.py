@@ -21,7 +21,7 @@ YEARS: Final = range(2000, 2100)  # There can be statistics of these.
 WHO: Final = "The seller that you ask for: required of an admin, an advertiser asks for itself."
 
 
-def _day(value: object) -> date:
+def _parse_day(value: object) -> date:
     try:
         day = date.fromisoformat(value) if isinstance(value, str) and DAY.fullmatch(value) else None
     except ValueError:
@@ -31,7 +31,7 @@ def _day(value: object) -> date:
     return day
 
 
-Day = Annotated[date, BeforeValidator(_day)]
+Day = Annotated[date, BeforeValidator(_parse_day)]
 SellerId = Annotated[UUID | None, Field(description=WHO)]
 _SellerInAddress = Annotated[UUID | None, Query(alias=FIELD, description=WHO)]
 
@@ -58,11 +58,11 @@ def require_seller_write(actor: CurrentActor, seller_id: _SellerInAddress = None
     return SellerWriter(require_write(actor, Role.ADVERTISER), seller_id)
 
 
-def _acts(actor: CurrentActor, seller_id: _SellerInAddress = None) -> Scope:
+def _require_seller_write(actor: CurrentActor, seller_id: _SellerInAddress = None) -> Scope:
     return require_seller_write(actor, seller_id).scope_for()
 
 
 SellerReads = Annotated[Scope, Depends(require_seller_read)]
 SellerWrites = Annotated[SellerWriter, Depends(require_seller_write)]
 # For a write without a body.
-SellerActs = Annotated[Scope, Depends(_acts)]
+SellerActs = Annotated[Scope, Depends(_require_seller_write)]

@@ -23,9 +23,9 @@ class SellerWriter(msgspec.Struct, frozen=True):
         """Return the scope of one seller; `named` is the seller in the body."""
         names = {name for name in (self.named, named) if name is not None}
         if len(names) > 1:
-            raise _wrong("must be the same in the body and in the address")
+            raise _make_wrong_error("must be the same in the body and in the address")
         if self.scope.account_id is None and not names:
-            raise _wrong("is required: name the seller")
+            raise _make_wrong_error("is required: name the seller")
         if self.scope.account_id is not None and not names <= {self.scope.account_id}:
             # As for everything of another account: it is not said whether there is one.
             raise NotFoundError(
@@ -41,8 +41,8 @@ class SellerWriter(msgspec.Struct, frozen=True):
 
 
 def unknown_seller() -> ValidationFailedError:
-    return _wrong("names no advertiser")
+    return _make_wrong_error("names no advertiser")
 
 
-def _wrong(message: str) -> ValidationFailedError:
+def _make_wrong_error(message: str) -> ValidationFailedError:
     return wrong_field(FIELD, message)

@@ -116,10 +116,10 @@ class _Draft:
 
     def add(self, bit: int, rules: Sequence[Rule]) -> None:
         """Add all rules of one candidate on this dimension."""
-        wanted = [_accepted_values(rule) for rule in rules if rule.operator is not Operator.NOT_IN]
+        wanted = [_list_accepted_values(rule) for rule in rules if rule.operator is not Operator.NOT_IN]
         if wanted:
             self._with_list |= bit
-            _mark(self._accepting, wanted[0] if len(wanted) == 1 else self._in_all(wanted), bit)
+            _mark(self._accepting, wanted[0] if len(wanted) == 1 else self._find_in_all(wanted), bit)
         for rule in rules:
             if rule.operator is Operator.NOT_IN:
                 _mark(self._refusing, rule.values, bit)
@@ -129,12 +129,12 @@ class _Draft:
         other = everyone & ~self._with_list
         masks: dict[Value, int] = {}
         for value in self._accepting.keys() | self._refusing.keys():
-            mask = self._mask(value, other)
+            mask = self._find_mask(value, other)
             if mask != other or self._has_parents:
                 masks[value] = shared.setdefault(mask, mask)
         return DimensionTable(masks, shared.setdefault(other, other))
 
-    def _mask(self, value: Value, other: int) -> int:
+    def _find_mask(self, value: Value, other: int) -> int:
         if not self._has_parents:
             return (other | self._accepting.get(value, 0)) & ~self._refusing.get(value, 0)
         accepting, refusing = other, 0
@@ -143,7 +143,7 @@ class _Draft:
             refusing |= self._refusing.get(part, 0)
         return accepting & ~refusing
 
-    def _in_all(self, wanted: Sequence[Sequence[Value]]) -> Iterable[Value]:
+    def _find_in_all(self, wanted: Sequence[Sequence[Value]]) -> Iterable[Value]:
         narrowed = set(wanted[0])
         for values in wanted[1:]:
             narrowed = {one for one in narrowed if self._is_listed(one, values)} | {
@@ -163,7 +163,7 @@ def _mark(masks: dict[Value, int], values: Iterable[Value], bit: int) -> None:
         masks[value] = masks.get(value, 0) | bit
 
 
-def _accepted_values(rule: Rule) -> Sequence[Value]:
+def _list_accepted_values(rule: Rule) -> Sequence[Value]:
     if rule.operator is not Operator.BETWEEN:
         return rule.values
     first, last = rule.values

@@ -114,14 +114,14 @@ def _parse_operator(rule_type: RuleType, operator: str) -> Operator:
 
 def _parse_boolean(value: object) -> tuple[Value, ...]:
     if not isinstance(value, bool):
-        raise _wrong(f"The value of `is` must be true or false, not {show_value(value)}.")
+        raise _make_wrong_error(f"The value of `is` must be true or false, not {show_value(value)}.")
     return (value,)
 
 
 def _parse_span(value: object) -> tuple[Value, ...]:
-    ends = _sequence(value)
+    ends = _take_sequence(value)
     if ends is None or len(ends) != ENDS_OF_A_SPAN:
-        raise _wrong(
+        raise _make_wrong_error(
             "The value of `between` must be a pair of hours, the first and the last: "
             f"[9, 17], or [22, 5] across midnight; not {show_value(value)}."
         )
@@ -129,13 +129,13 @@ def _parse_span(value: object) -> tuple[Value, ...]:
 
 
 def _parse_list(rule_type: RuleType, value: object) -> tuple[Value, ...]:
-    words = _sequence(value)
+    words = _take_sequence(value)
     if not words:
-        raise _wrong(
+        raise _make_wrong_error(
             f"The value of `in` and `not_in` must be a list of at least one entry, not {show_value(value)}."
         )
     if len(words) > VALUES_MAX:
-        raise _wrong(f"The list has {len(words)} entries; a rule takes at most {VALUES_MAX}.")
+        raise _make_wrong_error(f"The list has {len(words)} entries; a rule takes at most {VALUES_MAX}.")
     return tuple(dict.fromkeys(_parse_value(rule_type, word) for word in words))
 
 
@@ -143,15 +143,15 @@ def _parse_value(rule_type: RuleType, word: object) -> Value:
     read, allowed = _PARSERS[rule_type]
     value = read(word)
     if value is None:
-        raise _wrong(f"{show_value(word)} is not {allowed}.")
+        raise _make_wrong_error(f"{show_value(word)} is not {allowed}.")
     return value
 
 
-def _text(normalise: Callable[[str], str | None]) -> Callable[[object], Value | None]:
+def _make_text_reader(normalise: Callable[[str], str | None]) -> Callable[[object], Value | None]:
     return lambda word: normalise(word) if isinstance(word, str) else None
 
 
-def _number(below: int) -> Callable[[object], Value | None]:
+def _make_number_reader(below: int) -> Callable[[object], Value | None]:
     def read(word: object) -> Value | None:
         if isinstance(word, bool) or not isinstance(word, int | float) or not 0 <= word < below:
             return None
@@ -161,30 +161,36 @@ def _number(below: int) -> Callable[[object], Value | None]:
 
 
 _PARSERS: Final[dict[RuleType, tuple[Callable[[object], Value | None], str]]] = {
-    RuleType.DEVICE: (_text(normalize_device), f"a device: it is one of {', '.join(DEVICES)}"),
-    RuleType.COUNTRY: (_text(normalize_country), "a country: write the two letters of ISO 3166, such as DE"),
+    RuleType.DEVICE: (_make_text_reader(normalize_device), f"a device: it is one of {', '.join(DEVICES)}"),
+    RuleType.COUNTRY: (
+        _make_text_reader(normalize_country),
+        "a country: write the two letters of ISO 3166, such as DE",
+    ),
     RuleType.USER_SEGMENT: (
-        _text(normalize_segment),
+        _make_text_reader(normalize_segment),
         f"a segment: write its name, a text of 1 to {SEGMENT_CHARACTERS_MAX} characters",
     ),
-    RuleType.LANGUAGE: (_text(normalize_language), "a language: write its two or three letters, such as de"),
-    RuleType.HOUR_OF_DAY: (_number(HOURS_A_DAY), "an hour: write a whole number from 0 to 23"),
+    RuleType.LANGUAGE: (
+        _make_text_reader(normalize_language),
+        "a language: write its two or three letters, such as de",
+    ),
+    RuleType.HOUR_OF_DAY: (_make_number_reader(HOURS_A_DAY), "an hour: write a whole number from 0 to 23"),
     RuleType.DAY_OF_WEEK: (
-        _number(DAYS_A_WEEK),
+        _make_number_reader(DAYS_A_WEEK),
         "a day of the week: write a whole number from 0 (Sunday) to 6 (Saturday)",
     ),
     RuleType.REFERRER_DOMAIN: (
-        _text(normalize_domain),
+        _make_text_reader(normalize_domain),
         "a domain: write it without https://, path or asterisk, such as example.com; it includes subdomains",
     ),
 }
 
 
-def _sequence(value: object) -> Sequence[object] | None:
+def _take_sequence(value: object) -> Sequence[object] | None:
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else None
 
 
-def _wrong(message: str) -> ValidationFailedError:
+def _make_wrong_error(message: str) -> ValidationFailedError:
     return wrong_field("value", message, message)
 
 

@@ -19,14 +19,14 @@ PRODUCT_HEADERS: Final = 1
 def content() -> Taxonomy:
     """Return Content Taxonomy 3.1: what pages are about."""
     rows = _read("content-3.1.tsv", headers=CONTENT_HEADERS)
-    return Taxonomy({row[0]: _path(row[3:7]) for row in rows})
+    return Taxonomy({row[0]: _build_path(row[3:7]) for row in rows})
 
 
 @functools.cache
 def products() -> Taxonomy:
     """Return Ad Product Taxonomy 2.0: what ads are for."""
     rows = _read("ad-product-2.0.tsv", headers=PRODUCT_HEADERS)
-    return Taxonomy({row[0]: _path(row[3:6]) for row in rows})
+    return Taxonomy({row[0]: _build_path(row[3:6]) for row in rows})
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def _read(name: str, *, headers: int) -> list[list[str]]:
     return rows
 
 
-def _path(tiers: list[str]) -> tuple[str, ...]:
+def _build_path(tiers: list[str]) -> tuple[str, ...]:
     return tuple(tier for tier in tiers if tier)
 
 

@@ -78,16 +78,16 @@ def draw_seat_days(days: MarketDays, count: int, chance: np.random.Generator) ->
     seat = chance.integers(days.seats, size=count)
     price = np.exp(chance.uniform(np.log(PRICE_MIN), np.log(PRICE_MAX), size=count))
     budget_jitter = np.where(
-        is_other, _jitter(chance, OTHER_BUDGET_JITTER, count), _jitter(chance, BUDGET_JITTER, count)
+        is_other, _draw_jitter(chance, OTHER_BUDGET_JITTER, count), _draw_jitter(chance, BUDGET_JITTER, count)
     )
-    win_scale = np.where(is_other, _jitter(chance, OTHER_WIN_SCALE, count), np.float32(1.0))
+    win_scale = np.where(is_other, _draw_jitter(chance, OTHER_WIN_SCALE, count), np.float32(1.0))
     return _build(
         days,
         day=day,
         at=at,
         seat=seat,
         budget=days.budget[seat] * budget_jitter,
-        target=days.target[seat] * _jitter(chance, TARGET_JITTER, count),
+        target=days.target[seat] * _draw_jitter(chance, TARGET_JITTER, count),
         price=np.where(chance.random(count) < REPRICED, price, 1.0).astype(np.float32),
         share=_draw_shapes(days, day, at, chance),
         has_scale=chance.random(count) >= UNSCALED,
@@ -118,7 +118,7 @@ def _draw_shapes(days: MarketDays, day: Indexes, at: Indexes, chance: np.random.
     return (shapes / shapes.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
-def _jitter(chance: np.random.Generator, factor: float, count: int) -> Array:
+def _draw_jitter(chance: np.random.Generator, factor: float, count: int) -> Array:
     return np.exp(chance.uniform(-np.log(factor), np.log(factor), size=count)).astype(np.float32)
 
 

@@ -135,11 +135,11 @@ class DayPlayer:
         free = 1.0 / np.maximum(net.deviation, np.float32(DEVIATION_MIN))
         for t in reversed(range(WINDOWS)):
             traced = self._trace[t]
-            to_raw = self._through_outcome(traced, flow)
-            to_scaled, step = _through_net(net, traced.net, to_raw, flow)
+            to_raw = self._differentiate_outcome(traced, flow)
+            to_scaled, step = _differentiate_net(net, traced.net, to_raw, flow)
             steps.append(step)
             is_free = np.abs(traced.net.scaled) < CLIP
-            self._through_features(t, traced, to_scaled * is_free * free, flow)
+            self._differentiate_features(t, traced, to_scaled * is_free * free, flow)
         return self._collect(steps[::-1])
 
     def _end_flow(self, end: Standing, weight: Array) -> _Flow:
@@ -160,7 +160,7 @@ class DayPlayer:
             state=np.zeros((len(weight), UNITS), dtype=np.float32),
         )
 
-    def _through_outcome(self, traced: _Traced, flow: _Flow) -> Array:
+    def _differentiate_outcome(self, traced: _Traced, flow: _Flow) -> Array:
         """From what a window brought to the net's raw output."""
         outcome = traced.outcome
         to_cost, to_value = flow.cost + flow.window_cost, flow.value + flow.window_value
@@ -182,7 +182,7 @@ class DayPlayer:
         is_stuck = ((raw > LOG_MAX) & (to_log > 0)) | ((raw < LOG_MIN) & (to_log < 0)) | traced.is_held
         return np.where(is_stuck, np.float32(0.0), to_log).astype(np.float32)
 
-    def _through_features(self, t: int, traced: _Traced, to: Array, flow: _Flow) -> None:
+    def _differentiate_features(self, t: int, traced: _Traced, to: Array, flow: _Flow) -> None:
         """From the features of window t to what they were made of."""
         rows = self._rows
         budget, target = rows.budget, rows.target
@@ -246,7 +246,7 @@ def _activate(net: FleetNet, scaled: Array, state: Array) -> _Activations:
     )
 
 
-def _through_net(
+def _differentiate_net(
     net: FleetNet, found: _Activations, to_raw: Array, flow: _Flow
 ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
     """From the output to the features and the state before; also what the weights' gradients are made of."""

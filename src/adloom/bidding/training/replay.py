@@ -44,7 +44,7 @@ def replay(
     now, states = start_day(rows), [BidState()] * len(rows)
     reasons: dict[str, int] = {}
     for t in range(WINDOWS):
-        windows = _windows(days, rows, t, now)
+        windows = _build_windows(days, rows, t, now)
         asked = [
             WindowRequest(strategy, state, one, rules) for state, one in zip(states, windows, strict=True)
         ]
@@ -66,7 +66,7 @@ def replay(
     )
 
 
-def _windows(days: MarketDays, rows: SeatDays, t: int, now: Standing) -> list[BidWindow]:
+def _build_windows(days: MarketDays, rows: SeatDays, t: int, now: Standing) -> list[BidWindow]:
     traffic = (
         days.opportunities[rows.day[:, t - 1], rows.at[:, t - 1]]
         if t

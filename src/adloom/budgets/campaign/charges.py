@@ -87,7 +87,7 @@ def apply_confirm(
         state,
         buffer=(*state.buffer, row),
         flush_at=state.flush_at or now + FLUSH_AFTER,
-        **(_changes_by_charge(state, row, lease) if kind is _CHARGE else {}),
+        **(_list_changes_by_charge(state, row, lease) if kind is _CHARGE else {}),
     )
     return flush_if_due(state, now, effects)
 
@@ -103,7 +103,7 @@ def _apply_click(
         return _record_click(state, confirm, now, effects, kind=MoneyKind.OVER_CAP)
     unfit = find_unfit_budget(state, confirm.amount)
     if unfit is not BudgetVerdict.ADVERTISER_BUDGET or len(state.clicks) >= WAITING_CLICKS_MAX:
-        return _record_click(state, confirm, now, effects, kind=_kind_of(unfit))
+        return _record_click(state, confirm, now, effects, kind=_choose_kind(unfit))
     click = WaitingClick(confirm, now + ALLOTMENT_WAIT)
     state = _changed(state, clicks=(*state.clicks, click), is_giving_back=False)
     waiting = WaitingOffer(request_id=confirm.request_id, slot=confirm.slot)
@@ -122,11 +122,11 @@ def settle_clicks(state: CampaignState, now: datetime, effects: list[Effect]) ->
         if unfit is BudgetVerdict.ADVERTISER_BUDGET and is_patient:
             state = _changed(state, clicks=(*state.clicks, click))
         else:
-            state = _record_click(state, click.confirm, now, effects, kind=_kind_of(unfit))
+            state = _record_click(state, click.confirm, now, effects, kind=_choose_kind(unfit))
     return state
 
 
-def _kind_of(unfit: BudgetVerdict | None) -> MoneyKind:
+def _choose_kind(unfit: BudgetVerdict | None) -> MoneyKind:
     return _CHARGE if unfit is None else MoneyKind.OVER_BUDGET
 
 
@@ -139,7 +139,7 @@ def _record_click(
     row = _build_row(state, kind, confirm, lease, now)
     changes: dict[str, Any] = {}
     if kind is _CHARGE:
-        changes = _changes_by_charge(state, row, None)
+        changes = _list_changes_by_charge(state, row, None)
         if lease is not None and lease.is_by_click:
             clicked = lease.clicked_at(confirm.second, confirm.amount)
             changes["leases"] = {**state.leases, lease.number: clicked}
@@ -240,7 +240,7 @@ def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
     )
 
 
-def _changes_by_charge(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:
+def _list_changes_by_charge(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:
     amount = row.amount
     changes: dict[str, Any] = {
         "spent_total": state.spent_total + amount,

@@ -124,7 +124,7 @@ def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) 
         for number, lease in leases.items()
         if (back := lease.expired - state.leases[number].expired)
     ]
-    since = _min_second(*(one.oldest_hold() for one in (*leases.values(), *offers.values())))
+    since = _find_min_second(*(one.oldest_hold() for one in (*leases.values(), *offers.values())))
     state = _changed(
         state,
         leases=leases,
@@ -190,7 +190,7 @@ def _is_current(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool:
 def _record_usage(
     state: CampaignState, lease: Lease, usage: LeaseUsage, offers: Lease | None
 ) -> CampaignState:
-    oldest = _min_second(
+    oldest = _find_min_second(
         min((lease.heard.get(at, at) for at, _ in usage.given), default=None), oldest_offer(usage, offers)
     )
     return _changed(
@@ -201,7 +201,7 @@ def _record_usage(
         cost=usage.cost,
         price=usage.price,
         site_key=usage.site_key,
-        held_since=_min_second(state.held_since, oldest),
+        held_since=_find_min_second(state.held_since, oldest),
     )
 
 
@@ -271,17 +271,17 @@ def _request_missing(
 
 def _close_lease(state: CampaignState, lease: Lease, second: int) -> CampaignState:
     closed = lease.closed_at(second)
-    held_since = _min_second(state.held_since, closed.oldest_hold())
+    held_since = _find_min_second(state.held_since, closed.oldest_hold())
     offers = state.offers
     if lease.number in offers:
         offers = {**offers, lease.number: offers[lease.number].closed_at(second)}
-        held_since = _min_second(held_since, offers[lease.number].oldest_hold())
+        held_since = _find_min_second(held_since, offers[lease.number].oldest_hold())
     return _changed(
         state, leases={**state.leases, lease.number: closed}, offers=offers, held_since=held_since
     )
 
 
-def _min_second(*seconds: int | None) -> int | None:
+def _find_min_second(*seconds: int | None) -> int | None:
     return min((second for second in seconds if second is not None), default=None)
 
 

@@ -33,7 +33,7 @@ def apply_refund(state: CampaignState, refund: Refund, now: datetime, effects: l
     state = _changed(
         state,
         spent_total=Micros(state.spent_total - refund.amount),
-        spent_window=Micros(state.spent_window - _of_window(state, refund)),
+        spent_window=Micros(state.spent_window - _limit_to_window(state, refund)),
         spent_by_day=by_day,
         refunds=(*state.refunds, refund.refund_id)[-REFUNDS_KEPT:],
     )
@@ -52,12 +52,12 @@ def _is_spent(state: CampaignState, refund: Refund) -> bool:
     spent_by_day = {one.day: int(one.day_spent) for one in refund.parts} | state.spent_by_day
     return (
         refund.amount <= state.spent_total
-        and _of_window(state, refund) <= state.spent_window
+        and _limit_to_window(state, refund) <= state.spent_window
         and all(amount <= spent_by_day[day] for day, amount in _sum_by_day(refund).items())
     )
 
 
-def _of_window(state: CampaignState, refund: Refund) -> int:
+def _limit_to_window(state: CampaignState, refund: Refund) -> int:
     return sum(one.amount for one in refund.parts if one.day == state.day and one.window == state.window)
 
 

@@ -84,7 +84,7 @@ def step(
     if state.clicks:
         state = settle_clicks(state, now, effects)
     state = publish_transition(state, now, effects)
-    effects.append(Wake(_next_due(state, now)))
+    effects.append(Wake(_find_next_due(state, now)))
     return StepResult(state, tuple(effects))
 
 
@@ -97,7 +97,7 @@ def flush_before_persisting(state: CampaignState, now: datetime) -> StepResult[C
         return StepResult(state)
     effects: list[Effect] = []
     state = flush_and_publish(state, now, effects)
-    effects.append(Wake(_next_due(state, now)))
+    effects.append(Wake(_find_next_due(state, now)))
     return StepResult(state, tuple(effects))
 
 
@@ -198,7 +198,7 @@ def _open_window(state: CampaignState, now: datetime, effects: list[Effect]) -> 
     return state
 
 
-def _next_due(state: CampaignState, now: datetime) -> datetime | None:
+def _find_next_due(state: CampaignState, now: datetime) -> datetime | None:
     """When something falls due next; an idle campaign sets no timer."""
     due: list[datetime] = []
     if state.flush_at is not None:

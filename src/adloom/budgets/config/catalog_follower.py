@@ -48,7 +48,7 @@ class CatalogFollower:
 
     async def look(self) -> None:
         """Tell the actors concerned what has changed since the last look."""
-        since = self._version if self._version is not None else await self._remembered()
+        since = self._version if self._version is not None else await self._read_remembered()
         version, changed = await self._catalog.load_changes(since)
         if changed is None:
             await self._tell_everyone()
@@ -59,7 +59,7 @@ class CatalogFollower:
             await self._valkey.set(VERSION_KEY, version)
         self._version = version
 
-    async def _remembered(self) -> int:
+    async def _read_remembered(self) -> int:
         known = cast("bytes | None", await self._valkey.get(VERSION_KEY))
         return await self._catalog.load_version() if known is None else int(known)
 

@@ -57,10 +57,10 @@ def build_campaign_config(
         campaign_id=CampaignId(row.id),
         advertiser_id=None if payer is None else AdvertiserId(payer.id),
         is_running=is_running(row, now),
-        daily_budget=_micros(row.budget_daily_paisa),
-        total_budget=_micros(row.budget_total_paisa),
+        daily_budget=_convert_paisa(row.budget_daily_paisa),
+        total_budget=_convert_paisa(row.budget_total_paisa),
         pacing=PacingStrategy(row.pacing_strategy),
-        timezone=_zone(row.timezone if payer is None else payer.timezone),
+        timezone=_check_zone(row.timezone if payer is None else payer.timezone),
         hold_seconds=hold_seconds,
         is_allotted=payer is not None and not payer.is_deleted and payer.daily_budget_paisa is not None,
         impression_cap=row.impression_cap,
@@ -76,8 +76,8 @@ def build_advertiser_config(row: AdvertiserRow, *, version: int) -> ConfigureAdv
         version=version,
         advertiser_id=AdvertiserId(row.id),
         is_active=not row.is_deleted,
-        daily_budget=_micros(row.daily_budget_paisa),
-        timezone=_zone(row.timezone),
+        daily_budget=_convert_paisa(row.daily_budget_paisa),
+        timezone=_check_zone(row.timezone),
     )
 
 
@@ -93,10 +93,10 @@ def is_running(row: CampaignRow, now: datetime) -> bool:
     return row.status == "active" or (row.status == "scheduled" and row.starts_at is not None)
 
 
-def _micros(paisa: int | None) -> Micros | None:
+def _convert_paisa(paisa: int | None) -> Micros | None:
     return None if paisa is None else micros_from_paisa(paisa)
 
 
-def _zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     """Fall back to UTC: a zone that this machine does not know must not stop a budget."""
     return name if find_zone(name) is not None else ANY_ZONE

@@ -69,11 +69,11 @@ class EntityConfigurer:
 
     def filter_recent(self, addresses: Iterable[Address]) -> list[Address]:
         """Return those that may just have got an older configuration than the catalog's."""
-        oldest = self._seconds() - RECENT_SECONDS
+        oldest = self._measure_seconds() - RECENT_SECONDS
         return [address for address in addresses if self._recent.get(address, oldest) > oldest]
 
     def _note(self, addresses: Iterable[Address]) -> None:
-        now = self._seconds()
+        now = self._measure_seconds()
         for address in addresses:
             self._recent.pop(address, None)
             self._recent[address] = now
@@ -83,7 +83,7 @@ class EntityConfigurer:
                 break
             del self._recent[first]
 
-    def _seconds(self) -> float:
+    def _measure_seconds(self) -> float:
         return self._clock.now().timestamp()
 
 

@@ -44,7 +44,11 @@ async def read_sites(pool: Pool) -> list[TrafficSite]:
         rows = await pool.fetch(SITES)
     return [
         TrafficSite(
-            row["key"], row["timezone"], row["day_seconds"], _hours(row["weekday"]), _hours(row["weekend"])
+            row["key"],
+            row["timezone"],
+            row["day_seconds"],
+            _read_hours(row["weekday"]),
+            _read_hours(row["weekend"]),
         )
         for row in rows
     ]
@@ -88,7 +92,7 @@ def build_shapes(
     }
 
 
-def _hours(shape: list[float] | None) -> tuple[float, ...] | None:
+def _read_hours(shape: list[float] | None) -> tuple[float, ...] | None:
     return None if shape is None else tuple(map(float, shape))
 
 

@@ -124,10 +124,10 @@ def _read(
     try:
         return whole.decode(data)
     except _UNREADABLE:
-        return _readable(data, single)
+        return _list_readable(data, single)
 
 
-def _readable(data: bytes, single: "msgspec.msgpack.Decoder[Any]") -> list[Any]:
+def _list_readable(data: bytes, single: "msgspec.msgpack.Decoder[Any]") -> list[Any]:
     found: list[Any] = []
     try:
         parts = _parts.decode(data)

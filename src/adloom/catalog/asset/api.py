@@ -64,11 +64,11 @@ class AssetQuery(ListQuery):
     search: Text255 | None = None
 
 
-def _uploads(request: Request) -> AssetUploads:
+def _get_uploads(request: Request) -> AssetUploads:
     return request.app.state.asset_uploads
 
 
-Uploads = Annotated[AssetUploads, Depends(_uploads)]
+Uploads = Annotated[AssetUploads, Depends(_get_uploads)]
 router = catalog_router("/admin/assets", tag="assets")
 
 

@@ -138,7 +138,7 @@ def _find_size(attributes: dict[str, str]) -> tuple[int, int]:
     if sides[0] and sides[1]:
         found = round(float(sides[0][1])), round(float(sides[1][1]))
         return check_size(*found)
-    box = [_to_number(one) for one in re.split(r"[\s,]+", attributes.get("viewBox", "").strip())]
+    box = [_parse_number(one) for one in re.split(r"[\s,]+", attributes.get("viewBox", "").strip())]
     match box:
         case [float(), float(), float(width), float(height)] if width > 0 and height > 0:
             # A drawing has no pixels: one of unusual units is as large as its ratio says.
@@ -149,7 +149,7 @@ def _find_size(attributes: dict[str, str]) -> tuple[int, int]:
             return DEFAULT_SIZE
 
 
-def _to_number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:

@@ -45,7 +45,7 @@ class ReferenceQuery(ListQuery):
     search: Text255 | None = None
 
 
-def _kind(kind: Annotated[str, Path(json_schema_extra={"enum": list(ReferenceKind)})]) -> ReferenceKind:
+def _parse_kind(kind: Annotated[str, Path(json_schema_extra={"enum": list(ReferenceKind)})]) -> ReferenceKind:
     # An unknown kind is an address that is not there, not a field to correct.
     if kind not in set(ReferenceKind):
         raise NotFoundError(
@@ -54,7 +54,7 @@ def _kind(kind: Annotated[str, Path(json_schema_extra={"enum": list(ReferenceKin
     return ReferenceKind(kind)
 
 
-KindOfThePath = Annotated[ReferenceKind, Depends(_kind)]
+KindOfThePath = Annotated[ReferenceKind, Depends(_parse_kind)]
 
 router = catalog_router("/admin/references/{kind}", tag="references")
 

@@ -18,32 +18,38 @@ def _share(text: str) -> typer.models.OptionInfo:
     return typer.Option(min=0, max=1, help=text)
 
 
-def _number(text: str, least: float = 0, most: float = LARGE) -> typer.models.OptionInfo:
+def _make_number_option(text: str, least: float = 0, most: float = LARGE) -> typer.models.OptionInfo:
     return typer.Option(min=least, max=most, help=text)
 
 
 def capacity(  # noqa: PLR0913 - one for each option
     *,
-    requests_per_day: Annotated[float, _number("Requests for ads a day.", 1)] = 1e6,
-    campaigns: Annotated[float, _number("Active campaigns.")] = 1_000,
-    sites: Annotated[float, _number("Sites with contextual slots.")] = 100,
-    pages_per_site: Annotated[float, _number("Their pages, each classified every 48 hours.")] = 100,
+    requests_per_day: Annotated[float, _make_number_option("Requests for ads a day.", 1)] = 1e6,
+    campaigns: Annotated[float, _make_number_option("Active campaigns.")] = 1_000,
+    sites: Annotated[float, _make_number_option("Sites with contextual slots.")] = 100,
+    pages_per_site: Annotated[
+        float, _make_number_option("Their pages, each classified every 48 hours.")
+    ] = 100,
     auction_share: Annotated[float, _share("Requests that are auctions.")] = 0.3,
     contextual_share: Annotated[float, _share("Requests for contextual slots.")] = 0.2,
-    impressions_per_request: Annotated[float, _number("Impressions that a request brings.", 0, 100)] = 0.8,
+    impressions_per_request: Annotated[
+        float, _make_number_option("Impressions that a request brings.", 0, 100)
+    ] = 0.8,
     paid_share: Annotated[float, _share("Events that are charged to a budget.")] = 1.0,
-    peak: Annotated[float, _number("The busiest minutes of a day to its mean.", 1, 100)] = 2.5,
+    peak: Annotated[float, _make_number_option("The busiest minutes of a day to its mean.", 1, 100)] = 2.5,
     cores: Annotated[int, typer.Option(min=1, max=1024, help="Cores of a machine.")] = 8,
-    memory_gb: Annotated[float, _number("Memory of a machine.", 1)] = 32,
+    memory_gb: Annotated[float, _make_number_option("Memory of a machine.", 1)] = 32,
     database_cores: Annotated[int, typer.Option(min=1, max=1024, help="Cores of PostgreSQL's.")] = 32,
-    database_write_mb: Annotated[float, _number("What its disk writes a second.", 1)] = 500,
-    valkey_gb: Annotated[float, _number("`maxmemory` of Valkey.", 0.1)] = 64,
-    utilisation: Annotated[float, _number("How busy a process may be at the peak.", 0.05, 0.95)] = 0.6,
-    wait_ms: Annotated[float, _number("How long 1 % of requests may wait at least.", 0.01)] = 5.0,
+    database_write_mb: Annotated[float, _make_number_option("What its disk writes a second.", 1)] = 500,
+    valkey_gb: Annotated[float, _make_number_option("`maxmemory` of Valkey.", 0.1)] = 64,
+    utilisation: Annotated[
+        float, _make_number_option("How busy a process may be at the peak.", 0.05, 0.95)
+    ] = 0.6,
+    wait_ms: Annotated[float, _make_number_option("How long 1 % of requests may wait at least.", 0.01)] = 5.0,
     spare: Annotated[int, typer.Option(min=0, max=10, help="Machines of each role that may fail.")] = 1,
-    price_core_hour: Annotated[float, _number("Price of a core for an hour.")] = 0.0,
-    price_gb_egress: Annotated[float, _number("Price of a GB sent to visitors.")] = 0.0,
-    price_gb_month: Annotated[float, _number("Price of a GB stored for a month.")] = 0.0,
+    price_core_hour: Annotated[float, _make_number_option("Price of a core for an hour.")] = 0.0,
+    price_gb_egress: Annotated[float, _make_number_option("Price of a GB sent to visitors.")] = 0.0,
+    price_gb_month: Annotated[float, _make_number_option("Price of a GB stored for a month.")] = 0.0,
     coefficients: Annotated[
         Path | None, typer.Option(help="What `adloom bench capacity` wrote, here or on another machine.")
     ] = None,

@@ -225,8 +225,8 @@ def _show(found: ExplainedMarket, account_id: UUID | None, names: Mapping[UUID, 
         candidate_count=len(shown),
         removed=Counter(one.reason.name for one in shown if one.outcome is CandidateOutcome.REMOVED),
         winner=winner.row.banner_id if is_shown and winner is not None else None,
-        final_price=_amount(found.result.final) if is_shown else None,
-        charge=_amount(found.result.charge) if is_shown else None,
+        final_price=_convert_amount(found.result.final) if is_shown else None,
+        charge=_convert_amount(found.result.charge) if is_shown else None,
     )
 
 
@@ -247,13 +247,13 @@ def _show_own(one: JudgedBid, names: Mapping[UUID, str], *, is_exact: bool) -> E
         removed_by=one.reason.name if one.outcome is CandidateOutcome.REMOVED else None,
         reason=one.reason.sentence,
         change=one.reason.change,
-        bid=_amount(row.bid),
+        bid=_convert_amount(row.bid),
         bid_type=row.bid_type.value,
-        bid_amount=_amount(one.bid_amount),
+        bid_amount=_convert_amount(one.bid_amount),
         predicted_ctr=one.ctr / CTR_ONE,
         quality_score=one.quality / QUALITY_ONE,
-        ecpm=_amount(one.ecpm),
-        would_have_to_bid=_amount(_round_up(to_win)),
+        ecpm=_convert_amount(one.ecpm),
+        would_have_to_bid=_convert_amount(_round_up(to_win)),
     )
 
 
@@ -262,5 +262,5 @@ def _round_up(micros: Micros | None) -> Micros | None:
     return None if micros is None else Micros(-(-micros // BID_STEP) * BID_STEP)
 
 
-def _amount(micros: Micros | None) -> Decimal | None:
+def _convert_amount(micros: Micros | None) -> Decimal | None:
     return None if micros is None else decimal_from_micros(micros)

@@ -115,11 +115,13 @@ def _check_floor(reach: CampaignReach) -> CampaignCheck:
     sites = reach.list_sites("below_floor")
     missing = min((one.bid_missing for one in sites if one.bid_missing is not None), default=Micros(0))
     most = max((one.bid_missing for one in sites if one.bid_missing is not None), default=Micros(0))
-    amounts = _amount(missing) if missing == most else f"{_amount(missing)} to {_amount(most)}"
+    amounts = (
+        _write_amount(missing) if missing == most else f"{_write_amount(missing)} to {_write_amount(most)}"
+    )
     reason = Reason(
         "below_floor",
         f"Its bid is {amounts} under the floor of {_describe(sites, 'below_floor')}.",
-        f"Raise bidAmount of the campaign by {_amount(missing)} or more.",
+        f"Raise bidAmount of the campaign by {_write_amount(missing)} or more.",
     )
     return _count_pages("contextual_floor", reason, reach, "below_floor")
 
@@ -156,7 +158,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _amount(amount: Micros) -> str:
+def _write_amount(amount: Micros) -> str:
     """Write an amount with two digits, or with as many as it has."""
     value = decimal_from_micros(amount).normalize()
     return f"{value:.2f}" if value == round(value, 2) else f"{value:f}"

@@ -192,7 +192,7 @@ def _show(
             ExplainedCreative(campaign_name=names.get(one.campaign_id), **_describe(one)) for one in verdicts
         ],
         winner=None if won is None else won.banner_id,
-        price_cpm=None if won is None else _amount(won.price_cpm),
+        price_cpm=None if won is None else _convert_amount(won.price_cpm),
     )
 
 
@@ -210,8 +210,8 @@ def _hide_figures(one: CreativeVerdict) -> CreativeVerdict:
 
 def _describe(one: CreativeVerdict) -> dict[str, Any]:
     fields = msgspec.structs.asdict(one)
-    return {**fields, "max_cpm": _amount(one.max_cpm), "price_cpm": _amount(one.price_cpm)}
+    return {**fields, "max_cpm": _convert_amount(one.max_cpm), "price_cpm": _convert_amount(one.price_cpm)}
 
 
-def _amount(amount: Micros | None) -> float | None:
+def _convert_amount(amount: Micros | None) -> float | None:
     return None if amount is None else float(decimal_from_micros(amount))

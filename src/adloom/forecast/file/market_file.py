@@ -154,7 +154,7 @@ def _build_placement(
         delivery=part.delivery,
         placement_type=part.type,
         timezone=_check_zone(part.zone),
-        floor=_micros(part.floor),
+        floor=_convert_to_micros(part.floor),
         scoring=part.scoring,
         site=part.site,
         site_key=sites[part.site][0].key if is_contextual and part.site is not None else None,
@@ -168,7 +168,7 @@ def _build_advertiser(part: AdvertiserPart, number: int) -> ConfigureAdvertiser:
         version=1,
         advertiser_id=AdvertiserId(_make_id(2, number)),
         is_active=True,
-        daily_budget=None if part.daily_budget is None else _micros(part.daily_budget),
+        daily_budget=None if part.daily_budget is None else _convert_to_micros(part.daily_budget),
         timezone=_check_zone(part.zone),
     )
 
@@ -185,8 +185,8 @@ def _build_campaign(
             campaign_id=CampaignId(_make_id(3, key)),
             advertiser_id=None if payer is None else payer.advertiser_id,
             is_running=True,
-            daily_budget=None if part.daily_budget is None else _micros(part.daily_budget),
-            total_budget=None if part.total_budget is None else _micros(part.total_budget),
+            daily_budget=None if part.daily_budget is None else _convert_to_micros(part.daily_budget),
+            total_budget=None if part.total_budget is None else _convert_to_micros(part.total_budget),
             pacing=part.pacing,
             timezone=_check_zone(part.zone) if payer is None else payer.timezone,
             hold_seconds=0,  # A run knows how long holds last.
@@ -196,7 +196,7 @@ def _build_campaign(
             # Whoever bids in full has nothing to ask.
             has_bid=part.bid_strategy is not BidStrategy.FIXED,
             bid_strategy=part.bid_strategy,
-            target=None if not part.target_cpa else _micros(part.target_cpa),
+            target=None if not part.target_cpa else _convert_to_micros(part.target_cpa),
         ),
     )
 
@@ -206,7 +206,7 @@ def _build_rows(
 ) -> list[AssignmentRow]:
     """Build a row for each banner, which is on no placement yet."""
     config = campaign.config
-    bid = _micros(part.bid * _spread(copy, part.copies, part.bid_spread))
+    bid = _convert_to_micros(part.bid * _spread(copy, part.copies, part.bid_spread))
     rules: tuple[Rule, ...] = tuple(
         parse_rule(one.rule_type, one.operator, one.value) for one in part.targeting
     )
@@ -220,8 +220,8 @@ def _build_rows(
             banner_id=BannerId(_make_id(4, key)),
             campaign_key=campaign.key,
             banner_key=key,
-            starts_at=_moment(part.starts),
-            ends_at=_moment(part.ends),
+            starts_at=_parse_moment(part.starts),
+            ends_at=_parse_moment(part.ends),
             rules=rules,
             caps=Caps(part.impression_cap, part.click_cap) if has_caps else None,
             advertiser_id=config.advertiser_id,
@@ -303,11 +303,11 @@ def _spread(copy: int, copies: int, spread: float) -> float:
     return math.exp(spread * NormalDist().inv_cdf((copy + 0.5) / copies)) if spread and copies > 1 else 1.0
 
 
-def _micros(amount: float) -> Micros:
+def _convert_to_micros(amount: float) -> Micros:
     return Micros(round(amount * MICROS_PER_UNIT))
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:

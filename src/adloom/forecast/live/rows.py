@@ -253,14 +253,18 @@ def _fill_week(requests: Mapping[datetime, float], known: Sequence[datetime]) ->
     for hour in known:
         week[(hour - _FIRST_HOUR) // _ONE_HOUR % HOURS_A_WEEK].append(requests.get(hour, 0.0))
     by_hour = [[value for hour in week[number::HOURS] for value in hour] for number in range(HOURS)]
-    usual = _mean([value for hour in week for value in hour])
+    usual = _compute_mean([value for hour in week for value in hour])
     return [
-        _mean(values) if values else _mean(by_hour[number % HOURS]) if by_hour[number % HOURS] else usual
+        _compute_mean(values)
+        if values
+        else _compute_mean(by_hour[number % HOURS])
+        if by_hour[number % HOURS]
+        else usual
         for number, values in enumerate(week)
     ]
 
 
-def _mean(values: Sequence[float]) -> float:
+def _compute_mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 

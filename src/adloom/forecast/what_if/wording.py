@@ -79,12 +79,12 @@ def describe(compared: CampaignComparison, *, is_per_click: bool) -> str:
     assert difference is not None, "a question has a change"
     shown = (
         f"With this change the campaign is expected to have {_count(after.impressions)} impressions a day"
-        f" ({_span(after.impressions)}) in place of {_count(before.impressions)}"
+        f" ({_describe_span(after.impressions)}) in place of {_count(before.impressions)}"
     )
     change = difference.impressions
     if change.is_clear:
         word = "more" if change.mean > 0 else "fewer"
-        sure = f": {_count(Estimate(abs(change.mean)))} {word}, surely {_least(change)} or more."
+        sure = f": {_count(Estimate(abs(change.mean)))} {word}, surely {_describe_least(change)} or more."
     else:
         sure = "; the difference is within chance."
     return f"{shown}{sure} {_describe_money(before, after, is_per_click=is_per_click)}"
@@ -110,13 +110,13 @@ def _count(one: Estimate) -> str:
     return f"{one.mean:,.0f}" if one.mean >= WHOLE_FROM or one.mean == int(one.mean) else f"{one.mean:,.1f}"
 
 
-def _span(one: Estimate) -> str:
+def _describe_span(one: Estimate) -> str:
     if one.low is None or one.high is None:
         return "one run"
     return f"{_count(Estimate(one.low))} to {_count(Estimate(one.high))}"
 
 
-def _least(change: Estimate) -> str:
+def _describe_least(change: Estimate) -> str:
     assert change.low is not None, "a clear difference has an interval"
     assert change.high is not None, "a clear difference has an interval"
     return _count(Estimate(min(abs(change.low), abs(change.high))))

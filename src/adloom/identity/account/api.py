@@ -45,17 +45,17 @@ Email = Annotated[
 ]
 
 
-def _long_enough(password: str) -> str:
+def _check_length(password: str) -> str:
     if len(password) < PASSWORD_LENGTH_MIN:
         raise ValueError(f"must have at least {PASSWORD_LENGTH_MIN} characters")
     return password
 
 
-def _long_enough_if_given(password: str | None) -> str | None:
-    return None if password is None else _long_enough(password)
+def _check_length_if_given(password: str | None) -> str | None:
+    return None if password is None else _check_length(password)
 
 
-Password = Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False), AfterValidator(_long_enough)]
+Password = Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False), AfterValidator(_check_length)]
 
 
 ActsFor = Annotated[
@@ -80,7 +80,7 @@ class AccountBody(Body):
             repr=False,
             description="Left out, the person chooses it by a link.",
         ),
-        AfterValidator(_long_enough_if_given),
+        AfterValidator(_check_length_if_given),
     ] = None
     role: Role
     account_id: ActsFor = None
@@ -145,7 +145,7 @@ class OwnAccountAnswer(Answer):
     ]
 
 
-def _passwords(request: Request) -> Passwords:
+def _get_passwords(request: Request) -> Passwords:
     return request.app.state.passwords
 
 
@@ -154,19 +154,19 @@ def _check_admin(actor: CurrentActor) -> None:
         raise ForbiddenError("Only an admin may see and change accounts.")
 
 
-def _no_password() -> ForbiddenError:
+def _make_no_password_error() -> ForbiddenError:
     return ForbiddenError("Only a user who logs in with a password has one.", code="ACCOUNT_HAS_NO_PASSWORD")
 
 
-def _own_id(actor: CurrentActor) -> UUID:
+def _get_own_id(actor: CurrentActor) -> UUID:
     person_id = actor.person_id
     if person_id is None:
-        raise _no_password()
+        raise _make_no_password_error()
     return person_id
 
 
-PasswordsOfTheApp = Annotated[Passwords, Depends(_passwords)]
-OwnId = Annotated[UUID, Depends(_own_id)]
+PasswordsOfTheApp = Annotated[Passwords, Depends(_get_passwords)]
+OwnId = Annotated[UUID, Depends(_get_own_id)]
 
 
 class PasswordCheck:
@@ -195,7 +195,7 @@ class PasswordCheck:
         async with self._pool.acquire() as connection:
             current = await store.read_password_hash(connection, self._own_id)
         if current is None:
-            raise _no_password()
+            raise _make_no_password_error()
         if not await self._passwords.matches(password, current):
             async with self._pool.acquire() as connection:
                 await record_event(

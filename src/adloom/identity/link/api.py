@@ -55,20 +55,20 @@ class AccountLinkAnswer(Answer):
     can_be_mailed: Annotated[bool, Field(description="Whether a mail server is set.")]
 
 
-def _links(request: Request) -> PasswordLinks:
+def _get_links(request: Request) -> PasswordLinks:
     return request.app.state.password_links
 
 
-def _mail_queue(request: Request) -> JobQueue:
+def _get_mail_queue(request: Request) -> JobQueue:
     queue: JobQueue | None = request.app.state.mail_queue
     if queue is None:
         raise MailNotSetUpError
     return queue
 
 
-LinksOfTheApp = Annotated[PasswordLinks, Depends(_links)]
+LinksOfTheApp = Annotated[PasswordLinks, Depends(_get_links)]
 
-MailQueue = Annotated[JobQueue, Depends(_mail_queue)]
+MailQueue = Annotated[JobQueue, Depends(_get_mail_queue)]
 
 admin_router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 503)
 router = APIRouter(
@@ -89,7 +89,7 @@ async def create_account_link(
         person = await lock_person(connection, person_id)
         link = await create_link(connection, person.id, now)
         if link is None:
-            raise _disabled()
+            raise _make_disabled_error()
         changes = {"purpose": {"from": None, "to": link.person.purpose.value}}
         await record_event(connection, author, "link_made", USER, person.id, at=now, changes=changes)
     return AccountLinkAnswer(
@@ -108,7 +108,7 @@ async def mail_account_link(  # noqa: PLR0913, PLR0917 - what the framework hand
     async with pool.acquire() as connection, connection.transaction():
         person = await lock_person(connection, person_id)
         if person.disabled_at is not None:
-            raise _disabled()
+            raise _make_disabled_error()
         await record_event(connection, author, "link_asked_for", USER, person.id, at=now)
     await put_link_mail(queue, ids.new(), person.id, author.network or "")
 
@@ -131,7 +131,7 @@ async def ask_for_link(
 
 async def mail_forgotten(request: Request, email: str, origin: ClientOrigin, now: datetime) -> None:
     """Do the same work for known and unknown addresses: nobody can tell them apart."""
-    queue, brake = _mail_queue(request), _brake(request)
+    queue, brake = _get_mail_queue(request), _brake(request)
     await brake.take(email.strip().lower(), now=now)
     async with request.app.state.pool.acquire() as connection:
         found = await users.find_user(connection, email.strip(), origin.network, now)
@@ -143,5 +143,5 @@ def _brake(request: Request) -> SharedBrake:
     return request.app.state.forgotten_brake
 
 
-def _disabled() -> ConflictError:
+def _make_disabled_error() -> ConflictError:
     return ConflictError("The account is disabled; enable it first.", code="ACCOUNT_DISABLED")

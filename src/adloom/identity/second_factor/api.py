@@ -48,11 +48,11 @@ class RecoveryCodesAnswer(Answer):
     recovery_codes: Annotated[list[str], Field(repr=False)]
 
 
-def _factors(request: Request) -> SecondFactors:
+def _get_factors(request: Request) -> SecondFactors:
     return request.app.state.second_factors
 
 
-FactorsOfTheApp = Annotated[SecondFactors, Depends(_factors)]
+FactorsOfTheApp = Annotated[SecondFactors, Depends(_get_factors)]
 OWN: Final = "/me/second-factor"
 
 router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 429, 503)

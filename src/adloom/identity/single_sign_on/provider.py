@@ -128,9 +128,9 @@ class OidcProvider:
                 },
             )
         except (jwt.InvalidTokenError, TypeError, ValueError) as error:
-            raise self._not_proven(repr(error)) from error
+            raise self._make_not_proven_error(repr(error)) from error
         if problem := _find_problem(claims, self._client_id, nonce, now):
-            raise self._not_proven(problem)
+            raise self._make_not_proven_error(problem)
         return claims
 
     async def read_user_info(self, access_token: str, subject: str, *, now: datetime) -> dict[str, Any]:
@@ -158,13 +158,13 @@ class OidcProvider:
         try:
             key_id: str | None = jwt.get_unverified_header(id_token).get("kid")
         except jwt.InvalidTokenError as error:
-            raise self._not_proven("it is no token") from error
+            raise self._make_not_proven_error("it is no token") from error
         for is_again in (False, True):
             keys = await self._read_keys(discovery, now, is_again=is_again)
             found = [key for key in keys.keys if key_id in {None, key.key_id}]
             if len(found) == 1:
                 return found[0]
-        raise self._not_proven("no key of the provider's is its")
+        raise self._make_not_proven_error("no key of the provider's is its")
 
     async def _read_keys(self, discovery: Discovery, now: datetime, *, is_again: bool) -> jwt.PyJWKSet:
         kept = KEYS_AGAIN_AFTER if is_again else KEPT
@@ -199,7 +199,7 @@ class OidcProvider:
             raise UnavailableError(AWAY) from error
         return answer.status_code, bytes(body)
 
-    def _not_proven(self, reason: str) -> UnauthenticatedError:
+    def _make_not_proven_error(self, reason: str) -> UnauthenticatedError:
         log.warning("single_sign_on_refused", reason=reason)
         return UnauthenticatedError(NOT_PROVEN)
 

@@ -72,14 +72,14 @@ def make_step(ancestors: Ancestors) -> Step[AuctioneerState, AuctioneerMessage]:
         state = _receive(state, message, now, chance, ancestors, effects)
         state = _keep_time(state, now, ancestors, effects)
         state = _run(state, now, ancestors, effects)
-        effects += _notices(state, effects)
-        effects.append(Wake(_next_at(state, now)))
+        effects += _list_notices(state, effects)
+        effects.append(Wake(_find_next_at(state, now)))
         return StepResult(state, tuple(effects))
 
     return step
 
 
-def _notices(state: AuctioneerState, effects: Iterable[Effect]) -> list[Publish]:
+def _list_notices(state: AuctioneerState, effects: Iterable[Effect]) -> list[Publish]:
     """Return what others should know of the rows that this step records."""
     rows = [effect.row for effect in effects if isinstance(effect, RecordRow)]
     notices: list[Publish] = []
@@ -353,7 +353,7 @@ def _ask(
     )
 
 
-def _next_at(state: AuctioneerState, now: datetime) -> datetime | None:
+def _find_next_at(state: AuctioneerState, now: datetime) -> datetime | None:
     times = [at for at in (state.repeat_at, state.clean_at, state.empty_at) if at is not None]
     if _is_selling(state):
         if state.round is not None:

@@ -52,13 +52,13 @@ async def list_category_rates(_actor: CurrentActor, pool: Database, now: Now) ->
                 pages=one.pages,
                 sites=one.sites,
                 campaigns=one.campaigns,
-                low_cpm=_amount(one.band.low) if one.band else None,
-                high_cpm=_amount(one.band.high) if one.band else None,
+                low_cpm=_convert_amount(one.band.low) if one.band else None,
+                high_cpm=_convert_amount(one.band.high) if one.band else None,
             )
             for one in rates
         ]
     )
 
 
-def _amount(amount: Micros | None) -> float | None:
+def _convert_amount(amount: Micros | None) -> float | None:
     return None if amount is None else float(decimal_from_micros(amount))

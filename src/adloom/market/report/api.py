@@ -94,8 +94,8 @@ async def read_site_market(
         categories=[_show_category(one) for one in market.categories],
         floor=SiteFloorAnswer(
             mode=site.floor_mode,
-            floor_cpm=_amount(site.floor_cpm_micros),
-            min_floor_cpm=_amount(site.min_floor_cpm_micros),
+            floor_cpm=_convert_amount(site.floor_cpm_micros),
+            min_floor_cpm=_convert_amount(site.min_floor_cpm_micros),
             sweeps=[_show_sweep(one.id, one.sweep) for one in market.categories if one.sweep is not None],
         ),
         demand=SiteDemandAnswer(updated_at=market.changed_at, version=market.version),
@@ -111,12 +111,12 @@ def _show_category(one: MarketCategory) -> MarketCategoryAnswer:
         bidding=demand.bidding,
         pending=demand.pending,
         removed=demand.removed,
-        highest_cpm=None if demand.highest is None else _amount(demand.highest),
+        highest_cpm=None if demand.highest is None else _convert_amount(demand.highest),
         pages=one.pages,
         impressions=one.impressions,
         clicks=one.clicks,
         weight=round(one.weight, 4),
-        floor_cpm=_amount(one.floor),
+        floor_cpm=_convert_amount(one.floor),
     )
 
 
@@ -125,14 +125,14 @@ def _show_sweep(category: str, sweep: SweepState) -> SweepAnswer:
         category=category,
         name=_name(category),
         phase=sweep.phase,
-        floor_cpm=_amount(sweep.floor),
+        floor_cpm=_convert_amount(sweep.floor),
         ticks_left=sweep.ticks_left,
         tried=[
             TriedFloorAnswer(
-                floor_cpm=_amount(one.floor),
+                floor_cpm=_convert_amount(one.floor),
                 ticks=one.ticks,
                 impressions=one.impressions,
-                revenue=_amount(one.revenue),
+                revenue=_convert_amount(one.revenue),
             )
             for one in sweep.tried
         ],
@@ -144,5 +144,5 @@ def _name(category: str) -> str:
     return category if node is None else node.name
 
 
-def _amount(amount: Micros) -> float:
+def _convert_amount(amount: Micros) -> float:
     return float(decimal_from_micros(amount))

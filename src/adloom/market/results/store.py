@@ -148,9 +148,9 @@ async def write_counts(connection: Connection, counts: BatchCounts) -> None:
         add(added, key, CLICK)
     if counts.waiting:
         keys = counts.waiting.values()
-        await connection.execute(WAIT, *zip(*counts.waiting, strict=True), *_columns(keys))
+        await connection.execute(WAIT, *zip(*counts.waiting, strict=True), *_list_columns(keys))
     if added:
-        await connection.execute(ADD, *_columns(added), *_columns(added.values()))
+        await connection.execute(ADD, *_list_columns(added), *_list_columns(added.values()))
 
 
 async def _take_seen(connection: Connection, seen: Collection[Offer]) -> list[ResultKey]:
@@ -163,7 +163,7 @@ async def _take_seen(connection: Connection, seen: Collection[Offer]) -> list[Re
     ]
 
 
-def _columns(rows: Collection[ResultKey] | Collection[ResultCount]) -> list[list[object]]:
+def _list_columns(rows: Collection[ResultKey] | Collection[ResultCount]) -> list[list[object]]:
     return [list(column) for column in zip(*map(msgspec.structs.astuple, rows), strict=True)]
 
 

@@ -145,13 +145,13 @@ def judge_budgets(
     for campaign in campaigns:
         thing, status = campaign.thing, campaign.status
         if exhausted := find_exhausted(campaign, currency):
-            found.append(_about(thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, exhausted))
+            found.append(_make_attention(thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, exhausted))
         elif status.pace is not None and status.pace < PACE_GOOD and _is_settled(thing, now):
             because = find_cause(status)
             message = (
                 f"has spent {status.pace:.0%} of what it may have by now{because and f', because {because}'}."
             )
-            found.append(_about(thing, AttentionKind.UNDER_DELIVERING, AttentionLevel.WARN, message))
+            found.append(_make_attention(thing, AttentionKind.UNDER_DELIVERING, AttentionLevel.WARN, message))
         decision = None if status.bids is None else status.bids.decision
         if decision is not None and decision.note == BELOW_MARKET:
             message = (
@@ -159,14 +159,14 @@ def judge_budgets(
                 "Raise the target, or accept it."
             )
             kind = AttentionKind.TARGET_BELOW_MARKET
-            found.append(_about(thing, kind, AttentionLevel.WARN, message))
+            found.append(_make_attention(thing, kind, AttentionLevel.WARN, message))
         if _is_hoarded(status):
             times = "" if not status.spent_today else f" {status.unconfirmed // status.spent_today} times"
             message = (
                 f"has offers that nobody confirms: today they held{times} what was charged. "
                 "Look for a client that asks for ads and does not show them."
             )
-            found.append(_about(thing, AttentionKind.UNCONFIRMED, AttentionLevel.WARN, message))
+            found.append(_make_attention(thing, AttentionKind.UNCONFIRMED, AttentionLevel.WARN, message))
     return found
 
 
@@ -208,7 +208,9 @@ def judge_caps(campaigns: Iterable[CappedCampaign]) -> list[Attention]:
         ):
             if cap is not None and had >= cap:
                 message = f"has had the {cap:,} {what} that its cap allows, so it is not shown any more."
-                found.append(_about(one.thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, message))
+                found.append(
+                    _make_attention(one.thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, message)
+                )
                 break
     return found
 
@@ -219,7 +221,7 @@ def list_without_country(things: Iterable[Thing]) -> list[Attention]:
         "is for readers of certain countries, and no reader's country is known here, so nobody sees it. "
         "Set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
     )
-    return [_about(thing, AttentionKind.COUNTRIES, AttentionLevel.BAD, message) for thing in things]
+    return [_make_attention(thing, AttentionKind.COUNTRIES, AttentionLevel.BAD, message) for thing in things]
 
 
 def has_country_source(settings: Iterable[Mapping[str, str]]) -> bool:
@@ -243,19 +245,25 @@ def list_unknown_slugs(hosts: Mapping[str, str]) -> list[Attention]:
 
 
 def list_ends(things: Iterable[Thing]) -> list[Attention]:
-    return [_about(thing, AttentionKind.EXPIRING, AttentionLevel.INFO, "ends soon.") for thing in things]
+    return [
+        _make_attention(thing, AttentionKind.EXPIRING, AttentionLevel.INFO, "ends soon.") for thing in things
+    ]
 
 
 def list_expired_credentials(things: Iterable[Thing]) -> list[Attention]:
     message = "does not let us in any more: its credentials have to be renewed."
-    return [_about(thing, AttentionKind.CREDENTIALS, AttentionLevel.BAD, message) for thing in things]
+    return [
+        _make_attention(thing, AttentionKind.CREDENTIALS, AttentionLevel.BAD, message) for thing in things
+    ]
 
 
 def list_withdrawn(things: Iterable[Thing]) -> list[Attention]:
     message = (
         "is not verified any more: its file was missing three times in a row. Put it back and verify again."
     )
-    return [_about(thing, AttentionKind.VERIFICATION, AttentionLevel.BAD, message) for thing in things]
+    return [
+        _make_attention(thing, AttentionKind.VERIFICATION, AttentionLevel.BAD, message) for thing in things
+    ]
 
 
 def judge_calibrations(reports: Iterable[CalibrationReport]) -> list[Attention]:
@@ -278,5 +286,5 @@ def _is_settled(thing: Thing, now: datetime) -> bool:
     return thing.at is None or thing.at <= now - SETTLED_AFTER
 
 
-def _about(thing: Thing, kind: AttentionKind, level: AttentionLevel, message: str) -> Attention:
+def _make_attention(thing: Thing, kind: AttentionKind, level: AttentionLevel, message: str) -> Attention:
     return Attention(kind=kind, level=level, message=message, **msgspec.structs.asdict(thing))

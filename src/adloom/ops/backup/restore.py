@@ -125,7 +125,7 @@ async def _build(file: Path, folder: Path, progress: LongProgress) -> int:
     found: list[int] = []
 
     async def work(supervisor: Supervisor) -> None:
-        await supervisor.start([_patient(servers.postgres), _patient(servers.valkey)])
+        await supervisor.start([_make_patient(servers.postgres), _make_patient(servers.valkey)])
         await _load(servers, folder / DUMP, progress)
         # A Valkey that has started has read all of its files.
         async with open_valkey(servers.redis_url) as valkey:
@@ -161,6 +161,6 @@ def _place_append_only(folder: Path) -> None:
         one.rename(target / one.name)
 
 
-def _patient(child: ChildSpec | None) -> ChildSpec:
+def _make_patient(child: ChildSpec | None) -> ChildSpec:
     assert child is not None, "no other server was named"
     return msgspec.structs.replace(child, stop_seconds_max=STOP_SECONDS_MAX)

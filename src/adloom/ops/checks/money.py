@@ -48,7 +48,7 @@ def judge_books(found: list[DayReconciliation]) -> Finding:
             f"the books of {', '.join(wrong)} do not agree",
             f"see `adloom doctor --money --day {wrong[0]}`, and do not bill that day until they agree",
         )
-    days = [f"{_units(one.bill)} on {one.day}" for one in found if one.charges]
+    days = [f"{_write_units(one.bill)} on {one.day}" for one in found if one.charges]
     return ok("Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged in these days")
 
 
@@ -87,31 +87,33 @@ def show(found: DayReconciliation, console: Console) -> None:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True)
-    table.add_row("bill", _units(found.bill), f"{found.charges:,} charges")
+    table.add_row("bill", _write_units(found.bill), f"{found.charges:,} charges")
     if found.refunded:
-        table.add_row("given back", _units(found.refunded), "refunds, which the bill is without")
-    table.add_row("campaigns", _units(found.campaigns_reported), f"{found.campaigns:,} of them were charged")
+        table.add_row("given back", _write_units(found.refunded), "refunds, which the bill is without")
     table.add_row(
-        "advertisers", _units(found.advertisers_reported), f"{found.advertisers:,} of them were charged"
+        "campaigns", _write_units(found.campaigns_reported), f"{found.campaigns:,} of them were charged"
+    )
+    table.add_row(
+        "advertisers", _write_units(found.advertisers_reported), f"{found.advertisers:,} of them were charged"
     )
     if found.arriving:
-        table.add_row("on its way", _units(found.arriving), "what advertisers hear of in a moment")
-    table.add_row("no advertiser", _units(found.without_advertiser), "campaigns of the house's own")
-    table.add_row("not billed", _units(found.unbilled), "confirmed when nothing was left")
-    table.add_row("came back", _units(found.released), "holds that nobody confirmed")
+        table.add_row("on its way", _write_units(found.arriving), "what advertisers hear of in a moment")
+    table.add_row("no advertiser", _write_units(found.without_advertiser), "campaigns of the house's own")
+    table.add_row("not billed", _write_units(found.unbilled), "confirmed when nothing was left")
+    table.add_row("came back", _write_units(found.released), "holds that nobody confirmed")
     console.print(f"Money of {found.day}, in currency units", highlight=False)
     console.print(table, highlight=False)
     for one in found.differences:
         console.print(
-            f"{one.kind} {one.id}: charged {_units(one.charged)}, says {_units(one.reported)}, "
-            f"{_units(one.reported - one.charged)} apart",
+            f"{one.kind} {one.id}: charged {_write_units(one.charged)}, says {_write_units(one.reported)}, "
+            f"{_write_units(one.reported - one.charged)} apart",
             highlight=False,
             soft_wrap=True,
         )
     console.print("The books agree." if found.is_balanced else "The books do not agree.", highlight=False)
 
 
-def _units(micros: int) -> str:
+def _write_units(micros: int) -> str:
     """Write an amount with all its places: none of them is lost."""
     sign, micros = ("-", -micros) if micros < 0 else ("", micros)
     return f"{sign}{micros // MICROS_PER_UNIT:,}.{micros % MICROS_PER_UNIT:06}"

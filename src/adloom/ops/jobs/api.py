@@ -76,11 +76,11 @@ class QueuedJobsQuery(Body):
     state: JobState = JobState.FAILED
 
 
-def _queues(request: Request) -> Mapping[str, JobQueue]:
+def _get_queues(request: Request) -> Mapping[str, JobQueue]:
     return request.app.state.job_queues
 
 
-def _reads(actor: CurrentActor) -> Actor:
+def _require_reader(actor: CurrentActor) -> Actor:
     if not actor.sees_all:
         raise ForbiddenError(
             "Background jobs are for admins and viewers. Yours are under /api/ads-manager/jobs."
@@ -88,11 +88,11 @@ def _reads(actor: CurrentActor) -> Actor:
     return actor
 
 
-def _acts(actor: CurrentActor) -> UUID | None:
+def _require_actor(actor: CurrentActor) -> UUID | None:
     return require_admin(actor).account_id
 
 
-Queues = Annotated[Mapping[str, JobQueue], Depends(_queues)]
+Queues = Annotated[Mapping[str, JobQueue], Depends(_get_queues)]
 
 router = APIRouter(
     prefix="/admin/jobs",
@@ -102,7 +102,7 @@ router = APIRouter(
 )
 
 
-@router.get("", dependencies=[Depends(_reads)])
+@router.get("", dependencies=[Depends(_require_reader)])
 async def list_queues(queues: Queues) -> QueuesAnswer:
     """List the queues, and how much is in them."""
     items: list[QueueAnswer] = []
@@ -113,7 +113,7 @@ async def list_queues(queues: Queues) -> QueuesAnswer:
     return QueuesAnswer(items=items)
 
 
-@router.get("/{queue_name}", dependencies=[Depends(_reads)])
+@router.get("/{queue_name}", dependencies=[Depends(_require_reader)])
 async def list_jobs(
     queue_name: str, query: Annotated[QueuedJobsQuery, Query()], queues: Queues
 ) -> Page[QueuedJob]:
@@ -130,7 +130,9 @@ async def list_jobs(
     )
 
 
-@router.post("/{queue_name}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_acts)])
+@router.post(
+    "/{queue_name}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_require_actor)]
+)
 async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
     """Retry all failed jobs of a queue, with all their attempts."""
     queue = _find_queue(queues, queue_name)
@@ -139,7 +141,9 @@ async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
 
 
 @router.post(
-    "/{queue_name}/{job_id}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_acts)]
+    "/{queue_name}/{job_id}/retry",
+    status_code=status.HTTP_202_ACCEPTED,
+    dependencies=[Depends(_require_actor)],
 )
 async def retry_job(queue_name: str, job_id: str, queues: Queues) -> RetriedAnswer:
     """Retry a failed job, with all its attempts."""

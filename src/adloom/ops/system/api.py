@@ -151,26 +151,26 @@ class AllSettingsAnswer(Answer):
     items: list[SettingsAnswer]
 
 
-def _valkey(request: Request) -> Valkey:
+def _get_valkey(request: Request) -> Valkey:
     return request.app.state.valkey
 
 
-def _cursors(request: Request) -> Callable[[], Awaitable[Mapping[str, str]]]:
+def _get_cursors(request: Request) -> Callable[[], Awaitable[Mapping[str, str]]]:
     return request.app.state.ledger_cursors
 
 
-def _house(actor: CurrentActor) -> None:
+def _require_staff(actor: CurrentActor) -> None:
     if not actor.sees_all:
         raise ForbiddenError("Only admins and viewers see how the installation is doing.")
 
 
-def _admin(actor: CurrentActor) -> None:
+def _require_admin_alone(actor: CurrentActor) -> None:
     if actor.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see and do this.")
 
 
-ValkeyOfTheApp = Annotated[Valkey, Depends(_valkey)]
-Cursors = Annotated[Callable[[], Awaitable[Mapping[str, str]]], Depends(_cursors)]
+ValkeyOfTheApp = Annotated[Valkey, Depends(_get_valkey)]
+Cursors = Annotated[Callable[[], Awaitable[Mapping[str, str]]], Depends(_get_cursors)]
 
 router = APIRouter(
     prefix="/admin/system",
@@ -180,16 +180,16 @@ router = APIRouter(
 )
 
 
-@router.get("/processes", dependencies=[Depends(_house)])
+@router.get("/processes", dependencies=[Depends(_require_staff)])
 async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> ProcessesAnswer:
     """List the running processes of all machines."""
     found = await HeartbeatReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
-    return ProcessesAnswer(items=[_process(one) for one in found], catalog_version=version)
+    return ProcessesAnswer(items=[_build_process(one) for one in found], catalog_version=version)
 
 
-@router.get("/traffic", dependencies=[Depends(_house)])
+@router.get("/traffic", dependencies=[Depends(_require_staff)])
 async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
     """Return the current request rate, and the requests of each minute of the last hour."""
     reader = HeartbeatReader(valkey)
@@ -204,7 +204,7 @@ async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
     )
 
 
-@router.get("/ledger", dependencies=[Depends(_house)])
+@router.get("/ledger", dependencies=[Depends(_require_staff)])
 async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
     """Return how far each projection has read the event log."""
     found = await LogStatusReader(valkey).read(await cursors())
@@ -223,7 +223,7 @@ async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
     )
 
 
-@router.get("/dead-letters", dependencies=[Depends(_admin)])
+@router.get("/dead-letters", dependencies=[Depends(_require_admin_alone)])
 async def list_dead_letters(
     query: Annotated[DeadLettersQuery, Query()], valkey: ValkeyOfTheApp
 ) -> DeadLettersAnswer:
@@ -239,36 +239,38 @@ async def list_dead_letters(
     )
 
 
-@router.get("/dead-letters/{letter_id}", dependencies=[Depends(_admin)])
+@router.get("/dead-letters/{letter_id}", dependencies=[Depends(_require_admin_alone)])
 async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetterDetailAnswer:
     """Show a dead letter with its event."""
     letter = await DeadLetterQueue(valkey).get(check_letter_id(letter_id))
     if letter is None:
-        raise _unknown(letter_id)
+        raise _make_unknown_error(letter_id)
     return DeadLetterDetailAnswer(event=event_text(letter), **msgspec.structs.asdict(letter))
 
 
 @router.post(
     "/dead-letters/{letter_id}/retry",
-    dependencies=[Depends(_admin)],
+    dependencies=[Depends(_require_admin_alone)],
     status_code=status.HTTP_204_NO_CONTENT,
 )
 async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     """Append a dead letter to the event log again; nothing is counted twice."""
     if not await DeadLetterQueue(valkey).retry(check_letter_id(letter_id)):
-        raise _unknown(letter_id)
+        raise _make_unknown_error(letter_id)
 
 
 @router.delete(
-    "/dead-letters/{letter_id}", dependencies=[Depends(_admin)], status_code=status.HTTP_204_NO_CONTENT
+    "/dead-letters/{letter_id}",
+    dependencies=[Depends(_require_admin_alone)],
+    status_code=status.HTTP_204_NO_CONTENT,
 )
 async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     """Delete a dead letter for good: its event is not counted."""
     if not await DeadLetterQueue(valkey).delete(check_letter_id(letter_id)):
-        raise _unknown(letter_id)
+        raise _make_unknown_error(letter_id)
 
 
-@router.get("/settings", dependencies=[Depends(_admin)])
+@router.get("/settings", dependencies=[Depends(_require_admin_alone)])
 async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
     """Return the settings of each running process."""
     reader = HeartbeatReader(valkey)
@@ -282,7 +284,7 @@ async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
     )
 
 
-def _process(heartbeat: ProcessHeartbeat) -> ProcessAnswer:
+def _build_process(heartbeat: ProcessHeartbeat) -> ProcessAnswer:
     facts = msgspec.structs.asdict(heartbeat) | msgspec.structs.asdict(heartbeat.reading)
     if (shards := heartbeat.reading.shards) is not None:
         facts["shards"] = ShardsAnswer(
@@ -300,5 +302,5 @@ def _fill(minutes: Sequence[TrafficCounts]) -> float | None:
     return sum(one.filled for one in minutes) / requests if requests else None
 
 
-def _unknown(letter_id: str) -> DeadLetterNotFoundError:
+def _make_unknown_error(letter_id: str) -> DeadLetterNotFoundError:
     return DeadLetterNotFoundError(f"There is no dead letter {letter_id}.")

@@ -241,7 +241,7 @@ class ClassifyWorker:
             text_start=_start_of(request) or None,
             etag=request.etag,
             last_modified=request.last_modified,
-            fetched_at=_fetched_at(request),
+            fetched_at=_find_fetched_at(request),
             classified_at=now,
             expires_at=expiry(now, fresh_hours=self._fresh_hours),
         )
@@ -275,7 +275,7 @@ class ClassifyWorker:
                 request,
                 classified_at=now,
                 expires_at=expiry(now, fresh_hours=self._fresh_hours),
-                fetched_at=_fetched_at(request),
+                fetched_at=_find_fetched_at(request),
             )
         await self._tell(request, version)
         return PageOutcome.RENEWED
@@ -304,6 +304,6 @@ def _start_of(request: ClassifyRequest) -> str:
     return " ".join(part for part in (request.description, request.text) if part)[:TEXT_START_CHARACTERS]
 
 
-def _fetched_at(request: ClassifyRequest) -> datetime | None:
+def _find_fetched_at(request: ClassifyRequest) -> datetime | None:
     is_fetched = request.source is PageSource.CRAWL and not request.is_kept
     return request.requested_at if is_fetched else None

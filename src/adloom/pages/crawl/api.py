@@ -81,11 +81,11 @@ class CrawledUrlQuery(ListQuery):
     state: UrlState | None = None
 
 
-def _queue(request: Request) -> JobQueue:
+def _get_queue(request: Request) -> JobQueue:
     return request.app.state.crawl_queue
 
 
-CrawlQueue = Annotated[JobQueue, Depends(_queue)]
+CrawlQueue = Annotated[JobQueue, Depends(_get_queue)]
 
 router = guarded_router("/admin/sites/{site_id}", "crawls", 400, 401, 403, 404, 409, 503)
 

@@ -124,7 +124,7 @@ class SiteCrawl:
     async def _fetch_all(self, visitor: Visitor) -> None:
         """Take the addresses breadth first, a few at once."""
         async with asyncio.TaskGroup() as group:
-            while batch := await self._next_batch():
+            while batch := await self._take_next_batch():
                 for waiting in batch:
                     if waiting.depth > 0 and not self._has_sitemaps:
                         break  # The front page's own links come first, then those of sitemaps.
@@ -134,7 +134,7 @@ class SiteCrawl:
                     self._in_flight[waiting.url] = task
                     task.add_done_callback(lambda _, url=waiting.url: self._in_flight.pop(url, None))
 
-    async def _next_batch(self) -> list[WaitingUrl]:
+    async def _take_next_batch(self) -> list[WaitingUrl]:
         """Read what waits; where nothing does, wait for what is on its way, then read sitemaps, then end."""
         while True:
             async with self._parts.pool.acquire() as connection:

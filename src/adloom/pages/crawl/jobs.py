@@ -80,7 +80,7 @@ class CrawlRunner:
                 plan, self._parts, self._stop, tell_version=tell_version, pages=self.pages
             ).run()
         except Exception as error:
-            if any(isinstance(one, AWAY) for one in _leaves(error)):
+            if any(isinstance(one, AWAY) for one in _list_leaves(error)):
                 raise CrawlInterruptedError(repr(error)) from error
             # A mistake of ours would only be repeated by another attempt.
             log.exception("crawl_broken", site=plan.domain)
@@ -137,9 +137,9 @@ def make_worker(handlers: Mapping[str, Handler], redis_url: str, *, sites_at_onc
     )
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def _list_leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(one)
+            yield from _list_leaves(one)
     else:
         yield error

@@ -110,9 +110,9 @@ class Visitor:
         """Visit an address, and return what came of it."""
         rules = await self._robots.read(waiting.address)
         if isinstance(rules, str):
-            return _skipped(rules)
+            return _make_skipped(rules)
         if not rules.allows(waiting.address):
-            return _skipped("robots.txt disallows it.")
+            return _make_skipped("robots.txt disallows it.")
         result = await self._fetch(waiting)
         match result:
             case FetchedPage():
@@ -122,7 +122,7 @@ class Visitor:
             case RedirectedPage(target=target, reason=reason):
                 return UrlOutcome(state=UrlState.SKIPPED, reason=reason, instead=target)
             case NotAPage(reason=reason):
-                return _skipped(reason)
+                return _make_skipped(reason)
             case FailedFetch(reason=reason) | BusyServer(reason=reason):
                 return UrlOutcome(state=UrlState.FAILED, reason=reason)
             case _:
@@ -145,14 +145,14 @@ class Visitor:
             return UrlOutcome(state=UrlState.FAILED, reason=f"It cannot be read: {extracted.value}.")
         links = self._choose_links(waiting, page, extracted)
         if page.is_noindex or extracted.is_noindex:
-            return _skipped("It asks not to be indexed.", links, waiting.depth)
+            return _make_skipped("It asks not to be indexed.", links, waiting.depth)
         canonical = read_address(extracted.canonical, self._hosts) if extracted.canonical else None
         if canonical is not None and canonical.url != waiting.url and canonical.url not in self.left:
             self.left.add(waiting.url)
             reason = describe_canonical(canonical.url)
-            return msgspec.structs.replace(_skipped(reason, links, waiting.depth), instead=canonical)
+            return msgspec.structs.replace(_make_skipped(reason, links, waiting.depth), instead=canonical)
         if not extracted.has_text:
-            outcome = _skipped(WITHOUT_TEXT, links, waiting.depth)
+            outcome = _make_skipped(WITHOUT_TEXT, links, waiting.depth)
             return msgspec.structs.replace(outcome, has_text=False)
         has_validator = page.etag is not None or page.last_modified is not None
         outcome = await self._hand_over(waiting, page, extracted)
@@ -235,5 +235,5 @@ class Visitor:
                     await asyncio.sleep(AWAY_SECONDS)
 
 
-def _skipped(reason: str, links: list[FoundUrl] | None = None, depth: int = 0) -> UrlOutcome:
+def _make_skipped(reason: str, links: list[FoundUrl] | None = None, depth: int = 0) -> UrlOutcome:
     return UrlOutcome(state=UrlState.SKIPPED, reason=reason, links=links or [], links_depth=depth + 1)

@@ -121,7 +121,7 @@ class SiteFeed(EventFeed[SiteListener]):
             state = states.get(site_id)
             if state is not None:
                 self._known[site_id] = await self._tell_changes(connection, site_id, state)
-        self._welcome(followed, states)
+        self._send_first_states(followed, states)
 
     async def _tell_changes(self, connection: Connection, site_id: SiteId, state: LiveSite) -> LiveSite:
         """Tell what is new of a site, and return how far that is."""
@@ -163,7 +163,7 @@ class SiteFeed(EventFeed[SiteListener]):
             if listener.site_id == site_id and listener.is_following:
                 self._push(listener, key, event)
 
-    def _welcome(self, followed: Collection[SiteId], states: Mapping[SiteId, LiveSite]) -> None:
+    def _send_first_states(self, followed: Collection[SiteId], states: Mapping[SiteId, LiveSite]) -> None:
         """Let new listeners begin, with the crawl as it is; those of sites that are gone end."""
         # Others came while the states were read.
         for listener in [one for one in self._listeners if one.site_id in followed]:

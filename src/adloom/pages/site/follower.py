@@ -119,7 +119,7 @@ class SiteFollower:
         """Tell the actors concerned what has changed since the last look."""
         await self._follow_catalog()
         if self._told is None:
-            self._told = await self._remembered()
+            self._told = await self._read_remembered()
         with unavailable_when_away("Pages cannot be read"):
             versions = await pages_store.read_versions(self._pool)
         for site_id, version in versions.items():
@@ -165,7 +165,7 @@ class SiteFollower:
                 self._reader.configured.pop(site_id, None)
         self._catalog_version = version
 
-    async def _remembered(self) -> dict[SiteId, int]:
+    async def _read_remembered(self) -> dict[SiteId, int]:
         known = cast("dict[bytes, bytes]", await cast("Any", self._valkey).hgetall(TOLD_KEY))
         return {SiteId(UUID(site_id.decode())): int(version) for site_id, version in known.items()}
 

@@ -35,11 +35,11 @@ class VerifyBody(Body):
     force: Annotated[Flag, Field(description="Without a file, by an admin's word.")] = False
 
 
-def _outbound(request: Request) -> OutboundClient:
+def _get_outbound(request: Request) -> OutboundClient:
     return request.app.state.outbound
 
 
-Outbound = Annotated[OutboundClient, Depends(_outbound)]
+Outbound = Annotated[OutboundClient, Depends(_get_outbound)]
 
 router = catalog_router("/admin/sites/{site_id}", tag="verification")
 

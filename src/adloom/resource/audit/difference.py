@@ -85,7 +85,7 @@ def _iterate_values(thing: msgspec.Struct) -> Iterator[tuple[str, Any]]:
 @cache
 def _map_names(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     return {
-        name: _camel(name)
+        name: _write_camel(name)
         for name in struct.__struct_fields__
         if name not in {*UNRECORDED, *virtual_fields(struct)}
     }
@@ -107,6 +107,6 @@ def _show(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
     return text[:VALUE_LENGTH_MAX] + CUT if len(text) > VALUE_LENGTH_MAX else plain
 
 
-def _camel(name: str) -> str:
+def _write_camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.title() for word in others)

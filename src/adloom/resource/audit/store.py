@@ -25,7 +25,7 @@ async def append(
     connection: Connection, author: Author, entries: Sequence[NewAuditEntry], *, at: datetime
 ) -> None:
     """Append what one transaction did, in its order."""
-    for batch in _batches(entries):
+    for batch in _split_in_batches(entries):
         await connection.execute(
             INSERT,
             at,
@@ -42,5 +42,5 @@ async def append(
         )
 
 
-def _batches(entries: Sequence[NewAuditEntry]) -> list[Sequence[NewAuditEntry]]:
+def _split_in_batches(entries: Sequence[NewAuditEntry]) -> list[Sequence[NewAuditEntry]]:
     return [entries[start : start + BATCH_MAX] for start in range(0, len(entries), BATCH_MAX)]

@@ -118,7 +118,7 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         """Make the catalog agree with a document, all of it or nothing; `dryRun` only says what would change."""
         if actor.role is Role.VIEWER:
             raise ForbiddenError("A viewer may read, but not change anything.")
-        with _one_of_each_actor(request, actor):
+        with _limit_to_one_per_actor(request, actor):
             # Read before the turn is taken: a client that sends slowly keeps nobody waiting.
             parse, body = _choose_parser(request), await _read_body(request, actor)
             with _turn(request):
@@ -154,7 +154,7 @@ class ImportTurns:
         self.running = 0
 
 
-def _turns(request: Request) -> ImportTurns:
+def _get_turns(request: Request) -> ImportTurns:
     state = request.app.state
     if not hasattr(state, "import_turns"):
         state.import_turns = ImportTurns()
@@ -162,8 +162,8 @@ def _turns(request: Request) -> ImportTurns:
 
 
 @contextmanager
-def _one_of_each_actor(request: Request, actor: Actor) -> Generator[None]:
-    turns, key = _turns(request), str(actor.account_id or "")
+def _limit_to_one_per_actor(request: Request, actor: Actor) -> Generator[None]:
+    turns, key = _get_turns(request), str(actor.account_id or "")
     if key in turns.actors:
         raise UnavailableError("Another import of yours is under way.", retry_after_seconds=RETRY_SECONDS)
     turns.actors.add(key)
@@ -175,7 +175,7 @@ def _one_of_each_actor(request: Request, actor: Actor) -> Generator[None]:
 
 @contextmanager
 def _turn(request: Request) -> Generator[None]:
-    turns = _turns(request)
+    turns = _get_turns(request)
     if turns.running >= IMPORTS_AT_ONCE_MAX:
         raise UnavailableError("Other imports are under way.", retry_after_seconds=RETRY_SECONDS)
     turns.running += 1

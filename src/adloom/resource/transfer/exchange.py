@@ -76,7 +76,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                 await asyncio.to_thread(planner.plan, heads)
                 problems += planner.problems
                 if problems:
-                    raise _invalid(problems)
+                    raise _make_invalid_error(problems)
                 if not wanted.is_dry_run:
                     await self._write(write, planner)
             return planner.changes
@@ -93,7 +93,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         children = [one for one in self.resources if one.spec.parent is not None and one.identity == ("id",)]
         for child in children:
             parents = await child.table.load_parent_ids(connection, [key for (key,) in ids[child.list_name]])
-            ids[_parent_name(child)] |= {(key,) for key in parents}
+            ids[_find_parent_name(child)] |= {(key,) for key in parents}
         # Parents first and what hangs on them last, as the routes do: so no two writes wait for each other.
         parent_names = {spec.references[spec.parent] for spec in self.lists.specs if spec.parent}
         simple = [one for one in self.resources if one.identity == ("id",)]
@@ -116,7 +116,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         counts: dict[str, Any] = {}
         values: dict[str, Any] = {}
         for child in (one for one in self.resources if one.spec.parent is not None):
-            parent_ids = [identity[0] for identity in found[_parent_name(child)]]
+            parent_ids = [identity[0] for identity in found[_find_parent_name(child)]]
             if child.siblings_max is not None:
                 counts[child.list_name] = await child.table.count_siblings(connection, parent_ids)
             if child.unique_in_parent is not None:
@@ -221,7 +221,7 @@ def _audit(resource: Resource[Any], planner: Planner, changes: Iterable[ImportCh
     return entries
 
 
-def _parent_name(child: Resource[Any]) -> str:
+def _find_parent_name(child: Resource[Any]) -> str:
     return child.references[child.parents[0]].list_name
 
 
@@ -234,7 +234,7 @@ def _show(spec: ListSpec, things: Sequence[msgspec.Struct]) -> list[Mapping[str,
     return items
 
 
-def _invalid(problems: Sequence[FieldProblem]) -> ValidationFailedError:
+def _make_invalid_error(problems: Sequence[FieldProblem]) -> ValidationFailedError:
     first = "; ".join(f"{problem.field}: {problem.message}" for problem in problems[:3])
     more = f" The first {PROBLEMS_MAX} are listed." if len(problems) > PROBLEMS_MAX else ""
     count = f"{len(problems)} problems" if len(problems) > 1 else "1 problem"

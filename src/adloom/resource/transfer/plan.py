@@ -108,12 +108,12 @@ class Planner:
         except NamesAFailureError:
             pass
         except ItemProblemError as error:
-            self.problems.append(_under(path, error.problem))
+            self.problems.append(_put_under(path, error.problem))
         except ValidationError as error:
-            self.problems += [_under(path, problem) for problem in self._context.explain(error.errors())]
+            self.problems += [_put_under(path, problem) for problem in self._context.explain(error.errors())]
         except AdloomError as error:
             found = error.errors or (FieldProblem("", error.detail.rstrip(".")),)
-            self.problems += [_under(path, problem) for problem in found]
+            self.problems += [_put_under(path, problem) for problem in found]
         else:
             self._remember(spec, change)
             return
@@ -136,7 +136,7 @@ class Planner:
         for field in {*spec.identity, *spec.references}:
             alias = spec.aliases[field]
             if field in shape.model_fields:
-                said |= {alias: _to_json(named[field])} if field in named else {}
+                said |= {alias: _convert_to_json(named[field])} if field in named else {}
             elif alias in said:
                 del said[alias]
                 outside[field] = named.get(field)
@@ -366,9 +366,9 @@ def _check_present(item: Item) -> None:
         item.present()
 
 
-def _to_json(value: object) -> object:
+def _convert_to_json(value: object) -> object:
     return str(value) if isinstance(value, UUID) else value
 
 
-def _under(path: str, problem: FieldProblem) -> FieldProblem:
+def _put_under(path: str, problem: FieldProblem) -> FieldProblem:
     return FieldProblem(f"{path}.{problem.field}" if problem.field else path, problem.message)

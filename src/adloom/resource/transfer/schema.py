@@ -41,11 +41,11 @@ def describe_document(lists: DocumentLists) -> dict[str, Any]:
 def build_document_model(lists: DocumentLists) -> type[Body]:
     """Make the model of a document. All lists may be left out, and most fields of an item, too."""
     fields: dict[str, Any] = {
-        "format": (Annotated[str, Field(json_schema_extra={"const": FORMAT})], _optional(None)),
-        "version": (Annotated[int, Field(json_schema_extra={"const": FORMAT_VERSION})], _optional(None)),
+        "format": (Annotated[str, Field(json_schema_extra={"const": FORMAT})], _make_optional(None)),
+        "version": (Annotated[int, Field(json_schema_extra={"const": FORMAT_VERSION})], _make_optional(None)),
     }
     for spec in lists.specs:
-        fields[spec.name] = (list[_build_item(spec, lists)], _optional(None, alias=spec.name))
+        fields[spec.name] = (list[_build_item(spec, lists)], _make_optional(None, alias=spec.name))
     return build_body(
         SCHEMA_NAME,
         "What an export writes and an import takes. An item with the id, or the natural key, of an object that is there"
@@ -56,17 +56,19 @@ def build_document_model(lists: DocumentLists) -> type[Body]:
 
 def _build_item(spec: ListSpec, lists: DocumentLists) -> Any:  # noqa: ANN401 - a type
     fields: dict[str, Any] = {
-        KEY: (Annotated[Text, Field(min_length=1, max_length=KEY_LENGTH_MAX)], _optional(KEY_SENTENCE))
+        KEY: (Annotated[Text, Field(min_length=1, max_length=KEY_LENGTH_MAX)], _make_optional(KEY_SENTENCE))
     }
     for name, alias in spec.aliases.items():
         is_needed = name in spec.identity and (name != "id" or spec.has_own_ids)
         annotation, described = _describe_field(spec, name, lists)
         fields[name] = (
             annotation,
-            Field(alias=alias, description=described) if is_needed else _optional(described, alias=alias),
+            Field(alias=alias, description=described)
+            if is_needed
+            else _make_optional(described, alias=alias),
         )
     if "updated_at" in spec.struct.__struct_fields__:
-        fields["updated_at"] = (Moment, _optional(SEEN_SENTENCE))
+        fields["updated_at"] = (Moment, _make_optional(SEEN_SENTENCE))
     kind = spec.item_name[0].upper() + spec.item_name[1:]
     return build_body(f"{kind}Item", f"One of the `{spec.name}` of a document.", fields)
 
@@ -93,6 +95,6 @@ def _keep_extra(declared: FieldInfo) -> Any:  # noqa: ANN401 - a field
     return Field(json_schema_extra=declared.json_schema_extra)
 
 
-def _optional(description: str | None, **more: Any) -> Any:  # noqa: ANN401 - a field
+def _make_optional(description: str | None, **more: Any) -> Any:  # noqa: ANN401 - a field
     """Return a field that may be left out, without a value that would stand for that."""
     return Field(default_factory=msgspec.UnsetType, description=description, **more)

@@ -39,10 +39,10 @@ def read_csv(body: bytes, known: DocumentLists) -> list[RawItem]:
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _wrong("body", 'must be UTF-8; in a spreadsheet save as "CSV UTF-8"') from None
+        raise _make_wrong_error("body", 'must be UTF-8; in a spreadsheet save as "CSV UTF-8"') from None
     delimiter = text[len(KIND_COLUMN) : len(KIND_COLUMN) + 1]
     if not text.startswith(KIND_COLUMN) or delimiter not in set(DELIMITERS):
-        raise _wrong("row 1", f"must be the names of the columns, the first of them {KIND_COLUMN}")
+        raise _make_wrong_error("row 1", f"must be the names of the columns, the first of them {KIND_COLUMN}")
     csv.field_size_limit(CELL_LENGTH_MAX)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
@@ -50,7 +50,7 @@ def read_csv(body: bytes, known: DocumentLists) -> list[RawItem]:
         _check_header(header, known)
         return list(_iterate_items(header, rows, known))
     except csv.Error as error:
-        raise _wrong(f"line {rows.line_num}", f"is not CSV that can be read: {error}") from error
+        raise _make_wrong_error(f"line {rows.line_num}", f"is not CSV that can be read: {error}") from error
 
 
 def write_csv(lists: Mapping[ListSpec, Sequence[Mapping[str, Any]]]) -> bytes:
@@ -151,5 +151,5 @@ def _check_header(header: Sequence[str], known: DocumentLists) -> None:
         raise ValidationFailedError("The sheet has columns that we do not know.", errors=problems[:100])
 
 
-def _wrong(field: str, message: str) -> ValidationFailedError:
+def _make_wrong_error(field: str, message: str) -> ValidationFailedError:
     return wrong_field(field, message, f"{field}: {message}.")

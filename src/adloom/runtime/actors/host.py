@@ -183,11 +183,11 @@ class ActorHost:
             return
         self._has_work.clear()
         now = self._clock.now()
-        due = [at for at in (self._runner.alarms.next_at(), self._idle_at()) if at is not None]
+        due = [at for at in (self._runner.alarms.next_at(), self._find_idle_at()) if at is not None]
         until_look = self._look_at - asyncio.get_running_loop().time()
         await pause(min([until_look, *((at - now).total_seconds() for at in due)]), self._has_work)
 
-    def _idle_at(self) -> datetime | None:
+    def _find_idle_at(self) -> datetime | None:
         touched_at = self._runner.oldest_touch()
         return None if touched_at is None else touched_at + self._idle_max
 

@@ -123,7 +123,7 @@ class BatchRunner:
     def forget_all(self, error: Exception) -> None:
         """Drop all actors: another host may own them next."""
         for actor in self._actors.values():
-            _fail_all(actor.waiting, _not_kept(error))
+            _fail_all(actor.waiting, _make_not_kept_error(error))
         self._actors.clear()
         self.alarms.clear()
 
@@ -280,7 +280,7 @@ class BatchRunner:
         self._counts.failed += len(envelopes)
         again_at = self._clock.now() + again_after
         for envelope in envelopes:
-            envelope.fail(_not_kept(error))
+            envelope.fail(_make_not_kept_error(error))
             if envelope.is_alarm:
                 self.alarms.set(envelope.address, again_at)
 
@@ -304,7 +304,7 @@ class NeverKeptError(UnavailableError):
     """The step fails, or its result cannot be stored: the same message again would come to the same."""
 
 
-def _not_kept(error: BaseException) -> UnavailableError:
+def _make_not_kept_error(error: BaseException) -> UnavailableError:
     passes = (UnavailableError, FencedOutError, NewerActorStateError, asyncio.CancelledError)
     kind = UnavailableError if isinstance(error, passes) else NeverKeptError
     return kind(f"The actor is not known to have kept it: {error!r}")

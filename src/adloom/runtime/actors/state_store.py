@@ -88,9 +88,9 @@ class PostgresStateStore:
         self, connection: Connection, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]
     ) -> None:
         """Write states and records in the connection's transaction."""
-        kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now()) if writes else 0
+        kept = await connection.fetchval(KEEP, *_list_columns(writes), self._clock.now()) if writes else 0
         if kept != len(writes):
-            refused = await connection.fetch(REFUSED_STATES, *_columns(writes)[:2])
+            refused = await connection.fetch(REFUSED_STATES, *_list_columns(writes)[:2])
             raise FencedOutError(
                 f"{len(writes) - kept} states belong to another host by now.",
                 [Address(row["kind"], row["key"]) for row in refused],
@@ -99,7 +99,7 @@ class PostgresStateStore:
             await self._records.write(connection, records)
 
 
-def _columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
+def _list_columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
     # Always in the same order, so that two hosts that write the same states do not deadlock.
     ordered = sorted(writes, key=lambda write: write.address)
     return (

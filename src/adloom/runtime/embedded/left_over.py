@@ -18,7 +18,7 @@ async def stop_leftover(
     The PID may be another program's by now, so the process must have the mark, the server's own folder,
     on its command line.
     """
-    pid = _written_pid(pid_file)
+    pid = _read_pid(pid_file)
     if pid is not None and _is_marked(pid, mark):
         await _end(pid, mark, stop_signal)
     if is_forgotten:
@@ -36,7 +36,7 @@ async def _end(pid: int, mark: str, stop_signal: signal.Signals) -> None:
                 return
 
 
-def _written_pid(pid_file: Path) -> int | None:
+def _read_pid(pid_file: Path) -> int | None:
     try:
         return int(pid_file.read_text(encoding="utf-8").split()[0])
     except (FileNotFoundError, ValueError, IndexError):

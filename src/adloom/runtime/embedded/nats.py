@@ -72,7 +72,7 @@ class EmbeddedNats:
         await asyncio.to_thread(check_program, self._server, nats_version())
         config.touch(mode=0o600)
         await asyncio.to_thread(give_ownership, self._folder, self._user)
-        config.write_text(self._config(), encoding="ascii")
+        config.write_text(self._write_config(), encoding="ascii")
 
     async def wait_until_ready(self) -> None:
         async with asyncio.timeout(READY_SECONDS_MAX):
@@ -85,7 +85,7 @@ class EmbeddedNats:
         except OSError:
             return False
 
-    def _config(self) -> str:
+    def _write_config(self) -> str:
         # Names and passwords of ours have letters, digits, - and _ only.
         return (
             f'listen: "127.0.0.1:{self.port}"\n'

@@ -82,7 +82,7 @@ class EmbeddedPostgres:
         return Program(
             name="postgres",
             arguments=(str(self._home / "bin" / "postgres"), "-D", str(self._folder), *settings),
-            environment=_environment(),
+            environment=_build_environment(),
             user=self._user,
             opened_folder=find_unreachable_folder(self._folder, self._user),
             stop_signal=signal.SIGINT,
@@ -138,12 +138,12 @@ class EmbeddedPostgres:
         password_file.write_text(self._password, encoding="utf-8")
         give_ownership(unfinished, self._user)
         try:
-            await run(self._initdb(unfinished), seconds_max=INITDB_SECONDS_MAX)
+            await run(self._make_initdb(unfinished), seconds_max=INITDB_SECONDS_MAX)
             (unfinished / "cluster").rename(self._folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 
-    def _initdb(self, unfinished: Path) -> Program:
+    def _make_initdb(self, unfinished: Path) -> Program:
         return Program(
             name="initdb",
             arguments=(
@@ -159,7 +159,7 @@ class EmbeddedPostgres:
                 "--builtin-locale=C.UTF-8",
                 "--no-instructions",
             ),
-            environment=_environment(),
+            environment=_build_environment(),
             user=self._user,
             opened_folder=find_unreachable_folder(unfinished, self._user),
             # It cleans up after itself, and its own child does not outlive it.
@@ -167,6 +167,6 @@ class EmbeddedPostgres:
         )
 
 
-def _environment() -> dict[str, str]:
+def _build_environment() -> dict[str, str]:
     # None of the variables by which PostgreSQL's programs can be led elsewhere.
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}

@@ -46,7 +46,7 @@ class DiskReserve:
         if not self._reserve_bytes:
             return
         try:
-            if self.free_bytes + self._kept_bytes() < self._reserve_bytes + self._low_bytes:
+            if self.free_bytes + self._count_kept_bytes() < self._reserve_bytes + self._low_bytes:
                 raise InstallationError(self._describe())
             self._allocate()
         except OSError as error:
@@ -73,7 +73,7 @@ class DiskReserve:
         while self._is_full:  # noqa: ASYNC110 - somebody else makes room
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _kept_bytes(self) -> int:
+    def _count_kept_bytes(self) -> int:
         return self._file.stat().st_size if self._file.exists() else 0
 
     def _allocate(self) -> None:

@@ -58,7 +58,7 @@ class EmbeddedValkey:
         # A server that we find running is told by this: its folder may be known to it by another path.
         self._mark = f"adloom-{zlib.crc32(bytes(folder)):08x}"
         self._places = {"dir": folder, "pidfile": folder / PID_NAME, "logfile": folder / LOG_NAME}
-        self._memory_bytes_max = memory_bytes_max or _memory_bytes() // MEMORY_SHARE
+        self._memory_bytes_max = memory_bytes_max or _choose_memory_bytes() // MEMORY_SHARE
 
     @property
     def url(self) -> str:
@@ -98,7 +98,7 @@ class EmbeddedValkey:
         config.touch(mode=0o600)
         # Before it is decided how the user finds the folder. What an earlier version has left there was root's.
         await asyncio.to_thread(give_ownership, self._folder, self._user)
-        config.write_text(self._config(), encoding="ascii")
+        config.write_text(self._write_config(), encoding="ascii")
 
     async def wait_until_ready(self) -> None:
         """Wait until the server answers, which it does after it has loaded its file."""
@@ -111,7 +111,7 @@ class EmbeddedValkey:
                 else:
                     return
 
-    def _config(self) -> str:
+    def _write_config(self) -> str:
         lines = {
             "bind": "127.0.0.1",
             # 0 is no port at all.
@@ -145,5 +145,5 @@ def _quote(path: Path) -> str:
     return '"' + "".join(chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02x}" for byte in bytes(path)) + '"'
 
 
-def _memory_bytes() -> int:
+def _choose_memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

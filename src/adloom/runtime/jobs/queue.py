@@ -96,7 +96,7 @@ class JobQueue:
     ) -> None:
         """Put a job, unless one with this id waits, runs, was done recently or is dead."""
         job = NewJob(id=job_id, name=name, data=data or {}, priority=priority)
-        await self._queue.add(name, dict(job.data), cast("JobOptions", self._job_options(job)))
+        await self._queue.add(name, dict(job.data), cast("JobOptions", self._build_job_options(job)))
         await self.refresh_counts()
 
     async def put_again(self, jobs: Sequence[NewJob]) -> int:
@@ -107,7 +107,7 @@ class JobQueue:
             if new:
                 await self._queue.addBulk(
                     [
-                        {"name": job.name, "data": dict(job.data), "opts": self._job_options(job)}
+                        {"name": job.name, "data": dict(job.data), "opts": self._build_job_options(job)}
                         for job in new
                     ]
                 )
@@ -132,7 +132,7 @@ class JobQueue:
         # The library cuts each of its lists by itself, so several are read from their beginning.
         begin = first if len(kinds) == 1 else 0
         found = await self._read_jobs(state, kinds, begin, first + count_max - 1)
-        jobs = sorted(found, key=_age, reverse=True)
+        jobs = sorted(found, key=_get_age, reverse=True)
         begin = 0 if len(kinds) == 1 else first
         return Listed(items=jobs[begin : begin + count_max], total_count=sum(counts.values()))
 
@@ -150,7 +150,7 @@ class JobQueue:
             return False
         if job is None or await self._queue.getJobState(job_id) != "failed":
             return False
-        if died_before is not None and _moment(job.finishedOn) >= died_before:
+        if died_before is not None and _convert_to_moment(job.finishedOn) >= died_before:
             return False
         await job.retry("failed", {"resetAttemptsMade": True, "resetAttemptsStarted": True})
         await self.refresh_counts()
@@ -181,7 +181,7 @@ class JobQueue:
             await self._queue.remove(job_id)
         return True
 
-    def _job_options(self, job: NewJob) -> dict[str, Any]:
+    def _build_job_options(self, job: NewJob) -> dict[str, Any]:
         assert job.id, "a job without an id could be put twice"
         assert ":" not in job.id, "BullMQ separates the parts of its keys by colons"
         return {**self._options, "jobId": job.id, "priority": job.priority}
@@ -237,8 +237,8 @@ def _describe_job(job: bullmq.Job, state: JobState) -> ListedJob:
         attempts=job.attemptsMade,
         progress=float(progress) if isinstance(progress, int | float) and math.isfinite(progress) else 0.0,
         error=job.failedReason or None,
-        put_at=_moment(job.timestamp),
-        ended_at=_moment(job.finishedOn) if job.finishedOn else None,
+        put_at=_convert_to_moment(job.timestamp),
+        ended_at=_convert_to_moment(job.finishedOn) if job.finishedOn else None,
     )
 
 
@@ -256,9 +256,9 @@ def _describe_unreadable(job_id: str, state: JobState, error: Exception) -> List
     )
 
 
-def _moment(milliseconds: int | None) -> datetime:
+def _convert_to_moment(milliseconds: int | None) -> datetime:
     return datetime.fromtimestamp(int(milliseconds or 0) / 1000, UTC)
 
 
-def _age(job: ListedJob) -> tuple[datetime, str]:
+def _get_age(job: ListedJob) -> tuple[datetime, str]:
     return job.ended_at or job.put_at, job.id

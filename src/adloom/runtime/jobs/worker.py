@@ -104,9 +104,9 @@ class JobWorker:
             "runRetryDelay": int(RECONNECT_SECONDS * 1000),
         }
         if self._backoff is not None:
-            options["settings"] = {"backoffStrategy": self._milliseconds_after}
+            options["settings"] = {"backoffStrategy": self._compute_backoff_milliseconds}
         # The library's types lack an option, and ask for a Future where it awaits.
-        worker = bullmq.Worker(self._queue, self._process, options)  # pyright: ignore[reportArgumentType] - see above
+        worker = bullmq.Worker(self._queue, self._process_job, options)  # pyright: ignore[reportArgumentType] - see above
         worker.on("completed", self._on_completed)
         worker.on("failed", self._on_failed)
         worker.on("stalled", self._on_lost)
@@ -123,7 +123,7 @@ class JobWorker:
             if not stop.is_set():
                 await asyncio.sleep(RECONNECT_SECONDS)
 
-    async def _process(self, job: bullmq.Job, _token: str) -> None:
+    async def _process_job(self, job: bullmq.Job, _token: str) -> None:
         handler = self._handlers.get(job.name)
         if handler is None:
             raise UnrecoverableError(f"There is no handler for {job.name}.")
@@ -142,7 +142,9 @@ class JobWorker:
             )
         )
 
-    def _milliseconds_after(self, attempt: int, _kind: str, error: Exception, _job: bullmq.Job) -> int:
+    def _compute_backoff_milliseconds(
+        self, attempt: int, _kind: str, error: Exception, _job: bullmq.Job
+    ) -> int:
         assert self._backoff is not None
         return int(self._backoff(attempt, error).total_seconds() * 1000)
 

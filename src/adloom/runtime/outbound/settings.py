@@ -26,7 +26,7 @@ def parse_user_agent(text: str) -> str:
     return text
 
 
-def _default_user_agent(variables: Mapping[str, str]) -> str:
+def _choose_default_user_agent(variables: Mapping[str, str]) -> str:
     """Link to delivery, the one address of an installation that is public anyway."""
     url = (variables.get("ADLOOM_DELIVERY_URL") or DELIVERY_URL_DEFAULT).rstrip("/")
     prefix = (variables.get("ADLOOM_PUBLIC_PREFIX") or "").rstrip("/")
@@ -36,9 +36,9 @@ def _default_user_agent(variables: Mapping[str, str]) -> str:
 class OutboundSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who we say that we are, and the hosts that are found on our own network."""
 
-    user_agent: Annotated[str, Variable("ADLOOM_CRAWL_USER_AGENT", parse_user_agent, _default_user_agent)] = (
-        USER_AGENT.format(page=f"{DELIVERY_URL_DEFAULT}{CRAWLER_PATH}")
-    )
+    user_agent: Annotated[
+        str, Variable("ADLOOM_CRAWL_USER_AGENT", parse_user_agent, _choose_default_user_agent)
+    ] = USER_AGENT.format(page=f"{DELIVERY_URL_DEFAULT}{CRAWLER_PATH}")
     local_hosts: Annotated[Mapping[str, LocalHost], Variable("ADLOOM_CRAWL_RESOLVE", parse_local_hosts)] = (
         MappingProxyType({})
     )

@@ -28,24 +28,24 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 def read_target(url: str, local_hosts: Mapping[str, LocalHost]) -> Target:
     """Parse a URL that somebody else has written, or raise what is wrong with it."""
     if len(url) > URL_CHARACTERS_MAX:
-        raise _refused(f"A URL has at most {URL_CHARACTERS_MAX} characters")
+        raise _make_refused_error(f"A URL has at most {URL_CHARACTERS_MAX} characters")
     if "\\" in url or any(character <= " " or character == "\x7f" for character in url):
-        raise _refused("A URL has neither spaces nor backslashes")
+        raise _make_refused_error("A URL has neither spaces nor backslashes")
     try:
         parts = httpx.URL(url)
         host = parts.raw_host.decode("ascii").rstrip(".")
     except (httpx.InvalidURL, ValueError) as error:
-        raise _refused("This is no URL") from error
+        raise _make_refused_error("This is no URL") from error
     if parts.scheme not in PORTS:
-        raise _refused("Only http and https are fetched")
+        raise _make_refused_error("Only http and https are fetched")
     if parts.userinfo:
-        raise _refused("A URL with a user or password is not fetched")
+        raise _make_refused_error("A URL with a user or password is not fetched")
     if not host or _is_ambiguous_number(host):
-        raise _refused("The URL names no host")
+        raise _make_refused_error("The URL names no host")
     port = parts.port or PORTS[parts.scheme]
     local = local_hosts.get(host)
     if port not in PORTS.values() and (local is None or port != local.port):
-        raise _refused("Only the ports 80 and 443 are fetched")
+        raise _make_refused_error("Only the ports 80 and 443 are fetched")
     return Target(
         url=str(parts.copy_with(fragment=None)),
         scheme=parts.scheme if local is None else "http",
@@ -61,7 +61,7 @@ def join(base: str, location: str) -> str:
     try:
         return urljoin(base, location.strip().encode("latin-1").decode("utf-8"))
     except ValueError as error:
-        raise _refused("The redirect names no URL") from error
+        raise _make_refused_error("The redirect names no URL") from error
 
 
 def _is_ambiguous_number(host: str) -> bool:
@@ -76,5 +76,5 @@ def _is_ambiguous_number(host: str) -> bool:
     return is_number and not is_plain_address
 
 
-def _refused(reason: str) -> OutboundError:
+def _make_refused_error(reason: str) -> OutboundError:
     return OutboundError(FailureKind.URL_REFUSED, f"{reason}.")

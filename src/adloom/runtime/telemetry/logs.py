@@ -36,8 +36,8 @@ def configure_logs(telemetry: Telemetry, stream: TextIO | None = None) -> None:
     """Send the logs of this process to standard error; call it once, first in an entrypoint."""
     output: TextIO = stream or sys.stderr
     level = logging.getLevelNamesMapping()[telemetry.log_level.upper()]
-    renderers = _renderers(telemetry, output)
-    context = _context(telemetry.process)
+    renderers = _list_renderers(telemetry, output)
+    context = _list_context(telemetry.process)
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *context, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -53,7 +53,7 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {key: _clean(key, value, DEPTH_MAX) for key, value in event.items()}
 
 
-def _context(process: str) -> list[Processor]:
+def _list_context(process: str) -> list[Processor]:
     def add_process(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event["process"] = process
         return event
@@ -62,22 +62,22 @@ def _context(process: str) -> list[Processor]:
     return [stamp, structlog.processors.add_log_level, add_process]
 
 
-def _renderers(telemetry: Telemetry, stream: TextIO) -> list[Processor]:
+def _list_renderers(telemetry: Telemetry, stream: TextIO) -> list[Processor]:
     is_pretty = telemetry.log_format == "console" or (telemetry.log_format == "auto" and stream.isatty())
     if is_pretty:
-        return [structlog.processors.format_exc_info, redact, _console(has_colors=stream.isatty())]
+        return [structlog.processors.format_exc_info, redact, _make_console(has_colors=stream.isatty())]
     # Local variables of the frames are left out: they hold passwords under any name.
     transform = ExceptionDictTransformer(show_locals=False, max_frames=FRAMES_MAX)
-    return [ExceptionRenderer(transform), redact, _as_json]
+    return [ExceptionRenderer(transform), redact, _write_json]
 
 
-def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+def _write_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     # Escaped to ASCII, so that not even half a surrogate out of a header breaks the line.
     first = {key: event.pop(key) for key in ("timestamp", "level", "process", "event") if key in event}
     return json.dumps({**first, **event})
 
 
-def _console(*, has_colors: bool) -> ConsoleRenderer:
+def _make_console(*, has_colors: bool) -> ConsoleRenderer:
     styles = ConsoleRenderer.get_default_column_styles(colors=has_colors)
 
     def column(style: str, width: int = 0) -> KeyValueColumnFormatter:
@@ -86,7 +86,10 @@ def _console(*, has_colors: bool) -> ConsoleRenderer:
         )
 
     rest = KeyValueColumnFormatter(
-        key_style=styles.kv_key, value_style=styles.kv_value, reset_style=styles.reset, value_repr=_readable
+        key_style=styles.kv_key,
+        value_style=styles.kv_value,
+        reset_style=styles.reset,
+        value_repr=_write_readable,
     )
     return ConsoleRenderer(
         columns=[
@@ -100,7 +103,7 @@ def _console(*, has_colors: bool) -> ConsoleRenderer:
     )
 
 
-def _readable(value: object) -> str:
+def _write_readable(value: object) -> str:
     text = str(value)
     return text if text.isprintable() and text and " " not in text else repr(value)
 
@@ -112,7 +115,11 @@ def _configure_libraries(
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*context, structlog.stdlib.add_logger_name, structlog.stdlib.ExtraAdder()],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _plain_extra, *renderers],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _flatten_extra,
+                *renderers,
+            ],
         )
     )
     # Library messages below a warning are for debugging: our own code logs one line per unit of work.
@@ -127,7 +134,7 @@ def _configure_libraries(
     logging.captureWarnings(capture=True)
 
 
-def _plain_extra(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _flatten_extra(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     # uvicorn gives each message a second time, with colours.
     event.pop("color_message", None)
     return event
@@ -150,9 +157,9 @@ def _clean(key: str, value: object, depth: int) -> object:
         case float():
             return value if isfinite(value) else str(value)
         case str():
-            return _without_secrets(value)
+            return _hide_secrets(value)
         case bytes():
-            return _without_secrets(value.decode(errors="backslashreplace"))
+            return _hide_secrets(value.decode(errors="backslashreplace"))
         case _:
             return _clean_nested(key, value, depth)
 
@@ -170,10 +177,10 @@ def _clean_nested(key: str, value: object, depth: int) -> object:
         case msgspec.Struct():
             return _clean_nested(key, msgspec.structs.asdict(value), depth)
         case _:
-            return _without_secrets(str(value))
+            return _hide_secrets(str(value))
 
 
-def _without_secrets(text: str) -> str:
+def _hide_secrets(text: str) -> str:
     if "://" in text:
         text = URL_PASSWORD.sub(rf"\1{REDACTED}@", text)
     return BEARER.sub(rf"\1 {REDACTED}", text)

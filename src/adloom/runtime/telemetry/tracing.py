@@ -69,7 +69,7 @@ def configure_tracing(telemetry: Telemetry) -> Tracing:
     """Turn tracing on if an endpoint is set; close the result to send what is left."""
     if telemetry.otlp_endpoint is None:
         return Tracing(None)
-    provider = _provider(telemetry.otlp_endpoint, telemetry.process)
+    provider = _make_provider(telemetry.otlp_endpoint, telemetry.process)
     _current.tracer = provider.get_tracer("adloom", VERSION)
     return Tracing(provider)
 
@@ -109,7 +109,7 @@ class RequestSpan(AbstractContextManager["RequestSpan"]):
             "url.scheme": scheme,
             "network.protocol.version": version,
         }
-        context = None if traceparent is None else _context_of(traceparent)
+        context = None if traceparent is None else _find_context(traceparent)
         self._span: Span = tracer.start_span(
             self._method, context, kind=SpanKind.SERVER, attributes=attributes
         )
@@ -173,7 +173,7 @@ NO_SPAN: Final = NoSpan()
 _current: Final = _Current()
 
 
-def _provider(endpoint: str, process: str) -> "TracerProvider":
+def _make_provider(endpoint: str, process: str) -> "TracerProvider":
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - lazy
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - lazy
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - lazy
@@ -191,7 +191,7 @@ def _provider(endpoint: str, process: str) -> "TracerProvider":
     return provider
 
 
-def _context_of(traceparent: str) -> "Context":
+def _find_context(traceparent: str) -> "Context":
     from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415 - lazy
 
     return tracecontext.TraceContextTextMapPropagator().extract({"traceparent": traceparent})

@@ -40,7 +40,9 @@ def choose_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]
         "placements": [slot.slug for slot in SLOTS],
         "banners": [banner.key for banner in BANNERS],
         "campaigns": [campaign.key for campaign in CAMPAIGNS],
-        "targetingRules": [_rule_key(campaign, at) for campaign in CAMPAIGNS for at in _places(campaign)],
+        "targetingRules": [
+            _name_rule(campaign, at) for campaign in CAMPAIGNS for at in _list_places(campaign)
+        ],
         "frequencyCaps": [banner.key for banner in BANNERS if banner.per_user_day_max],
     }
     chosen = {
@@ -53,7 +55,7 @@ def choose_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]
         for site in SITES
         if site.publisher in shops and site.key not in kept.get("publishers", {})
     }
-    brands = {brand.key: kept.get("brands", {}).get(brand.key) or _number(new_id()) for brand in BRANDS}
+    brands = {brand.key: kept.get("brands", {}).get(brand.key) or _take_number(new_id()) for brand in BRANDS}
     return {**chosen, "brands": brands}
 
 
@@ -91,17 +93,19 @@ def build_document(
             for site in SITES
         ],
         "brands": [{"id": int(ids["brands"][brand.key]), "label": brand.label} for brand in BRANDS],
-        "placements": [_placement(slot, ids, delivery_url) for slot in SLOTS],
-        "banners": [_banner(banner, ids, addresses, now) for banner in BANNERS],
-        "campaigns": [_campaign(campaign, ids, now) for campaign in CAMPAIGNS],
-        "links": [link for campaign in CAMPAIGNS for link in _links(campaign, ids)],
-        "assignments": [assignment for campaign in CAMPAIGNS for assignment in _assignments(campaign, ids)],
+        "placements": [_build_placement(slot, ids, delivery_url) for slot in SLOTS],
+        "banners": [_build_banner(banner, ids, addresses, now) for banner in BANNERS],
+        "campaigns": [_build_campaign(campaign, ids, now) for campaign in CAMPAIGNS],
+        "links": [link for campaign in CAMPAIGNS for link in _build_links(campaign, ids)],
+        "assignments": [
+            assignment for campaign in CAMPAIGNS for assignment in _build_assignments(campaign, ids)
+        ],
         "creatives": [
             {"campaignId": ids["campaigns"][campaign.key], "bannerId": ids["banners"][key]}
             for campaign in CAMPAIGNS
             for key in campaign.creatives
         ],
-        "targetingRules": [rule for campaign in CAMPAIGNS for rule in _rules(campaign, ids)],
+        "targetingRules": [rule for campaign in CAMPAIGNS for rule in _build_rules(campaign, ids)],
         "frequencyCaps": [
             {
                 "id": ids["frequencyCaps"][banner.key],
@@ -125,7 +129,7 @@ class _Addresses(NamedTuple):
         return self.uploaded.get(picture.path) or f"{self.delivery_url}{picture.path}"
 
 
-def _placement(slot: SampleSlot, ids: Ids, delivery_url: str) -> Item:
+def _build_placement(slot: SampleSlot, ids: Ids, delivery_url: str) -> Item:
     width, height = slot.size
     item: Item = {
         "id": ids["placements"][slot.slug],
@@ -166,7 +170,7 @@ def phone_picture_of(banner: SampleBanner) -> Picture | None:
     return None if size is None else Picture(banner.subject, banner.palette, *size, is_for_ad=True)
 
 
-def _banner(banner: SampleBanner, ids: Ids, addresses: _Addresses, now: datetime) -> Item:
+def _build_banner(banner: SampleBanner, ids: Ids, addresses: _Addresses, now: datetime) -> Item:
     phone = phone_picture_of(banner)
     item: Item = {
         "id": ids["banners"][banner.key],
@@ -197,16 +201,16 @@ def _banner(banner: SampleBanner, ids: Ids, addresses: _Addresses, now: datetime
             "recurrenceWindowEnd": end,
         }
     if banner.publish_in_days is not None:
-        item["publishAt"] = _moment(now, banner.publish_in_days)
+        item["publishAt"] = _write_moment(now, banner.publish_in_days)
     if banner.expired_days_ago is not None:
-        item["publishAt"] = _moment(now, -banner.expired_days_ago - 90)
-        item["expiresAt"] = _moment(now, -banner.expired_days_ago)
+        item["publishAt"] = _write_moment(now, -banner.expired_days_ago - 90)
+        item["expiresAt"] = _write_moment(now, -banner.expired_days_ago)
     if banner.is_draft:
         item["scheduleStatus"] = "draft"
     return item
 
 
-def _campaign(campaign: SampleCampaign, ids: Ids, now: datetime) -> Item:
+def _build_campaign(campaign: SampleCampaign, ids: Ids, now: datetime) -> Item:
     starts, ends = campaign.days
     return {
         "id": ids["campaigns"][campaign.key],
@@ -215,8 +219,8 @@ def _campaign(campaign: SampleCampaign, ids: Ids, now: datetime) -> Item:
         "description": campaign.description,
         "source": "system",
         "status": campaign.status,
-        "startsAt": _moment(now, starts),
-        "endsAt": _moment(now, ends),
+        "startsAt": _write_moment(now, starts),
+        "endsAt": _write_moment(now, ends),
         "bidType": campaign.bid_type,
         "bidAmount": campaign.bid,
         "budgetDailyPaisa": campaign.daily_paisa,
@@ -229,13 +233,13 @@ def _campaign(campaign: SampleCampaign, ids: Ids, now: datetime) -> Item:
     }
 
 
-def _links(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
+def _build_links(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
     for slug in campaign.shows:
         yield {"campaignId": ids["campaigns"][campaign.key], "placementId": ids["placements"][slug]}
 
 
-def _assignments(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
-    for link, keys in zip(_links(campaign, ids), campaign.shows.values(), strict=True):
+def _build_assignments(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
+    for link, keys in zip(_build_links(campaign, ids), campaign.shows.values(), strict=True):
         for order, key in enumerate(keys):
             yield {
                 **link,
@@ -245,11 +249,11 @@ def _assignments(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
             }
 
 
-def _rules(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
-    for at in _places(campaign):
+def _build_rules(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
+    for at in _list_places(campaign):
         rule = campaign.rules[at]
         yield {
-            "id": ids["targetingRules"][_rule_key(campaign, at)],
+            "id": ids["targetingRules"][_name_rule(campaign, at)],
             "campaignId": ids["campaigns"][campaign.key],
             "ruleType": rule.type,
             "operator": rule.operator,
@@ -257,20 +261,20 @@ def _rules(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
         }
 
 
-def _number(made_id: str) -> str:
+def _take_number(made_id: str) -> str:
     """Make an id for a record that a shop numbers itself: larger than any of its own."""
     return str(BRAND_IDS_FROM + int(made_id[-7:], 16))
 
 
-def _places(campaign: SampleCampaign) -> range:
+def _list_places(campaign: SampleCampaign) -> range:
     return range(len(campaign.rules))
 
 
-def _rule_key(campaign: SampleCampaign, at: int) -> str:
+def _name_rule(campaign: SampleCampaign, at: int) -> str:
     return f"{campaign.key}-{at}"
 
 
-def _moment(now: datetime, days: int | None) -> str | None:
+def _write_moment(now: datetime, days: int | None) -> str | None:
     if days is None:
         return None
     return (now.replace(minute=0, second=0, microsecond=0) + timedelta(days=days)).isoformat()

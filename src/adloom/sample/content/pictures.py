@@ -72,21 +72,21 @@ class Picture(msgspec.Struct, frozen=True):
         size = f'width="{self.width}" height="{self.height}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {self.width} {self.height}">'
-            f'<rect {size} fill="{palette.sky}"/>{"".join(_shapes(self, palette))}</svg>'
+            f'<rect {size} fill="{palette.sky}"/>{"".join(_draw_shapes(self, palette))}</svg>'
         )
 
 
-def _shapes(picture: Picture, palette: Palette) -> Iterator[str]:
+def _draw_shapes(picture: Picture, palette: Palette) -> Iterator[str]:
     width, height = picture.width, picture.height
     centre = width * (0.74 if picture.is_wide else 0.5)
     raised = picture.is_for_ad and not picture.is_wide
     yield f'<circle cx="{centre:.0f}" cy="{height * 0.42:.0f}" r="{height * 0.52:.0f}" fill="{palette.glow}"/>'
     if picture.subject == HILLS:
         yield f'<circle cx="{centre:.0f}" cy="{height * 0.4:.0f}" r="{height * 0.2:.0f}" fill="#f7d9a4"/>'
-        yield from _hills(picture, palette)
+        yield from _draw_hills(picture, palette)
         return
     horizon = RAISED_HORIZON if raised else HORIZON
-    yield _ridge(picture, horizon - 0.1, 0.05, palette.far, phase=0.6)
+    yield _draw_ridge(picture, horizon - 0.1, 0.05, palette.far, phase=0.6)
     yield f'<path d="M0 {height * horizon:.0f}H{width}V{height}H0Z" fill="{palette.ground}"/>'
     # A subject stands on the ground, and leaves some air above it.
     share = 0.78 if picture.is_wide else min(1.0, width / height) * (0.54 if raised else 0.72)
@@ -95,10 +95,10 @@ def _shapes(picture: Picture, palette: Palette) -> Iterator[str]:
     yield f'<g transform="translate({left:.1f} {top:.1f}) scale({scale:.3f})">{SUBJECTS[picture.subject]}</g>'
 
 
-def _hills(picture: Picture, palette: Palette) -> Iterator[str]:
+def _draw_hills(picture: Picture, palette: Palette) -> Iterator[str]:
     """Draw a landscape: three ridges, and trees on the second."""
     width, height = picture.width, picture.height
-    yield _ridge(picture, 0.6, 0.13, palette.far, phase=0.4)
+    yield _draw_ridge(picture, 0.6, 0.13, palette.far, phase=0.4)
     leaves = ("#e7a13d", "#d9772f", "#c8492c", "#f0b75c", "#9db35a")
     count = max(3, round(width / height * 3))
     for number in range(count):
@@ -113,11 +113,11 @@ def _hills(picture: Picture, palette: Palette) -> Iterator[str]:
             f'<circle cx="{x + size * 0.6:.0f}" cy="{foot - size * 2:.0f}" r="{size * 0.62:.0f}"'
             f' fill="{leaves[number % len(leaves)]}"/>'
         )
-    yield _ridge(picture, 0.77, 0.06, palette.ground, phase=1.1)
-    yield _ridge(picture, 0.9, 0.04, "#0003", phase=2.2)
+    yield _draw_ridge(picture, 0.77, 0.06, palette.ground, phase=1.1)
+    yield _draw_ridge(picture, 0.9, 0.04, "#0003", phase=2.2)
 
 
-def _ridge(picture: Picture, level: float, swing: float, colour: str, *, phase: float) -> str:
+def _draw_ridge(picture: Picture, level: float, swing: float, colour: str, *, phase: float) -> str:
     """Draw the edge of a hill across the picture, and all that is under it."""
     width, height = picture.width, picture.height
     points = [

@@ -79,27 +79,27 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def sample_pages() -> dict[str, SamplePage]:
-    return {page.path: page for page in (*_magazine_pages(), *_shop_pages())}
+    return {page.path: page for page in (*_list_magazine_pages(), *_list_shop_pages())}
 
 
 def _fill(template: str, **values: object) -> Markup:
     return TEMPLATES[template].format(slot=SLOT_HTML, **values)
 
 
-def _image(picture: Picture, alt: str = "", *, is_first: bool = False) -> Markup:
+def _write_image(picture: Picture, alt: str = "", *, is_first: bool = False) -> Markup:
     """Return an image with its size, so that nothing moves when it arrives."""
     hint = Markup('fetchpriority="high"') if is_first else Markup('loading="lazy"')
     return _fill("image", picture=picture, alt=alt, hint=hint)
 
 
-def _nav(entries: Iterable[tuple[str, str]], current: str | None) -> Markup:
+def _write_nav(entries: Iterable[tuple[str, str]], current: str | None) -> Markup:
     return NOTHING.join(
         _fill("nav", name=name, path=path, current=Markup(" aria-current=page") if name == current else "")
         for name, path in entries
     )
 
 
-def _magazine_pages() -> Iterable[SamplePage]:
+def _list_magazine_pages() -> Iterable[SamplePage]:
     lead, *others = ARTICLES
     most_read = _fill(
         "hedgerow-most-read",
@@ -108,11 +108,11 @@ def _magazine_pages() -> Iterable[SamplePage]:
     front = _fill(
         "hedgerow-front",
         lead=lead,
-        picture=_image(lead.picture(1200, 675), is_first=True),
-        cards=[_card(article, level=2) for article in others],
+        picture=_write_image(lead.picture(1200, 675), is_first=True),
+        cards=[_write_card(article, level=2) for article in others],
         most_read=most_read,
     )
-    yield _magazine_page("/sample", "The Hedgerow", front, below=SLOT_HTML["hedgerow-bar"])
+    yield _make_magazine_page("/sample", "The Hedgerow", front, below=SLOT_HTML["hedgerow-bar"])
     for article in ARTICLES:
         first, *texts = article.text
         paragraphs = [_fill("hedgerow-paragraph", text=text) for text in texts]
@@ -120,53 +120,55 @@ def _magazine_pages() -> Iterable[SamplePage]:
         main = _fill(
             "hedgerow-article",
             article=article,
-            picture=_image(article.picture(1200, 675), is_first=True),
+            picture=_write_image(article.picture(1200, 675), is_first=True),
             first=first,
             before=NOTHING.join(paragraphs[:middle]),
             after=NOTHING.join(paragraphs[middle:]),
             most_read=most_read,
-            more=NOTHING.join(_card(other) for other in ARTICLES if other is not article),
+            more=NOTHING.join(_write_card(other) for other in ARTICLES if other is not article),
         )
         title, below = f"{article.title} · The Hedgerow", SLOT_HTML["hedgerow-long-read"]
-        yield _magazine_page(
+        yield _make_magazine_page(
             article.path, title, main, section=article.section, below=below if article.is_long else NOTHING
         )
 
 
-def _magazine_page(
+def _make_magazine_page(
     path: str, title: str, main: Markup, *, section: str | None = None, below: Markup = NOTHING
 ) -> SamplePage:
     first = {one: next(article for article in ARTICLES if article.section == one) for one in SECTIONS}
-    nav = _nav([(one, first[one].path) for one in SECTIONS], section)
+    nav = _write_nav([(one, first[one].path) for one in SECTIONS], section)
     return SamplePage(
         path=path, title=title, house="hedgerow", body=_fill("hedgerow", nav=nav, main=main, below=below)
     )
 
 
-def _card(article: Article, *, level: int = 3) -> Markup:
-    return _fill("hedgerow-card", article=article, level=level, picture=_image(article.picture(600, 400)))
+def _write_card(article: Article, *, level: int = 3) -> Markup:
+    return _fill(
+        "hedgerow-card", article=article, level=level, picture=_write_image(article.picture(600, 400))
+    )
 
 
-def _shop_pages() -> Iterable[SamplePage]:
+def _list_shop_pages() -> Iterable[SamplePage]:
     by_department = {one.key: [it for it in PRODUCTS if it.department == one.key] for one in DEPARTMENTS}
     shelves = [
-        _fill("oak-shelf", department=one, picture=_image(by_department[one.key][0].picture(600, 400)))
+        _fill("oak-shelf", department=one, picture=_write_image(by_department[one.key][0].picture(600, 400)))
         for one in DEPARTMENTS
     ]
     front = _fill(
         "oak-front",
         new_path=DEPARTMENTS[2].path,
-        picture=_image(PRODUCTS[6].picture(900, 600), "Three folded blankets", is_first=True),
+        picture=_write_image(PRODUCTS[6].picture(900, 600), "Three folded blankets", is_first=True),
         shelves=NOTHING.join(shelves),
-        new=_tiles(PRODUCTS[:NEW_COUNT]),
+        new=_write_tiles(PRODUCTS[:NEW_COUNT]),
     )
-    yield _shop_page(SHOP, "Meadow & Oak", front)
-    yield _shop_page(f"{SHOP}/basket", "Basket · Meadow & Oak", _fill("oak-basket"))
+    yield _make_shop_page(SHOP, "Meadow & Oak", front)
+    yield _make_shop_page(f"{SHOP}/basket", "Basket · Meadow & Oak", _fill("oak-basket"))
     for department in DEPARTMENTS:
-        tiles = _tiles(by_department[department.key])
+        tiles = _write_tiles(by_department[department.key])
         main = _fill("oak-department", department=department, tiles=tiles)
         title, popup = f"{department.name} · Meadow & Oak", SLOT_HTML["oak-popup"]
-        yield _shop_page(department.path, title, main, department=department, below=popup)
+        yield _make_shop_page(department.path, title, main, department=department, below=popup)
     for number, product in enumerate(PRODUCTS):
         [department] = [one for one in DEPARTMENTS if one.key == product.department]
         also = [PRODUCTS[(number + step) % len(PRODUCTS)] for step in range(1, ALSO_COUNT + 1)]
@@ -174,20 +176,21 @@ def _shop_pages() -> Iterable[SamplePage]:
             "oak-product",
             product=product,
             department=department,
-            picture=_image(product.picture(800, 800), product.name, is_first=True),
-            also=_tiles(also),
+            picture=_write_image(product.picture(800, 800), product.name, is_first=True),
+            also=_write_tiles(also),
         )
-        yield _shop_page(product.path, f"{product.name} · Meadow & Oak", main, department=department)
+        yield _make_shop_page(product.path, f"{product.name} · Meadow & Oak", main, department=department)
 
 
-def _shop_page(
+def _make_shop_page(
     path: str, title: str, main: Markup, *, department: Department | None = None, below: Markup = NOTHING
 ) -> SamplePage:
-    nav = _nav([(one.name, one.path) for one in DEPARTMENTS], department and department.name)
+    nav = _write_nav([(one.name, one.path) for one in DEPARTMENTS], department and department.name)
     return SamplePage(path=path, title=title, house="oak", body=_fill("oak", nav=nav, main=main, below=below))
 
 
-def _tiles(products: Iterable[SampleProduct]) -> Markup:
+def _write_tiles(products: Iterable[SampleProduct]) -> Markup:
     return NOTHING.join(
-        _fill("oak-tile", product=product, picture=_image(product.picture(500, 500))) for product in products
+        _fill("oak-tile", product=product, picture=_write_image(product.picture(500, 500)))
+        for product in products
     )

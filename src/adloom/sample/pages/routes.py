@@ -38,32 +38,32 @@ def sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:
 
     paths = [*sample_pages(), STYLE_PATH]
     return [
-        *(FastRoute(b"GET", path.encode(), is_prefix=False, handler=guarded(_text)) for path in paths),
-        FastRoute(b"GET", FOLDER.encode(), is_prefix=True, handler=guarded(_picture)),
+        *(FastRoute(b"GET", path.encode(), is_prefix=False, handler=guarded(_answer_text)) for path in paths),
+        FastRoute(b"GET", FOLDER.encode(), is_prefix=True, handler=guarded(_answer_picture)),
     ]
 
 
 @cache
-def _text(path: bytes) -> FastAnswer:
+def _answer_text(path: bytes) -> FastAnswer:
     name = path.decode()
     if name == STYLE_PATH:
         return _answer(read_data("page.css").decode(), CSS)
     return _answer(sample_pages()[name].html(), HTML)
 
 
-def _picture(path: bytes) -> FastAnswer:
+def _answer_picture(path: bytes) -> FastAnswer:
     if path == FREE_PATH.encode():
         return _answer(read_data("your-ad.svg").decode(), SVG)
-    picture = _known_pictures().get(path.decode("latin-1"))
+    picture = _index_pictures().get(path.decode("latin-1"))
     return GONE if picture is None else _answer(picture.svg(), SVG)
 
 
 @cache
-def _known_pictures() -> dict[str, Picture]:
-    return {picture.path: picture for picture in _pictures()}
+def _index_pictures() -> dict[str, Picture]:
+    return {picture.path: picture for picture in _list_pictures()}
 
 
-def _pictures() -> Iterator[Picture]:
+def _list_pictures() -> Iterator[Picture]:
     """Yield every picture that a page or a banner may show: each subject and palette in the sizes we use."""
     for banner in BANNERS:
         yield picture_of(banner)

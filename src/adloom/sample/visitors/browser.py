@@ -52,26 +52,26 @@ class Browser:
     def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         """Ask for all placements of a page at once."""
         body = {"slots": sight.slots, "url": sight.address, "userId": str(visitor.id)}
-        status, answer = self._sent("POST", "/v1/serve/page", visitor, body)
+        status, answer = self._send("POST", "/v1/serve/page", visitor, body)
         return _decode_page(answer).slots if status == HTTPStatus.OK else {}
 
     def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
         body = {"userId": str(visitor.id), "placement": slug}
-        status, answer = self._sent("POST", "/api/v1/ads/serve", visitor, body)
+        status, answer = self._send("POST", "/api/v1/ads/serve", visitor, body)
         if status != HTTPStatus.OK:
             return None
         won = _decode_auction(answer)
         return msgspec.convert({**won, "id": won["adId"]}, SeenOffer)
 
     def report(self, visitor: SampleVisitor | None, events: list[Event]) -> None:
-        self._sent("POST", "/banners/events/batch", visitor, {"events": events})
+        self._send("POST", "/banners/events/batch", visitor, {"events": events})
 
     def fetch(self, visitor: SampleVisitor, address: str) -> None:
         """Load a pixel, or follow a click as far as our own redirect; the address may be a proxy's."""
         parts = urlsplit(address)
-        self._sent("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, visitor, None)
+        self._send("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, visitor, None)
 
-    def _sent(
+    def _send(
         self, method: str, path: str, visitor: SampleVisitor | None, body: dict[str, Any] | None
     ) -> tuple[int, bytes]:
         headers = {} if visitor is None else visitor.headers()

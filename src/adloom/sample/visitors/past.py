@@ -44,21 +44,21 @@ def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
                 "bannerId": manifest.ids_of("banners")[key],
                 "placementId": manifest.ids_of("placements")[slug],
                 "campaignId": manifest.ids_of("campaigns")[campaign],
-                **_circumstances(chance),
+                **_draw_circumstances(chance),
             }
-            yield _named(manifest, "impression", number, seen_at, event)
+            yield _name_event(manifest, "impression", number, seen_at, event)
             if chance.random() < BANNER_BY_KEY[key].ctr:
-                yield _named(manifest, "click", number, seen_at + timedelta(seconds=5), event)
+                yield _name_event(manifest, "click", number, seen_at + timedelta(seconds=5), event)
 
 
-def _circumstances(chance: Chance) -> Event:
+def _draw_circumstances(chance: Chance) -> Event:
     visitor = pick_visitor(chance)
     agent = visitor.user_agent
     device = "tablet" if "iPad" in agent else "mobile" if "Mobile" in agent else "desktop"
     return {"deviceType": device, "countryCode": visitor.country}
 
 
-def _named(manifest: Manifest, kind: str, number: int, moment: datetime, event: Event) -> Event:
+def _name_event(manifest: Manifest, kind: str, number: int, moment: datetime, event: Event) -> Event:
     name = f"sample:{manifest.loaded_at:%Y%m%d%H%M%S}:{number}:{kind}"
     moment = min(moment, manifest.loaded_at)
     return {"type": kind, "correlationId": name, "occurredAt": moment.isoformat(), **event}

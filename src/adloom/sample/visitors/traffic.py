@@ -70,7 +70,7 @@ class Traffic:
             return
         now = self._clock.now()
         looked_at = next_visit_at = now
-        past = self._past(manifest) if now - manifest.loaded_at < PAST_UNTIL else iter(())
+        past = self._draw_past(manifest) if now - manifest.loaded_at < PAST_UNTIL else iter(())
         self._tell_past(past)
         while True:
             now = self._clock.now()
@@ -106,12 +106,12 @@ class Traffic:
             answers = self._delivery.page(visitor, sight)
             there = [answer for slug in sight.slots if (answer := answers.get(slug)) and answer.placement]
             reactions = list(react_to([it.banners for it in there], ctrs, self._chance))
-            self._plan_page(visitor, sight, reactions, _names(there))
+            self._plan_page(visitor, sight, reactions, _list_names(there))
         if sight.auctioned is not None:
             offer = self._delivery.auction(visitor, sight.auctioned)
             if offer is not None:
                 for reaction in react_to([[offer]], ctrs, self._chance):
-                    self._in(
+                    self._act_in(
                         reaction.seen_after_seconds,
                         lambda it=offer.impression_url: self._delivery.fetch(visitor, it),
                     )
@@ -140,21 +140,21 @@ class Traffic:
             for reaction in reactions
         ]
         last = max(reaction.seen_after_seconds for reaction in reactions)
-        self._in(last, lambda: self._delivery.report(visitor, events))
+        self._act_in(last, lambda: self._delivery.report(visitor, events))
         for reaction in reactions:
             self._plan_click(visitor, reaction)
 
     def _plan_click(self, visitor: SampleVisitor, reaction: Reaction) -> None:
         if reaction.clicked_after_seconds is not None:
             address = reaction.offer.click_url
-            self._in(reaction.clicked_after_seconds, lambda: self._delivery.fetch(visitor, address))
+            self._act_in(reaction.clicked_after_seconds, lambda: self._delivery.fetch(visitor, address))
 
-    def _in(self, seconds: float, act: Act) -> None:
+    def _act_in(self, seconds: float, act: Act) -> None:
         if len(self._due) < WAITING_MAX:
             due_at = self._clock.now() + timedelta(seconds=seconds)
             heapq.heappush(self._due, (due_at, next(self._order), act))
 
-    def _past(self, manifest: Manifest) -> Iterator[list[Event]]:
+    def _draw_past(self, manifest: Manifest) -> Iterator[list[Event]]:
         # The same past after every restart: another would add its clicks to those that were reported before.
         events = past_events(manifest, self._seed_chance(f"the past of {manifest.loaded_at.isoformat()}"))
         while batch := list(itertools.islice(events, BATCH_EVENTS)):
@@ -170,10 +170,10 @@ class Traffic:
             self._tell_past(batches)
             self._delivery.report(None, batch)
 
-        self._in(PAST_PAUSE_SECONDS, tell)
+        self._act_in(PAST_PAUSE_SECONDS, tell)
 
 
-def _names(answers: Sequence[Asked]) -> dict[str, Event]:
+def _list_names(answers: Sequence[Asked]) -> dict[str, Event]:
     """Map each offer to its placement, as the tag does, by the token."""
     return {
         offer.tracking_token: {

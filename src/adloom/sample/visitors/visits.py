@@ -60,7 +60,7 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
     clicked_after_seconds: float | None
 
 
-def _sights() -> Iterator[tuple[VisitedPage, float]]:
+def _draw_sights() -> Iterator[tuple[VisitedPage, float]]:
     yield _page("/sample"), 0.3
     yield from ((_page(one.path, section=one.section), 0.26 / len(ARTICLES)) for one in ARTICLES)
     yield VisitedPage(path="/app/stories", auctioned="hedgerow-feed"), 0.12
@@ -75,7 +75,7 @@ def _page(path: str, *, section: str | None = None) -> VisitedPage:
     return VisitedPage(path=path, address=page.address, section=section, slots=page.slots)
 
 
-SIGHTS: Final = tuple(_sights())
+SIGHTS: Final = tuple(_draw_sights())
 
 
 def pick_visit(chance: Chance) -> SampleVisit:

@@ -138,7 +138,7 @@ async def list_auctions(
         raise ForbiddenError("Whose auctions were held is for admins alone to know. Leave userId out.")
     async with pool.acquire() as connection:
         own = await store.own_campaigns(connection, scope)
-        question = _question(query, own, user_id=query.user_id)
+        question = _build_question(query, own, user_id=query.user_id)
         listed = await store.page(connection, question, query.page_request)
     if own is not None:
         mine = frozenset(own)
@@ -157,7 +157,7 @@ async def auction_statistics(
 ) -> StatisticsAnswer:
     """Sum up the auctions that are kept, or some of them."""
     async with pool.acquire() as connection:
-        question = _question(query, await store.own_campaigns(connection, scope))
+        question = _build_question(query, await store.own_campaigns(connection, scope))
         return StatisticsAnswer(**_answer(await store.statistics(connection, question)))
 
 
@@ -167,10 +167,10 @@ async def auction_breakdown(
 ) -> BreakdownAnswer:
     """Sum up auctions by type of placement, by campaign or by hour."""
     async with pool.acquire() as connection:
-        question = _question(query, await store.own_campaigns(connection, scope))
+        question = _build_question(query, await store.own_campaigns(connection, scope))
         parts = await store.breakdown(connection, question, query.group_by)
         names = await read_names(connection, (part.key for part in parts if isinstance(part.key, UUID)))
-    return BreakdownAnswer(items=[_part(part, query.group_by, names) for part in parts])
+    return BreakdownAnswer(items=[_build_part(part, query.group_by, names) for part in parts])
 
 
 @router.get("/{auction_id}", response_model=WholeAuctionAnswer)
@@ -190,7 +190,7 @@ async def read_auction(
     return WholeAuctionAnswer.model_validate(with_names(auction, names))
 
 
-def _question(
+def _build_question(
     query: AuctionFilter, own: Sequence[UUID] | None, *, user_id: UUID | None = None
 ) -> AuctionQuestion:
     if query.start_date and query.end_date and query.end_date <= query.start_date:
@@ -235,7 +235,7 @@ def _answer(found: Statistics) -> dict[str, Any]:
     }
 
 
-def _part(part: Part, by: AuctionGrouping, names: Mapping[UUID, str]) -> PartAnswer:
+def _build_part(part: Part, by: AuctionGrouping, names: Mapping[UUID, str]) -> PartAnswer:
     field = {
         AuctionGrouping.PLACEMENT_TYPE: "placement_type",
         AuctionGrouping.CAMPAIGN: "campaign_id",

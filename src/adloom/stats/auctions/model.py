@@ -172,7 +172,7 @@ def with_bids_to_win(auction: WholeAuction, *, is_exact: bool = True) -> WholeAu
 
 
 def _bid_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> float | None:
-    needed = _ecpm_to_win(bid, auction, is_exact=is_exact)
+    needed = _find_ecpm_to_win(bid, auction, is_exact=is_exact)
     if needed is None or bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
         return None
     lowest = lowest_bid(
@@ -184,7 +184,7 @@ def _bid_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> fl
     return None if lowest is None else -(-lowest // STEP) * STEP / MICROS
 
 
-def _ecpm_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> Micros | None:
+def _find_ecpm_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> Micros | None:
     """Return an eCPM that would have won; None where none is known."""
     to_beat = Micros(0)
     if auction.winning_ecpm is not None:
@@ -196,11 +196,11 @@ def _ecpm_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> M
         return None
     if bid.outcome == LOST:
         return to_beat  # Every bid that took part had reached its floor.
-    floor = _floor_of(bid, auction)
+    floor = _find_floor(bid, auction)
     return None if floor is None else max(least_ecpm(floor), to_beat)
 
 
-def _floor_of(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
+def _find_floor(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
     """Return the floor that a bid was under: its own placement's, where that was recorded."""
     if bid.floor_cpm is not None:
         return Micros(round(bid.floor_cpm * MICROS))

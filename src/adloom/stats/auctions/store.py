@@ -57,22 +57,24 @@ def hours_of(question: AuctionQuestion) -> tuple[str, list[object]]:
     """Build the query for the totals, as rows by hour and type."""
     assert is_by_hour(question), "what hours do not know is not asked of them"
     filters = Filters()
-    parts = [_WHOLE.format(filters=_between(filters, "it.hour", question, *_whole_hours(question)))]
+    parts = [
+        _WHOLE.format(filters=_write_between(filters, "it.hour", question, *_find_whole_hours(question)))
+    ]
     parts += [
-        _PARTIAL.format(filters=_between(filters, "it.auction_time", question, since, before))
+        _PARTIAL.format(filters=_write_between(filters, "it.auction_time", question, since, before))
         for since, before in _rests(question)
     ]
     return " UNION ALL ".join(parts), filters.values
 
 
-def _whole_hours(question: AuctionQuestion) -> tuple[datetime | None, datetime | None]:
+def _find_whole_hours(question: AuctionQuestion) -> tuple[datetime | None, datetime | None]:
     since = None if question.since is None else _floor_to_hour(question.since + HOUR - timedelta.resolution)
     return since, None if question.before is None else _floor_to_hour(question.before)
 
 
 def _rests(question: AuctionQuestion) -> list[tuple[datetime | None, datetime | None]]:
     """Return the pieces at both ends that are not whole hours."""
-    first, last = _whole_hours(question)
+    first, last = _find_whole_hours(question)
     if first is not None and last is not None and first > last:
         return [(question.since, question.before)]  # Both ends are in the same hour.
     rests: list[tuple[datetime | None, datetime | None]] = []
@@ -87,7 +89,7 @@ def _floor_to_hour(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def _between(
+def _write_between(
     filters: Filters, column: str, question: AuctionQuestion, since: datetime | None, before: datetime | None
 ) -> str:
     conditions = [
@@ -167,7 +169,7 @@ async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | No
 
 async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
     total_count = (await statistics(connection, question)).auctions if is_by_hour(question) else None
-    return await fetch_structs(connection, AUCTIONS, _where(question), request, Auction, total_count)
+    return await fetch_structs(connection, AUCTIONS, _build_filters(question), request, Auction, total_count)
 
 
 async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | None) -> WholeAuction:
@@ -188,8 +190,8 @@ async def statistics(connection: Connection, question: AuctionQuestion) -> Stati
         hours, values = hours_of(question)
         statement = f"SELECT {_SUMS_OF_HOURS} FROM ({hours}) AS it"  # noqa: S608 - our own names
     else:
-        filters = _where(question)
-        sums, values = _sums(filters, question), filters.values
+        filters = _build_filters(question)
+        sums, values = _write_sums(filters, question), filters.values
         statement = f"SELECT {sums} FROM auction.auctions AS it WHERE {filters.sql}"  # noqa: S608 - our own names
     row = await connection.fetchrow(statement, *values)
     assert row is not None
@@ -198,12 +200,12 @@ async def statistics(connection: Connection, question: AuctionQuestion) -> Stati
 
 async def breakdown(connection: Connection, question: AuctionQuestion, by: AuctionGrouping) -> list[Part]:
     """Sum up auctions by group; only the first groups where there are too many."""
-    statement, values = _grouped_query(question, by)
-    return [_part(dict(row)) for row in await connection.fetch(statement, *values)]
+    statement, values = _build_grouped_query(question, by)
+    return [_build_part(dict(row)) for row in await connection.fetch(statement, *values)]
 
 
-def _grouped_query(question: AuctionQuestion, by: AuctionGrouping) -> tuple[str, list[object]]:
-    filters = _where(question)
+def _build_grouped_query(question: AuctionQuestion, by: AuctionGrouping) -> tuple[str, list[object]]:
+    filters = _build_filters(question)
     if by is AuctionGrouping.CAMPAIGN:
         own = filters.bind(question.campaign_ids)
         return BY_CAMPAIGN.format(filters=filters.sql, own=own, limit=PARTS_MAX), filters.values
@@ -211,12 +213,12 @@ def _grouped_query(question: AuctionQuestion, by: AuctionGrouping) -> tuple[str,
     if is_by_hour(question):
         hours, values = hours_of(question)
         return f"SELECT {_KEYS_OF_HOURS[by]} AS key, {_SUMS_OF_HOURS} FROM ({hours}) AS it{behind}", values  # noqa: S608 - our own names
-    sums = _sums(filters, question)
+    sums = _write_sums(filters, question)
     statement = f"SELECT {_KEYS[by]} AS key, {sums} FROM auction.auctions AS it WHERE {filters.sql}{behind}"  # noqa: S608 - our own names
     return statement, filters.values
 
 
-def _where(question: AuctionQuestion) -> Filters:
+def _build_filters(question: AuctionQuestion) -> Filters:
     filters = Filters()
     filters.add_given("it.user_id = {}", question.user_id)
     filters.add_given("it.placement_type = {}", question.placement_type)
@@ -235,13 +237,13 @@ def _where(question: AuctionQuestion) -> Filters:
     return filters
 
 
-def _sums(filters: Filters, question: AuctionQuestion) -> str:
+def _write_sums(filters: Filters, question: AuctionQuestion) -> str:
     if question.campaign_ids is None:
         return _SUMS
     return _OWN_SUMS.format(own=filters.bind(question.campaign_ids) + "::uuid[]")
 
 
-def _part(row: "dict[str, object]") -> Part:
+def _build_part(row: "dict[str, object]") -> Part:
     key = row.pop("key")
     assert isinstance(key, str | UUID | datetime)
     return Part(key=key, statistics=msgspec.convert(row, Statistics))

@@ -27,7 +27,7 @@ from adloom.stats.budget.model import NOUN
 from adloom.stats.budget.reset import open_window
 
 
-def _given(reason: str) -> str:
+def _check_given(reason: str) -> str:
     if not reason.strip():
         raise ValueError("must say why, in a few words")
     return reason.strip()
@@ -45,7 +45,7 @@ class PacerQuery(ListQuery):
 class ResetBody(Body):
     """The reason for a new daily window."""
 
-    reason: Annotated[Text255, AfterValidator(_given)]
+    reason: Annotated[Text255, AfterValidator(_check_given)]
 
 
 class PacerAnswer(Answer):

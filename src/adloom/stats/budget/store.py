@@ -45,10 +45,10 @@ WRITTEN: Final = "SELECT {columns} FROM {tables} WHERE {filters} AND it.changed_
 async def page(
     connection: Connection, scope: Scope, campaign_id: UUID | None, request: PageRequest, *, now: datetime
 ) -> Listed[Pacer]:
-    filters = _not_over(scope)
+    filters = _build_filters(scope)
     filters.add_given("it.campaign_id = {}", campaign_id)
     rows = await fetch_page(connection, PACED, filters, request)
-    return Listed(items=await _pacers(connection, rows.items, now=now), total_count=rows.total_count)
+    return Listed(items=await _build_pacers(connection, rows.items, now=now), total_count=rows.total_count)
 
 
 async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> Pacer:
@@ -59,12 +59,12 @@ async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> P
     rows = await fetch_page(connection, PACED, filters, request)
     if not rows.items:
         raise NotFoundError("The campaign has no daily budget.", code="BUDGET_NOT_FOUND")
-    [pacer] = await _pacers(connection, rows.items, now=now)
+    [pacer] = await _build_pacers(connection, rows.items, now=now)
     return pacer
 
 
 async def totals(connection: Connection, scope: Scope, *, now: datetime) -> BudgetTotals:
-    filters = _not_over(scope)
+    filters = _build_filters(scope)
     statement = TOTALS.format(tables=PACED.tables, filters=filters.sql)
     row = await connection.fetchrow(statement, *filters.values)
     assert row is not None
@@ -76,11 +76,11 @@ async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budg
     rows = await connection.fetch(written, *filters.values)
     for start in range(0, len(rows), STATES_A_TURN):
         some = rows[start : start + STATES_A_TURN]
-        budgets = budgets.with_spent(await _pacers(connection, some, now=now))
+        budgets = budgets.with_spent(await _build_pacers(connection, some, now=now))
     return budgets
 
 
-async def _pacers(connection: Connection, rows: Sequence[Record], *, now: datetime) -> list[Pacer]:
+async def _build_pacers(connection: Connection, rows: Sequence[Record], *, now: datetime) -> list[Pacer]:
     ids = [CampaignId(row["campaign_id"]) for row in rows]
     statuses = await load_campaign_statuses(connection, ids, now=now)
     return [
@@ -95,7 +95,7 @@ async def _pacers(connection: Connection, rows: Sequence[Record], *, now: dateti
     ]
 
 
-def _not_over(scope: Scope) -> Filters:
+def _build_filters(scope: Scope) -> Filters:
     filters = Filters()
     filters.add(NOT_OVER)
     filters.add_given("it.owner_id = {}", scope.account_id)

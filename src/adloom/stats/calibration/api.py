@@ -56,15 +56,15 @@ async def read_calibration(actor: CurrentActor, pool: Database) -> CalibrationAn
 
 def _build_answer(report: CalibrationReport) -> ScoringCalibration:
     return ScoringCalibration(
-        **_figures(report),
+        **_compute_figures(report),
         scoring=report.scoring,
         ratio=None if report.ratio is None else round(report.ratio, 4),
         is_far_off=report.is_far_off,
-        deciles=[DecileAnswer(**_figures(one)) for one in report.deciles],
+        deciles=[DecileAnswer(**_compute_figures(one)) for one in report.deciles],
     )
 
 
-def _figures(sums: CalibrationSums) -> dict[str, float]:
+def _compute_figures(sums: CalibrationSums) -> dict[str, float]:
     return {
         "impressions": round(sums.impressions, 1),
         "predicted_clicks": round(sums.predicted_clicks, 2),

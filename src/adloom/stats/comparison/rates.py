@@ -47,7 +47,7 @@ def compare_rates(counts: Sequence[tuple[int, int]]) -> list[RateResult]:
     grid = sorted({point for one in placed for point in one})
     # A rate has no weight where only others have points: between two far points one density would count for all.
     widths = [_measure_steps(grid, one[0], one[-1]) for one in placed]
-    densities = [[_density(rate, point) for point in grid] for rate in rates]
+    densities = [[_compute_density(rate, point) for point in grid] for rate in rates]
     below = [_cumulate(*one) for one in zip(widths, densities, strict=True)]
     chances = [
         _integrate_best(widths[number], densities[number], [*below[:number], *below[number + 1 :]])
@@ -74,7 +74,7 @@ def _place_points(rate: _Beta, points: int) -> list[float]:
     return [low + (high - low) * number / points for number in range(points + 1)]
 
 
-def _density(rate: _Beta, point: float) -> float:
+def _compute_density(rate: _Beta, point: float) -> float:
     hits, misses, constant = rate
     if (point <= 0.0 and hits > 1.0) or (point >= 1.0 and misses > 1.0):
         return 0.0

@@ -103,7 +103,7 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
         counts_unbound=counts_unbound,
         zone=zone,
     )
-    counts = await _counts(pool, question, span, now)
+    counts = await _read_counts(pool, question, span, now)
     paid: dict[datetime, Micros] = {}
     asked: dict[datetime, TrafficCounts] = {}
     if actor.sees_all:
@@ -111,9 +111,10 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
             for hour, micros in await revenue(connection, since=first):
                 at = find_begin(hour, span, zone=zone)
                 paid[at] = Micros(paid.get(at, 0) + micros)
-        asked = await _traffic(valkey, span, now, zone=zone)
+        asked = await _read_traffic_counts(valkey, span, now, zone=zone)
     points = [
-        _point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), actor) for at in moments
+        _build_point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), actor)
+        for at in moments
     ]
     return OverviewAnswer(
         span=span,
@@ -124,7 +125,7 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
     )
 
 
-async def _counts(
+async def _read_counts(
     pool: Pool, question: StatsQuestion, span: OverviewSpan, now: datetime
 ) -> dict[datetime, Counts]:
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
@@ -136,7 +137,7 @@ async def _counts(
     return found
 
 
-async def _traffic(
+async def _read_traffic_counts(
     valkey: Valkey, span: OverviewSpan, now: datetime, *, zone: ZoneInfo
 ) -> dict[datetime, TrafficCounts]:
     """Return requests by hour or day, from counters by hour."""
@@ -153,7 +154,7 @@ async def _traffic(
     return {at: one for at, one in found.items() if at >= first_asked}
 
 
-def _point(
+def _build_point(
     at: datetime, counts: Counts, paid: Micros, asked: TrafficCounts | None, actor: Actor
 ) -> OverviewPoint:
     spend = counts.spend or Micros(0)

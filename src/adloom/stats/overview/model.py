@@ -68,17 +68,17 @@ def begins(span: OverviewSpan, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> l
         case OverviewSpan.LAST_24_HOURS:
             return [hour - HOUR * back for back in range(23, -1, -1)]
         case OverviewSpan.LAST_7_DAYS:
-            return [_midnight(today - DAY * back, zone) for back in range(6, -1, -1)]
+            return [_find_midnight(today - DAY * back, zone) for back in range(6, -1, -1)]
 
 
 def find_begin(key: date, span: OverviewSpan, *, zone: ZoneInfo) -> datetime:
     """Return the start of the point in which an hour lies, or of a day of the zone."""
     if not isinstance(key, datetime):
-        return _midnight(key, zone)
-    return _midnight(key.astimezone(zone).date(), zone) if span.step == DAY else key
+        return _find_midnight(key, zone)
+    return _find_midnight(key.astimezone(zone).date(), zone) if span.step == DAY else key
 
 
-def _midnight(day: date, zone: ZoneInfo) -> datetime:
+def _find_midnight(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(0), zone).astimezone(UTC)
 
 
@@ -88,7 +88,7 @@ def sum_points(points: Sequence[OverviewPoint]) -> OverviewPoint:
         impressions=sum(one.impressions for one in points),
         clicks=sum(one.clicks for one in points),
         spend=Micros(sum(one.spend for one in points)),
-        revenue=_micros(one.revenue for one in points),
+        revenue=_sum_micros(one.revenue for one in points),
         requests=_sum(one.requests for one in points),
         filled=_sum(one.filled for one in points),
     )
@@ -99,6 +99,6 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _micros(values: Iterable[Micros | None]) -> Micros | None:
+def _sum_micros(values: Iterable[Micros | None]) -> Micros | None:
     total = _sum(values)
     return None if total is None else Micros(total)

@@ -79,23 +79,23 @@ class ErasedAnswer(Answer):
     auctions: int
 
 
-def _admin_alone(actor: CurrentActor) -> None:
+def _require_admin_alone(actor: CurrentActor) -> None:
     if actor.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see or erase what is kept of a visitor.")
 
 
-def _frequency(request: Request) -> FrequencyCounters:
+def _get_frequency(request: Request) -> FrequencyCounters:
     return FrequencyCounters(request.app.state.valkey)
 
 
-def _streams(request: Request) -> StreamSearch:
+def _get_streams(request: Request) -> StreamSearch:
     return StreamSearch(request.app.state.valkey)
 
 
-Streams = Annotated[StreamSearch, Depends(_streams)]
-Frequency = Annotated[FrequencyCounters, Depends(_frequency)]
+Streams = Annotated[StreamSearch, Depends(_get_streams)]
+Frequency = Annotated[FrequencyCounters, Depends(_get_frequency)]
 
-router = guarded_router("/admin/privacy/users", "privacy", 400, 401, 403, 503, check=_admin_alone)
+router = guarded_router("/admin/privacy/users", "privacy", 400, 401, 403, 503, check=_require_admin_alone)
 
 
 @router.get("/{user_id}")

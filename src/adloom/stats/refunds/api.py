@@ -28,7 +28,7 @@ from adloom.stats.refunds.store import PARTS_MAX, RefundRequest
 CorrelationId = Annotated[Text, Field(min_length=1, max_length=128)]
 
 
-def _given(reason: str) -> str:
+def _check_given(reason: str) -> str:
     if not reason.strip():
         raise ValueError("must say why, in a few words")
     return reason.strip()
@@ -38,7 +38,7 @@ class RefundBody(Body):
     """What to give back. Without a day or a placement, the newest charges are given back first."""
 
     amount_paisa: Annotated[int, Field(strict=True, ge=1, le=PAISA_MAX), TAKES_WHOLE_FLOATS]
-    reason: Annotated[Text255, AfterValidator(_given)]
+    reason: Annotated[Text255, AfterValidator(_check_given)]
     correlation_id: Annotated[
         CorrelationId | None, Field(description="Repeated, it is the same refund; made where it is missing.")
     ] = None

@@ -134,7 +134,7 @@ async def choose_charges(
                 break
             amount = min(missing, row["micros"])
             missing -= amount
-            parts.append(_part(row, Micros(amount), day_spent=Micros(day_row["spent_micros"])))
+            parts.append(_build_part(row, Micros(amount), day_spent=Micros(day_row["spent_micros"])))
     return parts, Micros(missing)
 
 
@@ -156,7 +156,7 @@ def _request(row: Record) -> RefundRequest:
     return RefundRequest(**dict(row))
 
 
-def _part(row: Record, amount: Micros, *, day_spent: Micros) -> RefundPart:
+def _build_part(row: Record, amount: Micros, *, day_spent: Micros) -> RefundPart:
     return RefundPart(
         day=row["day"],
         day_spent=day_spent,

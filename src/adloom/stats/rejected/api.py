@@ -27,13 +27,13 @@ from adloom.stats.rejected.store import EventKind, RejectedQuestion, all_reasons
 DAYS_MAX: Final = 31
 
 
-def _reason(value: object) -> object:
+def _parse_reason(value: object) -> object:
     if value not in UNBILLED_MARKS:
         raise ValueError(f"must be one of {', '.join(UNBILLED_MARKS)}")
     return value
 
 
-Reason = Annotated[Mark, BeforeValidator(_reason, json_schema_input_type=str)]
+Reason = Annotated[Mark, BeforeValidator(_parse_reason, json_schema_input_type=str)]
 
 
 class RejectedQuery(ListQuery):
@@ -94,7 +94,7 @@ async def list_rejected_events(
     query: Annotated[RejectedQuery, Query()], actor: CurrentActor, pool: Database, now: Now
 ) -> RejectedPage:
     """List events that count but are not billed, with their reasons; an account sees its own."""
-    filters = store.where_matching(_question(query, actor, today=now.date()))
+    filters = store.where_matching(_build_question(query, actor, today=now.date()))
     async with pool.acquire() as connection:
         listed = await store.page(connection, filters, query.page_request)
         found = await store.counts_by_reason(connection, filters)
@@ -108,7 +108,7 @@ async def list_rejected_events(
     )
 
 
-def _question(query: RejectedQuery, actor: Actor, *, today: date) -> RejectedQuestion:
+def _build_question(query: RejectedQuery, actor: Actor, *, today: date) -> RejectedQuestion:
     last = query.last or today
     first = query.first or last
     if last < first:

@@ -157,7 +157,7 @@ def where_matching(question: RejectedQuestion) -> Filters:
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[RejectedEvent]:
     rows = await fetch_page(connection, EVENTS, filters, request)
-    return Listed(items=[_event(row) for row in rows.items], total_count=rows.total_count)
+    return Listed(items=[_build_event(row) for row in rows.items], total_count=rows.total_count)
 
 
 async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tuple[Mark, EventKind], int]:
@@ -171,5 +171,5 @@ async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tup
     }
 
 
-def _event(row: Record) -> RejectedEvent:
+def _build_event(row: Record) -> RejectedEvent:
     return msgspec.convert({**row, "page_url": bare_address(row["page_url"])}, RejectedEvent)

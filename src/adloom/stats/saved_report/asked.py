@@ -42,14 +42,14 @@ async def ask_for_sending(pool: Pool, request_id: UUID, report_id: UUID, now: da
         asked = await connection.fetchrow(ASKED, report["id"], report["owner_id"], now - DAY)
         assert asked is not None, "an aggregate has a row"
         if asked["last_at"] is not None and asked["last_at"] > now - PAUSE:
-            raise _too_soon("This report was sent a moment ago.", asked["last_at"] + PAUSE - now)
+            raise _make_too_soon_error("This report was sent a moment ago.", asked["last_at"] + PAUSE - now)
         if asked["number"] >= PER_DAY_MAX:
             said = f"You have had {PER_DAY_MAX} reports sent in a day."
-            raise _too_soon(said, asked["first_at"] + DAY - now)
+            raise _make_too_soon_error(said, asked["first_at"] + DAY - now)
         await connection.execute(ASK, request_id, report["id"], now)
 
 
-def _too_soon(said: str, wait: timedelta) -> RateLimitedError:
+def _make_too_soon_error(said: str, wait: timedelta) -> RateLimitedError:
     seconds = int(wait.total_seconds()) + 1
     return RateLimitedError(f"{said} Try again in {seconds} seconds.", retry_after_seconds=seconds)
 

@@ -149,16 +149,16 @@ class ReportLetter:
             Figure.IMPRESSIONS: _count(counts.impressions),
             Figure.CLICKS: _count(counts.clicks),
             Figure.CTR: f"{counts.ctr:.2%}",
-            Figure.SPEND: self._money(counts.spend),
+            Figure.SPEND: self._write_money(counts.spend),
             Figure.OVER_BUDGET_CLICKS: _count(counts.over_budget_clicks),
             Figure.CONVERSIONS: _count(counts.conversions),
-            Figure.CONVERSION_VALUE: self._money(counts.conversion_value),
+            Figure.CONVERSION_VALUE: self._write_money(counts.conversion_value),
             Figure.INVALID: _count(counts.invalid_impressions + counts.invalid_clicks),
             Figure.UNBOUND: _count(counts.unbound_impressions + counts.unbound_clicks),
         }
         return [shown[figure] for figure in self._figures]
 
-    def _money(self, amount: Micros | None) -> str:
+    def _write_money(self, amount: Micros | None) -> str:
         return NONE if amount is None else self._currency.write_paisa(paisa_from_micros(amount))
 
     def _compare(self) -> list[str]:

@@ -28,7 +28,7 @@ COUNT_OF: Final = """
 HOUR_DEFAULT: Final = 8
 
 
-def _country(value: object) -> object:
+def _parse_country(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = value if value == UNKNOWN else value.upper()
@@ -37,14 +37,14 @@ def _country(value: object) -> object:
     return text
 
 
-def _some(values: tuple[object, ...]) -> tuple[object, ...]:
+def _require_some(values: tuple[object, ...]) -> tuple[object, ...]:
     # Not Pydantic's own rule: it would complain about a value that is wrong as one that is missing.
     if not values:
         raise ValueError("must name at least one")
     return values
 
 
-def _each_once(values: tuple[object, ...]) -> tuple[object, ...]:
+def _drop_repeated(values: tuple[object, ...]) -> tuple[object, ...]:
     if len(set(values)) < len(values):
         raise ValueError("must name each only once")
     return values
@@ -83,8 +83,8 @@ class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
     name: Name
     group_by: Annotated[
         tuple[Grouping, ...],
-        AfterValidator(_some),
-        AfterValidator(_each_once),
+        AfterValidator(_require_some),
+        AfterValidator(_drop_repeated),
         Field(json_schema_extra={"minItems": 1}),
     ] = (Grouping.DAY,)
     period: ReportPeriod = ReportPeriod.LAST_7_DAYS
@@ -93,11 +93,11 @@ class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
     placement_id: UUID | None = None
     banner_id: UUID | None = None
     country: Annotated[
-        str | None, BeforeValidator(_country), Field(description="Two letters, or `unknown`.")
+        str | None, BeforeValidator(_parse_country), Field(description="Two letters, or `unknown`.")
     ] = None
     device: Device | None = None
     columns: Annotated[
-        tuple[Figure, ...], Field(description="Without any, all of them."), AfterValidator(_each_once)
+        tuple[Figure, ...], Field(description="Without any, all of them."), AfterValidator(_drop_repeated)
     ] = ()
     metric: Annotated[Figure, Field(description="What its chart is of.")] = Figure.IMPRESSIONS
     time_zone: Annotated[TimeZone | None, Field(description="Of its days; null is that of its owner.")] = None
@@ -117,7 +117,7 @@ class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
             max_length=RECIPIENTS_MAX,
             description="Who gets it besides its owner, whose figures they see. Only admins name some.",
         ),
-        AfterValidator(_each_once),
+        AfterValidator(_drop_repeated),
     ] = ()
     scheduled_at: Annotated[datetime, Field(description="When its schedule was set.")]
     last_sent_at: datetime | None = None

@@ -52,17 +52,17 @@ def curve(
 
     `by_hour` are sums of UTC hours; `spent` is the exact spend of the day so far.
     """
-    marks = {day.starts_at, day.ends_at, *_steps(day)}
+    marks = {day.starts_at, day.ends_at, *_list_steps(day)}
     now = min(max(now, day.starts_at), day.ends_at)
     return [
-        SpendPoint(at, _spent_by(at, day, by_hour, spent=spent, now=now), plan.allowed_by(at, day))
+        SpendPoint(at, _sum_spent_by(at, day, by_hour, spent=spent, now=now), plan.allowed_by(at, day))
         for at in sorted({*marks, now})
         # Between hours the spend is unknown; without a line there is nothing to draw.
         if at == now or _is_drawn(at, day, now) or not plan.is_empty
     ]
 
 
-def _steps(day: BudgetDay) -> Sequence[datetime]:
+def _list_steps(day: BudgetDay) -> Sequence[datetime]:
     count = (day.ends_at - day.starts_at) // STEP
     return [day.starts_at + number * STEP for number in range(count)]
 
@@ -71,7 +71,7 @@ def _is_drawn(at: datetime, day: BudgetDay, now: datetime) -> bool:
     return at in {day.starts_at, day.ends_at} or (at <= now and (at.minute, at.second) == (0, 0))
 
 
-def _spent_by(
+def _sum_spent_by(
     at: datetime, day: BudgetDay, by_hour: Mapping[datetime, Micros], *, spent: Micros, now: datetime
 ) -> Micros | None:
     if at > now:

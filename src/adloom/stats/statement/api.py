@@ -33,7 +33,7 @@ NAMES: Final = """
 DELETED_NAMES: Final = "SELECT public_id, slug FROM placements_ever WHERE public_id = ANY ($1)"
 
 
-def _month(value: object) -> object:
+def _parse_month(value: object) -> object:
     try:
         return date.fromisoformat(f"{value}-01")
     except ValueError as error:
@@ -41,7 +41,7 @@ def _month(value: object) -> object:
 
 
 Month = Annotated[
-    date, BeforeValidator(_month), WithJsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"})
+    date, BeforeValidator(_parse_month), WithJsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"})
 ]
 
 
@@ -131,11 +131,11 @@ async def publisher_statement(  # noqa: PLR0913, PLR0917 - all that the route de
         items=[
             StatementItem(
                 **names[row.key[0]],
-                **_figures(row.counts, charged[row.key[0]].spend if charged else None),
+                **_list_figures(row.counts, charged[row.key[0]].spend if charged else None),
             )
             for row in rows
         ],
-        totals=StatementFigures(**_figures(total(rows), charged_total)),
+        totals=StatementFigures(**_list_figures(total(rows), charged_total)),
     )
     if not wants_csv(query.format, accept):
         return answer
@@ -153,7 +153,7 @@ async def _read_names(pool: Pool, placement_ids: list[Any]) -> dict[object, dict
     return found
 
 
-def _figures(counts: Counts, charged: Micros | None) -> dict[str, Any]:
+def _list_figures(counts: Counts, charged: Micros | None) -> dict[str, Any]:
     return {
         "impressions": counts.impressions,
         "clicks": counts.clicks,
@@ -170,13 +170,21 @@ def _encode_csv(answer: StatementAnswer) -> bytes:
     writer.writerow(["Month", "Placement", "Slug", "Site", "Impressions", "Clicks", f"Revenue{unit}"])
     for one in answer.items:
         texts = [quote_formula(text or "") for text in (one.label or one.slug, one.slug, one.site)]
-        writer.writerow([answer.month, *texts, one.impressions, one.clicks, _amount(one.revenue_paisa)])
+        writer.writerow([answer.month, *texts, one.impressions, one.clicks, _write_amount(one.revenue_paisa)])
     totals = answer.totals
     writer.writerow(
-        [answer.month, "Total", "", "", totals.impressions, totals.clicks, _amount(totals.revenue_paisa)]
+        [
+            answer.month,
+            "Total",
+            "",
+            "",
+            totals.impressions,
+            totals.clicks,
+            _write_amount(totals.revenue_paisa),
+        ]
     )
     return sheet.getvalue().encode()
 
 
-def _amount(paisa: int) -> str:
+def _write_amount(paisa: int) -> str:
     return f"{decimal_from_micros(Micros(paisa * 10_000)):.2f}"

@@ -31,11 +31,11 @@ from adloom.sync.hierarchy.resource import (
 SELLERS: Final = Access(require_seller_read, require_seller_write)
 
 
-def _cipher(request: Request) -> SecretCipher | None:
+def _get_cipher(request: Request) -> SecretCipher | None:
     return request.app.state.sealer
 
 
-CurrentCipher = Annotated[SecretCipher | None, Depends(_cipher)]
+CurrentCipher = Annotated[SecretCipher | None, Depends(_get_cipher)]
 
 accounts_router = build_router(ad_accounts, access=SELLERS, but=("create", "change", "delete"))
 sellpages_router = build_router(sellpages, access=SELLERS)

@@ -35,7 +35,7 @@ class RequestPace:
 
     async def wait(self, account: str) -> None:
         """Wait until this account may send its next request."""
-        now = self._now()
+        now = self._read_now()
         free_at = max(now, self._free_at.get(account, now))
         # Reserve the slot before waiting, so that the next caller queues behind this one.
         self._free_at[account] = free_at + self._interval_seconds
@@ -43,10 +43,10 @@ class RequestPace:
             await self._sleep(free_at - now)
 
     def delay_next(self, account: str, length: timedelta) -> None:
-        until = self._now() + length.total_seconds()
+        until = self._read_now() + length.total_seconds()
         self._free_at[account] = max(until, self._free_at.get(account, until))
 
-    def _now(self) -> float:
+    def _read_now(self) -> float:
         return (self._moment or asyncio.get_running_loop().time)()
 
 

@@ -218,7 +218,7 @@ class EmbeddedClassifier:
                 nodes[self._roots.ids[place]] = below
                 best[place] = below.scores.max()
         scores = (1 - BEST_NODE_WEIGHT) * own + BEST_NODE_WEIGHT * best
-        shares = _softmax(ROOT_TEMPERATURE * (SCALE * scores + self._prior))
+        shares = _compute_softmax(ROOT_TEMPERATURE * (SCALE * scores + self._prior))
         margins = own - np.median(own)
         return _ComparedPage(
             chunks, encoded, similarities, margins, np.minimum(shares, CONFIDENCE_MAX), nodes
@@ -248,10 +248,10 @@ def _find_best(scores: Vectors) -> tuple[int, float]:
 
 
 def _share_nodes(scores: Vectors) -> Vectors:
-    return _softmax(NODE_TEMPERATURE * SCALE * scores)
+    return _compute_softmax(NODE_TEMPERATURE * SCALE * scores)
 
 
-def _softmax(logits: NDArray[np.floating]) -> Vectors:
+def _compute_softmax(logits: NDArray[np.floating]) -> Vectors:
     powers = np.exp(logits - logits.max())
     return (powers / powers.sum()).astype(np.float32)
 

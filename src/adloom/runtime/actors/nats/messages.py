@@ -130,13 +130,13 @@ _RANDOM_BITS: Final = 80
 def is_current(message_id: UUID, now: datetime) -> bool:
     """Whether it is known if this message was applied."""
     milliseconds = message_id.int >> _RANDOM_BITS
-    return _milliseconds(now - ID_AGE_MAX) <= milliseconds <= _milliseconds(now + ID_AHEAD_MAX)
+    return _count_milliseconds(now - ID_AGE_MAX) <= milliseconds <= _count_milliseconds(now + ID_AHEAD_MAX)
 
 
 def first_id(day: date) -> UUID:
     """Return the least id that can be made on a day."""
-    return UUID(int=_milliseconds(datetime.combine(day, time(), UTC)) << _RANDOM_BITS)
+    return UUID(int=_count_milliseconds(datetime.combine(day, time(), UTC)) << _RANDOM_BITS)
 
 
-def _milliseconds(moment: datetime) -> int:
+def _count_milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)

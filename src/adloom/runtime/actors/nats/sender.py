@@ -182,7 +182,7 @@ class NatsSender:
         for (shard, attempt), messages in unsent.items():
             for group in split_groups(messages):
                 await self._publish(shard, group, attempt)
-        now = _loop_seconds()
+        now = _read_loop_seconds()
         for number, published in list(self._published.items()):
             if published.again_at <= now and self._connection.is_connected:
                 self.repeated += len(published.messages)
@@ -245,7 +245,7 @@ class NatsSender:
         await self._publish_group(self._number, published)
 
     async def _publish_group(self, number: int, published: _Published) -> None:
-        published.again_at = _loop_seconds() + PUBLISH_AGAIN_SECONDS
+        published.again_at = _read_loop_seconds() + PUBLISH_AGAIN_SECONDS
         await self._connection.publish(
             subject_of(published.shard),
             published.data,
@@ -255,7 +255,7 @@ class NatsSender:
 
     def _look(self) -> None:
         """Send again what has no result yet, and give up what has waited too long."""
-        now = _loop_seconds()
+        now = _read_loop_seconds()
         for message_id, awaited in list(self._awaited.items()):
             if awaited.done.done():
                 del self._awaited[message_id]
@@ -307,5 +307,5 @@ class NatsSender:
         self._awaited.clear()
 
 
-def _loop_seconds() -> float:
+def _read_loop_seconds() -> float:
     return asyncio.get_running_loop().time()

@@ -96,7 +96,7 @@ class ShardPulls:
 
     async def look(self) -> None:
         """Make the stream where it is missing, and pull where no pull is open."""
-        now = _loop_seconds()
+        now = _read_loop_seconds()
         if not self._is_made and now >= self._make_at and self._connection.is_connected:
             await self._make(now)
         if self._is_made and self.is_pulling:
@@ -110,7 +110,7 @@ class ShardPulls:
 
     async def give_up(self, shards: Iterable[int]) -> None:
         """Hand shards over, all at once: the next message of each pins another worker."""
-        until = _loop_seconds() + GIVEN_UP_SECONDS
+        until = _read_loop_seconds() + GIVEN_UP_SECONDS
         async with asyncio.TaskGroup() as group:
             for number in shards:
                 self._shards[number].paused_until = until
@@ -129,10 +129,10 @@ class ShardPulls:
     async def greet(self, number: int) -> None:
         """Send a shard that nobody has a message without content: a shard gets its owner with a message."""
         shard = self._shards[number]
-        if shard.paused_until - _loop_seconds() < GIVEN_UP_SECONDS - TAKEN_SECONDS:
+        if shard.paused_until - _read_loop_seconds() < GIVEN_UP_SECONDS - TAKEN_SECONDS:
             shard.paused_until = 0.0  # Those that it was given up for have not taken it.
         subject = pinned.subject_of(number)
-        second = int(_loop_seconds() / OWN_PULL_SECONDS)
+        second = int(_read_loop_seconds() / OWN_PULL_SECONDS)
         await self._connection.publish(
             subject, b"", headers={pinned.ID_HEADER: f"{self._inbox}-{number}-{second}"}
         )
@@ -175,7 +175,7 @@ class ShardPulls:
             self._is_made = self._is_made and found.status is not PullStatus.GONE
         shard.pulled_until = 0.0
         if self.is_pulling and self._is_made:
-            await self._pull(found.shard, _loop_seconds())
+            await self._pull(found.shard, _read_loop_seconds())
 
     def _take_in(self, shard: _Shard, found: Delivered) -> None:
         if found.pin != shard.pin:
@@ -199,5 +199,5 @@ class ShardPulls:
             self.has_work.set()
 
 
-def _loop_seconds() -> float:
+def _read_loop_seconds() -> float:
     return asyncio.get_running_loop().time()
