@@ -31,7 +31,7 @@ def product() -> Iterator[Product]:
 def find_worker(product: Product, name: str) -> int | None:
     for child in psutil.Process(product.process.pid).children():
         try:
-            if child.environ().get("ADLOOM_PROCESS") == name:
+            if child.name() == name:
                 return child.pid
         except psutil.Error:
             continue

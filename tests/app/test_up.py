@@ -109,6 +109,18 @@ def test_no_process_listens_beyond_loopback(product: Product) -> None:
     assert {address for address, _ in listening if not address.is_loopback} == set()
 
 
+def test_the_process_that_others_are_forked_from_has_started_and_opened_nothing(product: Product) -> None:
+    [server] = [
+        child
+        for child in psutil.Process(product.process.pid).children()
+        if "adloom.runtime.supervisor.fork_server" in child.cmdline()
+    ]
+
+    assert server.num_threads() == 1
+    assert server.num_fds() == 4  # The three of every process, and the socket of its requests.
+    assert server.net_connections("inet") == []
+
+
 def test_every_process_has_its_own_metrics_port(product: Product) -> None:
     ports = product.installation.metrics_ports
 

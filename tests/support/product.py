@@ -28,7 +28,9 @@ from tests.support.services import memory_folder
 START_SECONDS_MAX = 100.0
 ANSWER_SECONDS_MAX = 15.0
 POLL_SECONDS = 0.02
-MARK = "ADLOOM_TEST_MARK"
+MARK = (
+    "LC_ADLOOM_TEST"  # Its beginning is one that the fork server knows: what it forks shows its environment.
+)
 # A product has a hundred megabytes at its start, and its database may log a gigabyte more.
 DATA_BYTES_MIN = 6_000_000_000
 # Variables that would connect the product to other servers, or change what is tested.

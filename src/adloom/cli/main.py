@@ -20,6 +20,7 @@ from adloom.cli.capacity.command import capacity
 from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
 from adloom.cli.options import DataDir, OnOff, data_directory, database_url, redis_url
+from adloom.runtime.process.streams import open_standard_streams
 
 app = typer.Typer(
     name="adloom",
@@ -73,7 +74,7 @@ LastDay = Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY
 
 def main() -> None:
     """Run a command; errors that the user can fix are printed in one line."""
-    _open_standard_streams()
+    open_standard_streams()
     try:
         read_dotenv(sys.argv[1:])
         app()
@@ -82,8 +83,7 @@ def main() -> None:
     except Exception as error:
         from adloom.cli.user_errors import user_message
 
-        complaint = user_message(error)
-        if complaint is None:
+        if (complaint := user_message(error)) is None:
             raise
         typer.echo(f"adloom: {complaint}", err=True)
         sys.exit(1)
@@ -126,6 +126,9 @@ def up(  # noqa: PLR0913 - one for each option
     ] = 0,
 ) -> None:
     """Run everything on this machine, embedded servers included, until Ctrl-C."""
+    from adloom.app.up.fork import start_for_up
+
+    server = start_for_up()  # It loads what takes longest while we load the rest and start the servers.
     from adloom.app.up import plan
     from adloom.app.up import run as command
 
@@ -144,7 +147,8 @@ def up(  # noqa: PLR0913 - one for each option
         entity_workers=entity_workers,
         is_empty=empty,
     )
-    command.run(options, os.environ)
+    with server:
+        command.run(options, os.environ, server.start)
 
 
 @app.command()
@@ -155,9 +159,12 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT")] = 8080,
 ) -> None:
     """Run the delivery plane; it needs DATABASE_URL, REDIS_URL and ADLOOM_TOKEN_SECRET."""
-    from adloom.app.up.run import run_delivery
+    from adloom.app.up.fork import start_for_serve
 
-    run_delivery(os.environ, host=host, port=port, workers=workers)
+    with start_for_serve() as server:
+        from adloom.app.up.run import run_delivery
+
+        run_delivery(os.environ, server.start, host=host, port=port, workers=workers)
 
 
 @app.command()
@@ -391,10 +398,3 @@ def _run_from_checkout(package: str, context: typer.Context) -> None:
     environment = {**os.environ, "PYTHONPATH": str(root)}
     command = [sys.executable, "-m", package, *context.args]
     os.execve(sys.executable, command, environment)  # noqa: S606 - our own interpreter, no shell
-
-
-def _open_standard_streams() -> None:
-    # A stream that was closed leaves its number to the next file that is opened, and children log to it.
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))

@@ -48,5 +48,9 @@ async def _upgrade_when_told() -> None:
         sys.exit(str(error) or type(error).__name__)
 
 
-if __name__ == "__main__":
+def main() -> None:
     asyncio.run(_upgrade_when_told())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,6 @@
 """The child processes of the product, each as a value."""
 
 import socket
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from adloom.app.up.watching import watch_delivery, watch_others
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.roles.settings import WorkerRole
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.program import Program
+from adloom.runtime.supervisor.program import our_program
 from adloom.runtime.supervisor.settings import FreezeSettings
 
 # A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
@@ -32,6 +31,11 @@ BACKGROUND_STOP_SECONDS_MAX = 3.0
 SAMPLE = "sample"
 SAMPLE_STOP_SECONDS_MAX = 0.5
 KNOWN_TO_SAMPLE = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "ADLOOM_LOG_LEVEL", "ADLOOM_LOG_FORMAT"})
+
+
+def module_of(name: str) -> str:
+    """Return the module of a process by its name, such as `delivery-1`."""
+    return f"adloom.app.{name.partition('-')[0]}"
 
 
 def delivery_children(
@@ -69,10 +73,9 @@ def describe_child(  # noqa: PLR0913 - what the children differ in
         await wait_until_ok(host, port_of(listener), path, connections=probes)
 
     return ChildSpec(
-        program=Program(
-            name=name,
-            # -P: a module of the working directory must not take the place of one of ours.
-            arguments=(sys.executable, "-P", "-m", f"adloom.app.{name.partition('-')[0]}"),
+        program=our_program(
+            name,
+            module_of(name),
             environment={
                 **environment,
                 LISTEN_FD: str(listener.fileno()),
@@ -116,9 +119,9 @@ def entity_worker_children(
 def background_child(name: str, environment: Mapping[str, str], metrics_port: int | None) -> ChildSpec:
     """Describe a process that works off a queue; no request waits for it."""
     return ChildSpec(
-        program=Program(
-            name=name,
-            arguments=(sys.executable, "-P", "-m", f"adloom.app.{name.partition('-')[0]}"),
+        program=our_program(
+            name,
+            module_of(name),
             environment={
                 **environment,
                 "ADLOOM_PROCESS": name,
@@ -132,17 +135,12 @@ def background_child(name: str, environment: Mapping[str, str], metrics_port: in
 def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> ChildSpec:
     """Describe the simulated visitors of the sample: they know only the public address, and no secret."""
     return ChildSpec(
-        program=Program(
-            name=SAMPLE,
-            arguments=(
-                sys.executable,
-                "-P",
-                "-m",
-                "adloom.app.sample_traffic",
-                str(data_directory),
-                LOOPBACK_OF.get(host, host),
-                str(port),
-            ),
+        program=our_program(
+            SAMPLE,
+            "adloom.app.sample_traffic",
+            str(data_directory),
+            LOOPBACK_OF.get(host, host),
+            str(port),
             environment={
                 **{name: value for name, value in environment.items() if name in KNOWN_TO_SAMPLE},
                 "ADLOOM_PROCESS": SAMPLE,

@@ -40,6 +40,7 @@ from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import newest_revision, upgrade_schema
 from adloom.runtime.settings import delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
+from adloom.runtime.supervisor.program import Start
 from adloom.runtime.supervisor.settings import FreezeSettings
 from adloom.runtime.supervisor.start_gate import StartGate
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
@@ -56,7 +57,7 @@ LOOK_SECONDS = 1.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-def run(options: UpOptions, variables: Mapping[str, str]) -> None:
+def run(options: UpOptions, variables: Mapping[str, str], start: Start) -> None:
     """Run everything until a signal asks to stop."""
     if sys.stderr.isatty():
         # On a terminal only problems are logged: a line per request would bury our own output.
@@ -80,7 +81,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
             register_disk(metrics, reserve)
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
             with closing:
-                first = await _start(plan, supervisor, gate, directory, progress=progress, clock=clock)
+                first = await _start(plan, supervisor, gate, directory, start, progress=progress, clock=clock)
                 if not options.is_empty:
                     await load_at_start(plan, directory, progress, ids=SystemIds(), now=clock.now())
                 _print_summary(plan, options, first, progress)
@@ -94,7 +95,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
 
         try:
             with serve_metrics(plan.telemetry) as metrics:
-                asyncio.run(run_supervised(work))
+                asyncio.run(run_supervised(work, start))
         finally:
             for place in (plan.servers.postgres_place, plan.servers.valkey_place):
                 remove_socket_folder(place)
@@ -106,6 +107,7 @@ async def _start(  # noqa: PLR0913 - what `run` has
     supervisor: Supervisor,
     gate: StartGate,
     directory: DataDirectory,
+    start: Start,
     *,
     progress: StepProgress,
     clock: Clock,
@@ -118,7 +120,7 @@ async def _start(  # noqa: PLR0913 - what `run` has
     entity_workers = supervisor.launch(gate.hold(plan.entity_workers))
     children = supervisor.launch(gate.hold(plan.children))
     is_upgrade_expected = plan.installation.schema != newest_revision()
-    async with prepare_upgrade(servers.database_url, is_expected=is_upgrade_expected) as upgrade:
+    async with prepare_upgrade(servers.database_url, start, is_expected=is_upgrade_expected) as upgrade:
         for title, stage in stages.items():
             with progress.step(title):
                 await supervisor.wait_started(stage)
@@ -222,7 +224,7 @@ async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor
     await asyncio.Event().wait()
 
 
-def run_delivery(variables: Mapping[str, str], *, host: str, port: int, workers: int) -> None:
+def run_delivery(variables: Mapping[str, str], start: Start, *, host: str, port: int, workers: int) -> None:
     """Run the delivery plane alone, as many processes as asked for, until a signal asks to stop."""
     environment = {**variables, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_DELIVERY_PORT": str(port)}
     settings = delivery_settings(environment)
@@ -254,4 +256,4 @@ def run_delivery(variables: Mapping[str, str], *, host: str, port: int, workers:
             StepProgress().print_ready(f"adloom ready: delivery {delivery_settings(environment).public_url}")
             await tell_of_frozen(supervisor, settings.services.redis_url, SystemClock())
 
-        asyncio.run(run_supervised(work))
+        asyncio.run(run_supervised(work, start))

@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.program import Program, ProgramFailedError, run
+from adloom.runtime.supervisor.program import ProgramFailedError, Start, our_program, run, start
 from adloom.runtime.supervisor.start_gate import StartGate
 
 UPGRADE: Final = "schema"
@@ -17,15 +16,15 @@ UPGRADE: Final = "schema"
 
 @contextlib.asynccontextmanager
 async def prepare_upgrade(
-    database_url: str, *, is_expected: bool
+    database_url: str, start: Start = start, *, is_expected: bool
 ) -> AsyncGenerator[Callable[[str], Awaitable[None]]]:
     """Have what upgrades a schema; where it will be needed, its tools are loaded while the database starts."""
     with contextlib.closing(StartGate()) as gate:
-        loading = [asyncio.ensure_future(_run_upgrade(database_url, gate))] if is_expected else []
+        loading = [asyncio.ensure_future(_run_upgrade(database_url, gate, start))] if is_expected else []
 
         async def upgrade(url: str) -> None:
             gate.open()
-            await (loading.pop() if loading else _run_upgrade(url, gate))
+            await (loading.pop() if loading else _run_upgrade(url, gate, start))
 
         try:
             yield upgrade
@@ -35,15 +34,13 @@ async def prepare_upgrade(
                 await asyncio.wait([unneeded])
 
 
-async def _run_upgrade(database_url: str, gate: StartGate) -> None:
-    program = Program(
-        name=UPGRADE,
-        arguments=(sys.executable, "-P", "-m", "adloom.runtime.migrate"),
-        environment={**os.environ, "DATABASE_URL": database_url},
+async def _run_upgrade(database_url: str, gate: StartGate, start: Start) -> None:
+    program = our_program(
+        UPGRADE, "adloom.runtime.migrate", environment={**os.environ, "DATABASE_URL": database_url}
     )
     [held] = gate.hold([ChildSpec(program=program)])
     try:
         # A large installation may need hours.
-        await run(held.program, seconds_max=None, inherited_fds=held.inherited_fds)
+        await run(held.program, seconds_max=None, inherited_fds=held.inherited_fds, start=start)
     except (OSError, ProgramFailedError) as error:
         raise DatabaseError(f"{describe_database(database_url)} cannot be upgraded: {error}") from error

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import signal
-from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -12,7 +11,7 @@ import msgspec
 import structlog
 
 from adloom.runtime.supervisor import program as programs
-from adloom.runtime.supervisor.program import Program, ProgramFailedError
+from adloom.runtime.supervisor.program import Program, ProgramFailedError, RunningProgram, Start
 from adloom.runtime.supervisor.signs import SIGN_FD, SignPipe
 from adloom.runtime.supervisor.watch import Watched, wait_until_frozen
 
@@ -63,14 +62,20 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 class SupervisedChild:
     """A child that is kept alive, and its current state."""
 
-    def __init__(self, child: ChildSpec, on_frozen: Callable[[Replacement], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        child: ChildSpec,
+        on_frozen: Callable[[Replacement], None] = lambda _: None,
+        start: Start = programs.start,
+    ) -> None:
         self.child = child
+        self._start_program = start
         self.deaths = 0  # Those that we did not ask for, frozen ones included.
         self._on_frozen = on_frozen
         # Done when the child is ready for the first time, with the reason when that will never be.
         self.first_start: asyncio.Future[StartError | None] = asyncio.get_running_loop().create_future()
         self._is_wanted = True
-        self._process: Process | None = None
+        self._process: RunningProgram | None = None
 
     @property
     def name(self) -> str:
@@ -138,13 +143,13 @@ class SupervisedChild:
                     self.child.watched.heard(False)  # noqa: FBT003 - its only argument
         return f"ended with {_code_name(code)}"
 
-    async def _watch(self, process: Process, pipe: SignPipe) -> None:
+    async def _watch(self, process: RunningProgram, pipe: SignPipe) -> None:
         watched = self.child.watched
         if watched is not None and watched.frozen_seconds:
             seconds = await wait_until_frozen(process.pid, self.name, watched, pipe)
             self._on_frozen(Replacement(child=self.name, silent_seconds=seconds))
 
-    async def _start(self, pipe: SignPipe) -> Process:
+    async def _start(self, pipe: SignPipe) -> RunningProgram:
         path = self.child.log_file
         program, fds = self.child.program, self.child.inherited_fds
         if self.child.watched is not None and self.child.watched.is_answering is None:
@@ -153,7 +158,7 @@ class SupervisedChild:
             )
             fds = (*fds, pipe.writing)
         with contextlib.ExitStack() as closing:
-            process = await programs.start(
+            process = await self._start_program(
                 program,
                 inherited_fds=fds,
                 output=programs.STDERR_FD if path is None else closing.enter_context(_open_log(path)),

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import msgspec
 
@@ -23,6 +24,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     arguments: tuple[str, ...]
+    # Ours, whose `main` the arguments run: it can be forked from a process that has loaded it.
+    module: str | None = None
+    own_arguments: tuple[str, ...] = ()
     environment: Mapping[str, str]
     # None is the user that we are.
     user: str | None = None
@@ -33,6 +37,43 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     death_signal: signal.Signals = signal.SIGKILL
 
 
+def our_program(
+    name: str, module: str, *own_arguments: str, environment: Mapping[str, str], user: str | None = None
+) -> Program:
+    """Describe a program of ours by its module."""
+    return Program(
+        name=name,
+        # -P: a module of the working directory must not take the place of one of ours.
+        arguments=(sys.executable, "-P", "-m", module, *own_arguments),
+        module=module,
+        own_arguments=own_arguments,
+        environment=environment,
+        user=user,
+    )
+
+
+class RunningProgram(Protocol):
+    """A process of a program, however it was started."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None:
+        """How it ended: a negative number is a signal's."""
+        ...
+
+    async def wait(self) -> int: ...
+    def send_signal(self, signal: int, /) -> None: ...
+
+
+class Start(Protocol):
+    """Starts a program that dies with us, in its own session: a terminal's Ctrl-C reaches only us."""
+
+    async def __call__(
+        self, program: Program, *, inherited_fds: Sequence[int] = (), output: IO[bytes] | int = STDERR_FD
+    ) -> RunningProgram: ...
+
+
 class ProgramFailedError(Exception):
     """A program that had to end well did not; the message has the end of what it said."""
 
@@ -40,7 +81,7 @@ class ProgramFailedError(Exception):
 async def start(
     program: Program, *, inherited_fds: Sequence[int] = (), output: IO[bytes] | int = STDERR_FD
 ) -> Process:
-    """Start a program that dies with us, in its own session: a terminal's Ctrl-C reaches only us."""
+    """Start a program in an interpreter of its own, which becomes it."""
     return await asyncio.create_subprocess_exec(
         *build_command(program),
         env=program.environment,
@@ -54,24 +95,32 @@ async def start(
     )
 
 
-async def run(program: Program, *, seconds_max: float | None, inherited_fds: Sequence[int] = ()) -> None:
+async def run(
+    program: Program,
+    *,
+    seconds_max: float | None,
+    inherited_fds: Sequence[int] = (),
+    start: Start = start,
+) -> None:
     """Run a program to its end; it is killed if we are cancelled."""
-    process = await start(program, inherited_fds=inherited_fds, output=subprocess.PIPE)
-    try:
-        async with asyncio.timeout(seconds_max):
-            said, _ = await process.communicate()
-    except TimeoutError as error:
-        raise ProgramFailedError(f"{program.name} did not end within {seconds_max:.0f} s.") from error
-    finally:
-        if process.returncode is None:
-            send(process, program.death_signal)
-            await process.wait()
-    if process.returncode != 0:
-        end = said.decode(errors="replace").strip()[-1000:]
-        raise ProgramFailedError(f"{program.name} ended with {process.returncode}: {end}")
+    with tempfile.TemporaryFile() as said:
+        process = await start(program, inherited_fds=inherited_fds, output=said)
+        try:
+            async with asyncio.timeout(seconds_max):
+                await process.wait()
+        except TimeoutError as error:
+            raise ProgramFailedError(f"{program.name} did not end within {seconds_max:.0f} s.") from error
+        finally:
+            if process.returncode is None:
+                send(process, program.death_signal)
+                await process.wait()
+        if process.returncode != 0:
+            said.seek(0)
+            end = said.read().decode(errors="replace").strip()[-1000:]
+            raise ProgramFailedError(f"{program.name} ended with {process.returncode}: {end}")
 
 
-def send(process: Process, number: signal.Signals) -> None:
+def send(process: RunningProgram, number: signal.Signals) -> None:
     """Send a signal; the process may have just ended."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(number)

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 
 import structlog
 
+from adloom.runtime.supervisor import program as programs
 from adloom.runtime.supervisor.child import ChildSpec, Replacement, StartError, SupervisedChild
+from adloom.runtime.supervisor.program import Start
 
 START_SECONDS_MAX = 60.0
 DEATH_SIGNAL_SECONDS_MAX = 0.5
@@ -22,8 +24,9 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class Supervisor:
     """Keeps children alive until it is told to stop."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, start: Start = programs.start) -> None:
         self._tasks = tasks
+        self._start_program = start
         self._stages: list[dict[SupervisedChild, asyncio.Task[None]]] = []
         self._hurried = asyncio.get_running_loop().create_future()
         self._frozen: Counter[str] = Counter()
@@ -50,7 +53,7 @@ class Supervisor:
 
     def launch(self, children: Sequence[ChildSpec]) -> Sequence[SupervisedChild]:
         """Start a stage without waiting for it."""
-        supervised = [SupervisedChild(child, self._note_frozen) for child in children]
+        supervised = [SupervisedChild(child, self._note_frozen, self._start_program) for child in children]
         self._stages.append({kept: self._tasks.create_task(kept.keep_alive()) for kept in supervised})
         return supervised
 
@@ -124,10 +127,12 @@ class Supervisor:
         ended.cancel()
 
 
-async def run_supervised(work: Callable[[Supervisor], Awaitable[None]]) -> None:
+async def run_supervised(
+    work: Callable[[Supervisor], Awaitable[None]], start: Start = programs.start
+) -> None:
     """Run work until it ends, fails or a signal asks to stop; then stop all children."""
     async with asyncio.TaskGroup() as tasks:
-        supervisor = Supervisor(tasks)
+        supervisor = Supervisor(tasks, start)
         working = tasks.create_task(_failure_of(work(supervisor)))
         with handle_stop_signals(StopRequests(ask=working.cancel, insist=supervisor.hurry)):
             await asyncio.wait({working})

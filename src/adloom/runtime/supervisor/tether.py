@@ -26,12 +26,17 @@ def main(arguments: list[str]) -> None:
     if user:
         become(user)
     # After the change of user, which would undo it.
-    if sys.platform == "linux":
-        libc.prctl(PR_SET_PDEATHSIG, int(death_signal))
-        # A parent that was dead before we asked gets no child.
-        if os.getppid() != int(parent):
-            sys.exit(1)
+    die_with(int(parent), int(death_signal), libc)
     os.execv(command[0], command)  # noqa: S606 - our own program with our own arguments
+
+
+def die_with(parent: int, death_signal: int, libc: ctypes.CDLL | None = None) -> None:
+    """Have the kernel end this process when its parent dies."""
+    if sys.platform == "linux":
+        (libc or ctypes.CDLL(None)).prctl(PR_SET_PDEATHSIG, death_signal)
+        # A parent that was dead before we asked gets no child.
+        if os.getppid() != parent:
+            sys.exit(1)
 
 
 def through_door(door: str, command: list[str]) -> list[str]:

@@ -1,0 +1,26 @@
+"""What the processes of `adloom up` and `adloom serve` are forked from; it imports little, to be started first.
+
+Modules are loaded in this order: what others need too, and what takes long before what starts last.
+"""
+
+from typing import Final
+
+from adloom.runtime.supervisor.forking import ForkServer
+
+SERVE_MODULES: Final = ("adloom.app.delivery",)
+UP_MODULES: Final = (
+    *SERVE_MODULES,
+    "adloom.app.worker",
+    "adloom.app.control",
+    "adloom.app.crawler",
+    "adloom.app.classifier",
+    "adloom.app.sample_traffic",
+)
+
+
+def start_for_up() -> ForkServer:
+    return ForkServer(UP_MODULES)
+
+
+def start_for_serve() -> ForkServer:
+    return ForkServer(SERVE_MODULES)
