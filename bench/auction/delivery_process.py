@@ -25,13 +25,14 @@ from adloom.events.frequency.windows import list_buckets
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.stream import ValkeyEventLog
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.process.tuning import REQUEST_THRESHOLD, freeze_startup_objects
 from adloom.runtime.settings import AUCTION_RECORD_BYTES_PER_SECOND
-from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder

@@ -12,8 +12,9 @@ from uuid import UUID
 
 from adloom.core.clock import SystemClock
 from adloom.events.frequency.counts import FrequencyCounters
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
-from adloom.runtime.valkey import DedicatedConnection, open_valkey
+from adloom.runtime.valkey import open_valkey
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
 from tests.serving.test_direct_frequency import capped

@@ -11,9 +11,10 @@ from adloom.events.auction_log.side_stream import SIDE_STREAM, AuctionSideStream
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import BEGINNING
 from adloom.events.log.stream import STREAM, ValkeyEventLog
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.http.fast.fast_routes import FastAnswer
 from adloom.runtime.ports import free_port
-from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 
 
 class HeldStore:

@@ -53,6 +53,7 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.files.place import open_files
 from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
@@ -71,7 +72,7 @@ from adloom.runtime.random import fast_chance
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.sample.content.catalog import SLOT_BY_SLUG
 from adloom.sample.pages.routes import sample_routes
 from adloom.serving.assets.api import AssetApp
@@ -282,7 +283,7 @@ def _build_public_routes(
         *contextual.texts.routes(),
         *events.routes(),
         *ConversionRoutes(running.appender, keys, clock).routes(),
-        *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
+        *AdEventRoutes(refresher.get_current, keys, clock, events).routes(),
         *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).routes(),
         *PreviewRoutes(running.pool, build_preview_keys(settings), clock, SystemIds()).routes(),
     ]
@@ -318,7 +319,7 @@ def _build_page_slots(
     figures: ServeFigures,
 ) -> PageSlotRoutes:
     return PageSlotRoutes(
-        lambda: running.refresher.current,
+        running.refresher.get_current,
         running.clock,
         SystemIds(),
         direct=offers,

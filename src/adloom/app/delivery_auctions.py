@@ -11,8 +11,8 @@ from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideSt
 from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.settings import DeliverySettings
-from adloom.runtime.valkey import DedicatedConnection
 from adloom.serving.auction.api import AuctionRoutes, CountAuction
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
@@ -97,7 +97,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     )
     reserver = Reserver(refresher.states, leases)
     routes = AuctionRoutes(
-        lambda: refresher.current,
+        refresher.get_current,
         clock,
         SystemIds(),
         markets=refresher.markets,

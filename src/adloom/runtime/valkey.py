@@ -12,14 +12,12 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import structlog
 from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
-from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.credentials import CredentialProvider
 from redis.exceptions import (
     ConnectionError,  # noqa: A004 - the driver's, which is not the system's
     RedisError,
-    ResponseError,
 )
 
 from adloom.core.errors import UnavailableError
@@ -89,41 +87,6 @@ def _split_password_file(url: str) -> tuple[str, PasswordFile | None]:
     place = parts.netloc.rpartition("@")[2]
     user = None if not parts.username else unquote(parts.username)
     return parts._replace(netloc=place, query=urlencode(query)).geturl(), PasswordFile(Path(file), user)
-
-
-class DedicatedConnection:
-    """One connection for one caller, which sends one command after another and sets its own timeouts.
-
-    The pool and its timeouts cost more than most calls are worth: 68 and 27 µs for a `GET`.
-    """
-
-    def __init__(self, valkey: Valkey) -> None:
-        self._pool = valkey.connection_pool
-        self._connection: AbstractConnection | None = None
-
-    async def execute_command(self, *words: str | bytes | int) -> object:
-        """Send a command; after any failure, cancellation included, the next one connects again."""
-        connection = self._connection
-        if connection is None:
-            connection = self._pool.make_connection()
-            connection.socket_timeout = None
-        self._connection = None
-        try:
-            await connection.send_command(*words, check_health=False)
-            answer = cast("object", await connection.read_response())
-        except ResponseError:
-            self._connection = connection
-            raise
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
-        self._connection = connection
-        return answer
-
-    async def aclose(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.disconnect()
 
 
 async def retry_if_disconnected(call: Callable[[], Awaitable[T]]) -> T:

@@ -16,7 +16,8 @@ from redis.exceptions import NoScriptError
 from adloom.events.log.append import EventAppender, EventLog, EventSpool
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.log.stream import FIELD, STREAM
-from adloom.runtime.valkey import DedicatedConnection, Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 SIDE_STREAM: Final = f"{STREAM}:auctions"
 # A minute of one delivery process at its limit: a worker may be away that long.

@@ -13,7 +13,8 @@ from redis.exceptions import NoScriptError
 from adloom.core.ids import BannerId
 from adloom.events.followers.fence import ERASURES
 from adloom.events.frequency.windows import Window, list_buckets, list_live_buckets
-from adloom.runtime.valkey import DedicatedConnection, Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 # Counts have generations, so that a new one can be built beside the current one.
 GENERATION: Final = "adloom:frequency:generation"  # The current one; none means the first.

@@ -27,7 +27,6 @@ from adloom.core.money import Micros
 from adloom.events.ingest.bounds import SURELY_SHORT, encode_bounded
 from adloom.events.ingest.ivt.flags import TrafficFlags
 from adloom.events.ingest.token import (
-    OfferTerms,
     OfferToken,
     TokenKeys,
     TokenRejection,
@@ -149,9 +148,15 @@ def validate_report(
         _check_ids(report, known)
         return None
     offer = read or tokens.verify(report.tracking_token.encode(), now=now)
-    # We have signed the ids of a report that fits its token, so they exist.
-    if type(offer) is OfferToken and _fits(offer.terms, report):
-        return offer
+    if type(offer) is OfferToken:
+        terms, campaign_id = offer.terms, report.campaign_id
+        # We have signed the ids of a report that fits its token, so they exist. Numbers: to compare ids calls Python.
+        if (
+            terms.banner_id.int == report.banner_id.int
+            and terms.placement_id.int == report.placement_id.int
+            and (campaign_id is None or campaign_id.int == terms.campaign_id.int)
+        ):
+            return offer
     _check_ids(report, known)
     if isinstance(offer, TokenRejection):
         raise TrackingTokenInvalidError("The tracking token was not made by this installation.")
@@ -315,12 +320,3 @@ def _check_ids(report: Report, known: CatalogIds) -> None:
         raise PlacementNotFoundError(f"There is no placement {report.placement_id}.")
     if report.campaign_id is not None and not known.has_campaign(report.campaign_id):
         raise CampaignNotFoundError(f"There is no campaign {report.campaign_id}.")
-
-
-def _fits(offer: OfferTerms, report: Report) -> bool:
-    # The numbers of ids: comparing the ids themselves calls Python each time.
-    return (
-        offer.banner_id.int == report.banner_id.int
-        and offer.placement_id.int == report.placement_id.int
-        and (report.campaign_id is None or report.campaign_id.int == offer.campaign_id.int)
-    )

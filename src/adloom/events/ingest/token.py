@@ -214,6 +214,7 @@ class TokenSigner:
         key = blake2b(secret.encode(), digest_size=_KEY_BYTES + 1, person=b"adloom-offer-key").digest()
         self.key_id = key[_KEY_BYTES]
         self._start = blake2b(key=key[:_KEY_BYTES], digest_size=_TAG_BYTES)
+        self.start_mac = self._start.copy
         self._of_users = blake2b(key=key[:_KEY_BYTES], digest_size=_ID_BYTES, person=b"adloom-user")
         self._sealed_prefix = bytes((_SEALED_VERSION, self.key_id))
         cipher = TermsCipher(secret)
@@ -221,6 +222,7 @@ class TokenSigner:
         self._find_encrypted = cipher.find_encrypted
         self._decrypt = cipher.decrypt
         self._read: dict[bytes, OfferTerms] = {}  # By what tokens have of them.
+        self.find_terms = self._read.get
         self._read_clear: dict[bytes, OfferTerms] = {}
         self._find_mask = ChargeMasks(secret).find
 
@@ -266,16 +268,8 @@ class TokenSigner:
         sealed = (_to_number(mac.digest(), "big") ^ _to_number(user_id, "big")).to_bytes(_ID_BYTES, "big")
         return _to_base64(self._sealed_prefix + sealed, newline=False).translate(_TO_URL)
 
-    def has_signed(self, body: bytes, tag: bytes) -> bool:
-        """Compare in constant time."""
-        mac = self._start.copy()
-        mac.update(body)
-        return compare_digest(mac.digest(), tag)
-
     def read_terms(self, encrypted: bytes) -> OfferTerms:
-        return self._read.get(encrypted) or keep_terms(
-            self._read, encrypted, _parse_terms(self._decrypt(encrypted))
-        )
+        return keep_terms(self._read, encrypted, _parse_terms(self._decrypt(encrypted)))
 
     def read_masked(self, masked: bytes, request_id: bytes, slot: int) -> OfferTerms:
         charge = _to_number(masked[: _CHARGE.size]) ^ self._find_mask(request_id, slot)
@@ -305,16 +299,27 @@ class TokenKeys:
         except binascii.Error:
             return TokenRejection.MALFORMED
         versions, body_bytes = known
-        if raw[0] not in versions:
+        version = raw[0]
+        if version not in versions:
             return TokenRejection.MALFORMED
         body, tag = raw[:body_bytes], raw[body_bytes:]
         signers = self._accepted.get(raw[1])
         if signers is None:
             return TokenRejection.UNKNOWN_KEY
         for signer in signers:
-            if signer.has_signed(body, tag):
-                return _parse(body, signer, now, self._lifetime)
-        return TokenRejection.FORGED
+            mac = signer.start_mac()
+            mac.update(body)
+            if compare_digest(mac.digest(), tag):
+                break
+        else:
+            return TokenRejection.FORGED
+        if version < FIRST_TICK:
+            second, request, slot, lease, terms, tick = _parse_rarer(body, signer)
+        else:
+            _, _, second, request, slot, lease, packed = _unpack(body)
+            terms, tick = signer.find_terms(packed) or signer.read_terms(packed), version - FIRST_TICK
+        issued_at = _to_datetime(second + tick * _TICK_SECONDS, UTC)
+        return OfferToken(request, slot, terms, issued_at, second, now - issued_at > self._lifetime, lease)
 
     def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:
         """Return the user of an offer; None where there is none, or the text is none of ours."""
@@ -328,21 +333,18 @@ class TokenKeys:
         return UUID(int=int.from_bytes(mask) ^ int.from_bytes(raw[2:]))
 
 
-def _parse(body: bytes, signer: TokenSigner, now: datetime, lifetime: timedelta) -> OfferToken:
+def _parse_rarer(body: bytes, signer: TokenSigner) -> tuple[int, bytes, int, int, OfferTerms, int]:
+    """Return second, request, slot, lease, terms and tick of a token of another version than 4."""
     version = body[0]
-    tick = 0
     if version == 1:
         _, _, second, request, slot, ids = _FIELDS_1.unpack(body)
-        lease, terms = 0, _parse_terms(_FREE + ids)
-    else:
-        _, _, second, request, slot, lease, packed = _unpack(body)
-        if FIRST_MASKED_TICK <= version < FIRST_TICK:
-            terms, tick = signer.read_masked(packed, request, slot), version - FIRST_MASKED_TICK
-        else:
-            terms = _parse_terms(packed) if version == _CLEAR_VERSION else signer.read_terms(packed)
-            tick = max(0, version - FIRST_TICK)
-    issued_at = _to_datetime(second + tick * _TICK_SECONDS, UTC)
-    return OfferToken(request, slot, terms, issued_at, second, now - issued_at > lifetime, lease)
+        return second, request, slot, 0, _parse_terms(_FREE + ids), 0
+    _, _, second, request, slot, lease, packed = _unpack(body)
+    if version >= FIRST_MASKED_TICK:
+        terms = signer.read_masked(packed, request, slot)
+        return second, request, slot, lease, terms, version - FIRST_MASKED_TICK
+    terms = _parse_terms(packed) if version == _CLEAR_VERSION else signer.read_terms(packed)
+    return second, request, slot, lease, terms, 0
 
 
 def _parse_terms(packed: bytes) -> OfferTerms:

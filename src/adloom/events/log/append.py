@@ -2,7 +2,7 @@
 
 One append is in flight at a time, so batches grow by themselves as the log gets slower, and an idle appender waits
 for its first event without a timer. A fast log would get small batches, and their cost is in their number: so an append
-begins no sooner than some milliseconds after the one before it, and takes along what came meanwhile.
+begins some milliseconds after the end of the one before it, and takes along what came meanwhile.
 
 When an append fails, its events may be in the log all the same: the answer may have been lost. They are put into the
 spool, if there is one with room. Otherwise the client gets 503 and may send them again. Repeating is safe, because
@@ -25,7 +25,7 @@ from adloom.runtime.telemetry.repeated import RepeatedLine
 PENDING_MAX: Final = 10_000  # Beyond this we answer 503: losing requests is cheaper than losing memory.
 PENDING_BYTES_MAX: Final = 16 * 2**20  # The same, in bytes: an event has some kilobytes at most.
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
-APART_SECONDS: Final = 0.002  # From the beginning of an append to that of the next.
+APART_SECONDS: Final = 0.002  # From the end of an append to the beginning of the next.
 APPEND_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS_MAX: Final = 2.0
 CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Part of CLOSE_SECONDS_MAX; the rest is for the spool.
@@ -144,11 +144,15 @@ class EventAppender:
 
     def append_for(self, entry: bytes, answer: FastAnswer) -> DeferredAnswer:
         """Append an event as `append` does, for a request that has its answer then: cheaper than a future."""
-        self._admit(1, len(entry))
-        if not self._pending:  # Else it was told before.
+        pending, size = self._pending, self._pending_bytes + len(entry)
+        is_full = len(pending) >= self._pending_max or size > self._pending_bytes_max
+        if is_full or self._is_closing or self._task is None:
+            self._admit(1, len(entry))  # Which says why not.
+        self._pending_bytes = size
+        if not pending:  # Else it was told before.
             self._arrived.set()
         deferred = DeferredAnswer()
-        self._pending.append((entry, deferred, answer))
+        pending.append((entry, deferred, answer))
         return deferred
 
     def append_all(self, entries: Sequence[bytes], result: T) -> asyncio.Future[T]:
@@ -202,6 +206,7 @@ class EventAppender:
             while self._pending:
                 await self._gather()
                 await self._append_batch()
+                self._next_at = asyncio.get_running_loop().time() + APART_SECONDS
             if self._is_closing:
                 return
             self._arrived.clear()
@@ -209,11 +214,9 @@ class EventAppender:
 
     async def _gather(self) -> None:
         """Wait for more events, unless there are enough, or the last append was long ago."""
-        now = asyncio.get_running_loop().time()
-        if now < self._next_at and len(self._pending) < self._batch_max and not self._is_closing:
-            await asyncio.sleep(self._next_at - now)
-            now = self._next_at
-        self._next_at = now + APART_SECONDS
+        seconds = self._next_at - asyncio.get_running_loop().time()
+        if seconds > 0 and len(self._pending) < self._batch_max and not self._is_closing:
+            await asyncio.sleep(seconds)
 
     async def _append_batch(self) -> None:
         take = self._pending.popleft

@@ -10,8 +10,9 @@ from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.failover.sentinel import count_replicas
-from adloom.runtime.valkey import DedicatedConnection, Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"

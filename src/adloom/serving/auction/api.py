@@ -16,7 +16,7 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, OpaqueId
 from adloom.core.money import IMPRESSIONS_PER_CPM
 from adloom.events.ingest.token import void_charge
-from adloom.runtime.http.fast.errors import answer_error
+from adloom.runtime.http.fast.errors import INTERNAL_FAILURE, answer_error
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
     FastAnswer,
@@ -178,7 +178,7 @@ class AuctionRoutes:
         user, auction = request.query.user, request.auction
         asked = (user,) if request.is_recorded else (user, *auction.capped_banner_ids)
         capped = self._auctioneer.find_capped_banners(auction.market, request.index)
-        pending = PendingAuction(self, request)
+        pending = PendingAuction(routes=self, request=request)
         seen = self._frequency.look_up(asked, capped, pending)
         return pending if seen is None else self.answer_knowing(request, seen)
 
@@ -269,26 +269,23 @@ class AuctionRoutes:
         self._recorder.record(request, auction_id, won_on, served, scoring_version=version)
 
 
-class PendingAuction(DeferredAnswer):
+class PendingAuction(DeferredAnswer, kw_only=True):
     """The answer of a request that waits to know what its visitor has seen."""
 
-    __slots__ = ("_request", "_result", "_routes")
-
-    def __init__(self, routes: AuctionRoutes, request: AuctionRequest) -> None:
-        super().__init__()
-        self._routes = routes
-        self._request = request
+    routes: AuctionRoutes
+    request: AuctionRequest
+    result: FastAnswer = INTERNAL_FAILURE
 
     def work_out(self, seen: SeenBanners) -> None:
         try:
-            result = self._routes.answer_knowing(self._request, seen)
+            result = self.routes.answer_knowing(self.request, seen)
             assert isinstance(result, FastAnswer), "a request waits once"
-            self._result = result
+            self.result = result
         except Exception as error:  # noqa: BLE001 - the client gets an answer
-            self._result = answer_error(error)
+            self.result = answer_error(error)
 
     def send(self) -> None:
-        self.resolve(self._result)
+        self.resolve(self.result)
 
 
 def _name_unfilled(auction_input: AuctionInput) -> str:

@@ -7,7 +7,7 @@ cannot hold, and the placement is filled as if there was none.
 from collections.abc import Callable
 from uuid import UUID
 
-from adloom.runtime.http.fast.errors import answer_error
+from adloom.runtime.http.fast.errors import INTERNAL_FAILURE, answer_error
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer
 from adloom.serving.eligibility.frequency_lookup import (
     BannerKeys,
@@ -31,25 +31,22 @@ class DirectFrequency:
         self, user_id: UUID, placements: MarketPlacements, index: Index, answer: Answer
     ) -> FastAnswer | DeferredAnswer:
         """Answer with the keys of the banners that were seen often enough, at once or when they are known."""
-        pending = _PendingServe(answer)
+        pending = _PendingServe(answer_with=answer)
         seen = self._lookup.look_up((str(user_id),), self._capped.get(placements, index), pending)
         return pending if seen is None else answer(seen.enough)
 
 
-class _PendingServe(DeferredAnswer):
+class _PendingServe(DeferredAnswer, kw_only=True):
     """The answer of a request that waits to know what its visitor has seen."""
 
-    __slots__ = ("_answer_with", "_result")
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__()
-        self._answer_with = answer
+    answer_with: Answer
+    result: FastAnswer = INTERNAL_FAILURE
 
     def work_out(self, seen: SeenBanners) -> None:
         try:
-            self._result = self._answer_with(seen.enough)
+            self.result = self.answer_with(seen.enough)
         except Exception as error:  # noqa: BLE001 - the client gets an answer
-            self._result = answer_error(error)
+            self.result = answer_error(error)
 
     def send(self) -> None:
-        self.resolve(self._result)
+        self.resolve(self.result)

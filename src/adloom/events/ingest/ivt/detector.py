@@ -65,24 +65,24 @@ class PeerCounter:
     def __init__(self) -> None:
         self.others = 0
         self.internal = 0
-        self._last: Address | None = None
+        self.last: Address | None = None
         self._are_several = False
 
     @property
     def only_internal(self) -> str | None:
         """The private address that all events came from, if there is only one and there were enough."""
         is_only = not self.others and not self._are_several and self.internal >= PEER_EVENTS_MIN
-        return str(self._last) if is_only else None
+        return str(self.last) if is_only else None
 
     def count(self, address: Address | None) -> None:
         """Count an event of an address whose rate is not counted; None where a trusted proxy named no client."""
-        if address is None or (address is not self._last and address not in INTERNAL):
+        if address is None or (address is not self.last and address not in INTERNAL):
             self.others += 1
             return
         self.internal += 1
-        if address is not self._last:
-            self._are_several |= self._last is not None and address != self._last
-            self._last = address
+        if address is not self.last:
+            self._are_several |= self.last is not None and address != self.last
+            self.last = address
 
 
 class TrafficDetector:
@@ -150,12 +150,16 @@ class TrafficDetector:
         return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
 
     def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:
-        if sender.rate_key is None:
-            self.peers.count(sender.address)
-            is_flood = False
-        else:
-            self.peers.others += 1
+        peers = self.peers
+        if sender.rate_key is not None:
+            peers.others += 1
             is_flood = self._is_flood(sender.rate_key, now)
+        else:
+            is_flood = False
+            if peers.last is sender.address is not None:  # As `count` does.
+                peers.internal += 1
+            else:
+                peers.count(sender.address)
         if not (is_flood or sender.marks):
             return NO_FLAGS
         flags = build_flags(sender, is_flood=is_flood)

@@ -58,7 +58,10 @@ class OfferCheck:
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> TrafficFlags:
         """Return the flags of a report that has no others; it counts for its address if it has none."""
-        mark = self._find_mark(request, sender.rate_key, offer, page_url, is_click, now, is_immediate)
+        terms, site = offer.terms, self._find_site(offer.terms.placement_id)
+        if site is None and sender.rate_key is None and not terms.is_void:
+            return NO_FLAGS  # There is nothing to compare it with.
+        mark = self._find_mark(request, sender.rate_key, offer, site, page_url, is_click, now, is_immediate)
         if mark is None:
             return NO_FLAGS
         self.marked[mark] += 1
@@ -70,6 +73,7 @@ class OfferCheck:
         request: FastRequest,
         address: bytes | None,
         offer: OfferToken,
+        site: str | None,
         page_url: str | None,
         is_click: bool,  # noqa: FBT001 - likewise
         now: datetime,
@@ -78,7 +82,6 @@ class OfferCheck:
         terms = offer.terms
         if terms.is_void:
             return Mark.DOUBTFUL_OFFER
-        site = self._find_site(terms.placement_id)
         if site is not None:
             values = request.first_values
             if values is None:

@@ -10,9 +10,6 @@ from adloom.core.errors import AdloomError, UnavailableError
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
     FastAnswer,
-    FastHandler,
-    FastRequest,
-    FastResult,
     PendingAnswer,
     problem_answer,
 )
@@ -90,14 +87,6 @@ def answer_error(error: Exception) -> FastAnswer:
         return problem_answer(error)
     log.error("hot_request_failed", exc_info=error)
     return INTERNAL_FAILURE
-
-
-def run_handler(handler: FastHandler, request: FastRequest) -> FastResult:
-    """Call a handler; an error becomes an answer."""
-    try:
-        return handler(request)
-    except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
-        return answer_error(error)
 
 
 def on_resolved(coming: PendingAnswer, call: Callable[[PendingAnswer, FastAnswer], object]) -> None:

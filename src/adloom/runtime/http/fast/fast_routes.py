@@ -87,15 +87,12 @@ class FastAnswer(msgspec.Struct, frozen=True, gc=False):
     body: bytes = b""
 
 
-class DeferredAnswer:
+class DeferredAnswer(msgspec.Struct, eq=False):
     """An answer that is still to come: cheaper than a future, with callbacks in the same tick."""
 
-    __slots__ = ("_answer", "_calls", "_error")
-
-    def __init__(self) -> None:
-        self._answer: FastAnswer | None = None
-        self._error: AdloomError | None = None
-        self._calls: tuple[Callable[[DeferredAnswer, FastAnswer], object], ...] = ()
+    _answer: FastAnswer | None = None
+    _error: AdloomError | None = None
+    _calls: tuple[Callable[["DeferredAnswer", FastAnswer], object], ...] = ()
 
     def resolve(self, answer: FastAnswer) -> None:
         self._answer = answer

@@ -25,7 +25,6 @@ from adloom.runtime.http.fast.errors import (
     RequestTimeoutError,
     answer_error,
     on_resolved,
-    run_handler,
 )
 from adloom.runtime.http.fast.fast_routes import (
     DEFAULT_LIMITS,
@@ -80,15 +79,13 @@ class FastProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
         # Blocked: a request waits for its answer or the client has to read first. `_advance` ends it.
-        self._is_blocked = False
-        self._is_app_running = False
+        self._is_blocked = self._is_app_running = False
         self._pending: tuple[PendingAnswer | None, FastRequest, bytes] | None = None
         self._waiting: deque[Callable[[], None]] = deque()
         self._held = b""
         self._owes_continue = False
         self._is_draining = False
-        self._leaving_since, self._blocked_since = math.inf, 0.0
-        self._discarded_bytes = 0
+        self._leaving_since, self._blocked_since, self._discarded_bytes = math.inf, 0.0, 0
 
     # The transport's side.
 
@@ -206,19 +203,25 @@ class FastProtocol(HttpToolsProtocol):
 
     def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
         """Answer in place, where nothing is before it and the handler has the answer; all in one function."""
-        self._owes_continue = False
         if self._is_blocked:
-            self._waiting.append(partial(self._begin, request, route, connection))
+            self._owes_continue = False
+            self._waiting.append(partial(self.on_request, request, route, connection))
             return
-        if route is None or route.is_batched:
-            self._begin(request, route, connection)
+        if route is None:
+            self._run_app(request, connection)
             return
-        try:  # As `run_handler` does, without the call.
+        if route.is_batched:
+            self._wait_for(None, request, connection)
+            self.tick_batch.add(self, route.handler, request)
+            return
+        try:
             outcome = route.handler(request)
         except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
             outcome = answer_error(error)
         if type(outcome) is DeferredAnswer:  # As `_handle_result` does: every event waits for the log.
-            self._wait_for(outcome, request, connection)
+            self._pending = (outcome, request, connection)
+            self._is_blocked = True
+            self._blocked_since = self._time()
             outcome.add_callback(self._on_answer)
         elif type(outcome) is not FastAnswer:
             self._handle_result(outcome, request, connection)
@@ -231,20 +234,11 @@ class FastProtocol(HttpToolsProtocol):
 
     # Answering.
 
-    def _begin(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
-        if route is None:
-            self._run_app(request, connection)
-        elif route.is_batched:
-            self._wait_for(None, request, connection)
-            self.tick_batch.add(self, route.handler, request)
-        else:
-            self._handle_result(run_handler(route.handler, request), request, connection)
-
     def on_result(self, request: FastRequest, outcome: FastResult) -> None:
         """Take the result of a request that was answered in a batch."""
         if self._pending is None or self._pending[1] is not request:
             return  # The client has gone.
-        if isinstance(outcome, FastAnswer):
+        if type(outcome) is FastAnswer:
             self._on_answer(None, outcome)
         else:
             self._handle_result(outcome, request, self._pending[2])
@@ -269,15 +263,21 @@ class FastProtocol(HttpToolsProtocol):
             return  # The client has gone, or has been told that it took too long.
         _, request, connection = self._pending
         self._pending = None
-        if self.transport.is_closing():
+        transport = self.transport
+        if transport.is_closing():
             return
-        self._write(answer, request, connection)
-        if self._waiting or self._held or self._is_draining or self._owes_continue:
+        if self._waiting or self._held or self._is_draining or self._owes_continue or connection:
+            self._write(answer, request, connection)
             self._advance()
-        elif not self.flow.write_paused:  # As `_advance` does, where the client waits for nothing else.
+            return
+        # As `_write` and `_advance` do, where the client waits for nothing else.
+        state, has_body = self.server_state, request.method != b"HEAD"
+        state.total_requests += 1
+        transport.write(self.fixed_headers.encode(answer, connection, state.default_headers, has_body))
+        if not self.flow.write_paused:
             self._is_blocked = False
             self._parser.phase_since = self._time()
-            self.transport.resume_reading()
+            transport.resume_reading()
 
     def _run_app(self, request: FastRequest, connection: bytes) -> None:
         """Let the ASGI app answer; it gets the whole body."""
@@ -303,10 +303,10 @@ class FastProtocol(HttpToolsProtocol):
             or self.flow.write_paused
             or self.transport.is_closing()
         ):
+            self._is_blocked = False
             if self._waiting:
                 self._waiting.popleft()()
                 continue
-            self._is_blocked = False
             if not self._held or self._parser.is_finished:
                 break
             held, self._held = self._held, b""

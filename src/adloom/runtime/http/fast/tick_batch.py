@@ -43,7 +43,7 @@ class TickBatch:
             some = asked[start : start + TOGETHER_MAX]
             outcomes: list[FastResult] = []
             for _, handler, request in some:
-                try:  # As `run_handler` does, without the call.
+                try:
                     outcomes.append(handler(request))
                 except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
                     outcomes.append(answer_error(error))
