@@ -107,11 +107,11 @@ def test_no_other_bid_gains_more_than_the_truth(
 
 @pytest.mark.parametrize(
     ("bid", "losing", "expected"),
-    [(8.0, 0.10, 4.00), (3.0, 0.10, 3.00), (8.0, 0.01, 0.50)],
+    [(8.0, 0.10, 4.00), (4.0, 0.10, 4.00), (8.0, 0.01, 0.50)],
     ids=["between", "capped by the bid", "raised to the floor"],
 )
 def test_the_second_price_is_adjusted_by_quality(bid: float, losing: float, expected: float) -> None:
-    winner = ScoredContender(0, 0.05, 1.0)
+    winner = ScoredContender(0, 0.05, 0.05 * bid**0.5)
     losers = [ScoredContender(1, 0.02, losing), ScoredContender(2, 0.02, losing / 2)]
 
     price = second_price(
@@ -180,8 +180,8 @@ def test_positions_come_by_score_the_best_first(
     assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
     for one in ranked:
         weighted_bid, _ = prepare_contender(given_ones[one.position].bid, 0, bid_weight=policy.bid_weight)
-        assert 0.0 <= one.engagement <= 1.0
-        assert one.score == one.engagement * weighted_bid
+        assert 0.0 <= one.engagement <= 1.0 + 1e-12
+        assert one.score == pytest.approx(one.engagement * weighted_bid)
 
 
 DRAWS = 6_000

@@ -31,6 +31,7 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
+from adloom.serving.request.sender_limits import SenderCheck
 from simulation.loop import seeded
 from tests.support.rows import a_site_row, a_snapshot, an_id
 
@@ -145,6 +146,7 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
     results: SiteResults = NO_RESULTS,
     method: ChoiceMethod = ChoiceMethod.INFORMED,
     count_page: CountPage | None = None,
+    senders: SenderCheck | None = None,
 ) -> SlotRoutes:
     """Build the slot routes of a delivery process."""
     signer, states = TokenSigner("a secret of tests"), states or PlacementStates()
@@ -167,4 +169,5 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         auctions=SlotAuctions(filler, recorder, publish_served=publish_served),
         seal_user=signer.seal_user,
         count_page=count_page,
+        senders=senders,
     )

@@ -32,6 +32,7 @@ from adloom.serving.index.index import Index, replace_placements
 from adloom.serving.index.rows import Snapshot, compute_price
 from adloom.serving.index.site import NO_SITES, compile_site
 from adloom.serving.index.steps import run_steps
+from adloom.serving.request.sender_limits import SenderCheck
 from tests.support.contextual import FakePages, FakeShortlists, make_slot_routes
 from tests.support.rows import a_placement_row, a_site_row, an_assignment_row, an_id
 
@@ -99,8 +100,11 @@ class Site:
     def index(self) -> Index:
         slots = [
             a_placement_row(**{"delivery": Delivery.CONTEXTUAL, "site_key": 1, **self.slot}),
-            a_placement_row(
-                delivery=Delivery.CONTEXTUAL, site_key=1, key=2, id=PlacementId(an_id(2)), slug="side"
+            *(
+                a_placement_row(
+                    delivery=Delivery.CONTEXTUAL, site_key=1, key=key, id=PlacementId(an_id(key)), slug=slug
+                )
+                for key, slug in ((2, "side"), (3, "end"))
             ),
         ]
         index = compile_index(
@@ -138,10 +142,16 @@ class Site:
             )
             for one in self.creatives
         )
-        return ListedPage("example.com/a", 7, {"top": candidates, "side": candidates}, self.listed_until)
+        return ListedPage(
+            "example.com/a", 7, dict.fromkeys(("top", "side", "end"), candidates), self.listed_until
+        )
 
     def routes(
-        self, recorder: AuctionRecorder | None = None, *, publish_served: Publish | None = None
+        self,
+        recorder: AuctionRecorder | None = None,
+        *,
+        publish_served: Publish | None = None,
+        senders: SenderCheck | None = None,
     ) -> Any:
         pages = FakePages()
         pages.tables[SITE] = NO_PAGES.with_changes([self.page()])
@@ -153,6 +163,7 @@ class Site:
             clock=self.clock,
             recorder=recorder,
             publish_served=publish_served,
+            senders=senders,
             states=self.states,
             results=self.results,
             method=self.method,

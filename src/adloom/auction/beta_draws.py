@@ -51,32 +51,29 @@ def _prepare_gamma(parameter: float) -> GammaShape:
     return GammaShape(d, 1.0 / math.sqrt(9.0 * d), 0.0 if parameter >= 1.0 else 1.0 / parameter)
 
 
-def draw_weighted(ready: Iterable[ReadyDraw], draw: Callable[[], float]) -> tuple[list[float], list[float]]:
-    """Draw a share from each, and return these, and each times its weight; `draw` returns uniform numbers below 1.
+def draw_weighted(ready: Iterable[ReadyDraw], draw: Callable[[], float]) -> list[float]:
+    """Draw a share from each, and return it times its weight; `draw` returns uniform numbers below 1.
 
     All in one loop: calls would cost more.
     """
     normal, bounds = _normal, _bounds
-    shares: list[float] = []
     weighted: list[float] = []
     for weight, scale, d, c, boost, misses in ready:
         point = draw() * _QUANTILES
         place = int(point)
-        v = 1.0 + c * normal[place]
-        if v > 0.0 and point > bounds[place]:
+        if point > bounds[place]:
+            v = 1.0 + c * normal[place]  # Above zero: no `c` is above .41, and no such quantile under -2.35.
             x = scale * v * v * v
         else:
             x = scale * _draw_tested(d, c, place, 1.0 - (point - place), draw)
         if boost:
             x *= draw() ** boost
         if misses is None:
-            share = x / (1.0 + x * (0.5 + x * _TWELFTH))
+            weighted.append(weight * x / (1.0 + x * (0.5 + x * _TWELFTH)))
         else:
             total = x + _draw_gamma(misses, draw)
-            share = x / total if total else 0.0
-        shares.append(share)
-        weighted.append(share * weight)
-    return shares, weighted
+            weighted.append(weight * x / total if total else 0.0)
+    return weighted
 
 
 def _draw_gamma(shape: GammaShape, draw: Callable[[], float]) -> float:

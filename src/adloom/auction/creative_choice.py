@@ -17,6 +17,7 @@ from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.core.random import Chance
 
 CPM_MIN: Final = 0.001  # In units of the currency.
+CPM_MIN_MICROS: Final = 1_000
 ENGAGEMENT_MIN: Final = 0.001
 FEW_IMPRESSIONS: Final = 10
 NEWCOMER_SHARE: Final = 0.30
@@ -128,9 +129,10 @@ def prepare_draws(
     return ready
 
 
-def draw_scores(ready: Iterable[ReadyDraw], chance: Chance) -> DrawnScores:
+def draw_scores(ready: Sequence[ReadyDraw], chance: Chance) -> DrawnScores:
     """Draw an engagement for each, by which its weighted bid is multiplied."""
-    return DrawnScores(*draw_weighted(ready, chance.random))
+    scores = draw_weighted(ready, chance.random)
+    return DrawnScores([score / one[0] for one, score in zip(ready, scores, strict=True)], scores)
 
 
 def _weigh(bid: Micros, bid_weight: float) -> float:
@@ -186,18 +188,13 @@ def second_price(
     A loser with a higher score lost because it could not be held, or to a newcomer's turn: it sets no price.
     """
     best = max((one.score for one in losers if one.score <= winner.score), default=0.0)
-    return price_against(best, winner.engagement, bid, floor, bid_weight)
+    return share_bid(best / winner.score, bid, floor, bid_weight) if best > 0.0 else floor
 
 
-def price_against(score: float, engagement: float, bid: Micros, floor: Micros, bid_weight: float) -> Micros:
-    """Return the lowest bid that reaches a score with an engagement, within the floor and the bid."""
+def share_bid(share: float, bid: Micros, floor: Micros, bid_weight: float) -> Micros:
+    """Return the lowest bid that reaches a share of a bid's score with the same engagement, at least the floor."""
     assert floor <= bid, "a bid under the floor takes no part"
-    if score <= 0.0 or engagement <= 0.0:
-        return floor
-    try:
-        price = (score / engagement) ** (1.0 / bid_weight) * MICROS_PER_UNIT
-    except OverflowError:
-        return bid
+    price = (bid if bid > CPM_MIN_MICROS else CPM_MIN_MICROS) * share ** (1.0 / bid_weight)  # noqa: FURB136 - a call
     if price >= bid:
         return bid
-    return floor if price <= floor else Micros(round(price))
+    return floor if price <= floor else round(price)  # pyright: ignore[reportReturnType]  every offer is priced: a call would cost

@@ -153,8 +153,9 @@ def test_a_multiplied_bid_under_the_floor_takes_no_part() -> None:
 
 
 def describe(prepared: PreparedSlot) -> object:
-    ready = [(one.candidate, one.creative, one.head, one.ids) for one in prepared.ready]
-    return ready, prepared.reason, prepared.removed_at, prepared.rules
+    shortlist = prepared.shortlist
+    ready = [(one.candidate, one.creative, one.category) for one in shortlist.ready]
+    return ready, prepared.head, prepared.placement, shortlist.reason, shortlist.removed_at, shortlist.rules
 
 
 def change(site: Site, chance: Random) -> None:
@@ -175,12 +176,16 @@ def test_what_is_prepared_is_what_would_be_prepared_anew(chance: Random) -> None
     site, cache = draw_site(chance), PreparedSlots()
     index, entry, listed = site.index(), site.page(), site.listed()
     for _ in range(6):
-        found = index.find_slot(b"top")
-        assert found is not None
-        asked = (index, *found, entry, listed)
+        prepared: list[PreparedSlot] = []
+        for slug in (b"top", b"side", b"end"):
+            found = index.find_slot(slug)
+            assert found is not None
+            asked = (index, *found, entry, listed)
+            prepared.append(cache.get(*asked))
 
-        assert describe(cache.get(*asked)) == describe(prepare_slot(*asked))
-        assert cache.get(*asked) is cache.get(*asked)
+            assert describe(prepared[-1]) == describe(prepare_slot(*asked))
+            assert cache.get(*asked) is prepared[-1]
+        assert prepared[1].shortlist is prepared[2].shortlist  # They have the same candidates and rules.
 
         change(site, chance)
         index = site.index() if chance.random() < 0.7 else as_new(index)

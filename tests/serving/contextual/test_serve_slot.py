@@ -1,5 +1,6 @@
 """One slot of a page: who may fill it, why nobody does, and at what price."""
 
+import json
 from datetime import timedelta
 
 import msgspec
@@ -8,11 +9,13 @@ import pytest
 from adloom.auction.site_modes import ApprovalMode, AuctionMode, FloorMode
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros
+from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.contextual.page_host import SiteHostMismatchError
 from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.rows import AssignmentStatus
+from adloom.serving.request.sender_limits import SenderCheck
 from adloom.taxonomy.topics import FILLER, find_topic
 from tests.support.contextual_site import (
     FOOD,
@@ -178,7 +181,36 @@ def test_a_page_shows_no_campaign_twice() -> None:
 
     shown = [ad["campaignId"] for ad in answer["slots"].values()]
     assert sorted(shown) == sorted([str(campaign(1)), str(campaign(2))])
-    assert Site(a_creative(1)).batch("top", "side")["slots"]["side"] is None
+
+
+def test_slots_whose_candidates_are_all_on_the_page_are_counted_each() -> None:
+    site = Site(a_creative(1))
+    routes, body = site.routes(), b'{"url":"https://example.com/a","slots":["top","side","end"]}'
+    for _ in range(2):  # Once as it is prepared, and once as it is kept.
+        answer = routes.serve_batch(FastRequest(b"POST", b"/v1/serve/batch", body=body))
+        ads = json.loads(answer.body)["slots"]
+
+        assert [ad and ad["slot"] for ad in ads.values()] == ["top", None, None]
+    assert (routes.served, routes.unfilled) == (2, {"on_page_already": 4})
+    site.states.take_requested()  # The campaign hears of its requests when it is asked for the next time.
+    routes.serve_batch(FastRequest(b"POST", b"/v1/serve/batch", body=body))
+    [own] = [key for key in site.index().by_key if key < 0]
+    assert site.states.count_requests(own) == 6
+
+
+def test_the_offers_of_a_page_count_together_for_the_bound_of_an_address() -> None:
+    site = Site(a_creative(1), a_creative(2))
+    detector = TrafficDetector(lambda agent: b"bot" in agent)
+    routes = site.routes(senders=SenderCheck(detector.identify_sender, holds_max=3))
+    headers = [(b"user-agent", b"Mozilla/5.0")]
+    body = b'{"url":"https://example.com/a","slots":["top","side"]}'
+
+    def list_void() -> list[bool]:
+        request = FastRequest(b"POST", b"/v1/serve/batch", headers=headers, body=body, client="203.0.113.7")
+        ads = json.loads(routes.serve_batch(request).body)["slots"].values()
+        return [read_token(ad).is_void for ad in ads]
+
+    assert [list_void(), list_void()] == [[False, False], [True, True]]
 
 
 def test_a_slot_that_is_not_there_and_a_page_of_another_site_are_refused() -> None:

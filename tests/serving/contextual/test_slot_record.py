@@ -165,3 +165,16 @@ def test_auctions_of_older_versions_have_no_page() -> None:
     encoded = encode_event(records.auctions[0])
 
     assert decode_event(encoded) == records.auctions[0]
+
+
+def test_a_sample_has_its_share_of_auctions_whether_they_are_asked_for_alone_or_together() -> None:
+    recorder = Records(sample_rate=0.25).recorder
+    wanted = asked = 0
+    for number in range(3_000):
+        auctions = 1 + number % 5
+        asked += auctions
+        if not recorder.leave_out(1.0, auctions):
+            wanted += sum(recorder.wants_next(1.0) for _ in range(auctions))
+
+    assert 0.24 < wanted / asked < 0.26
+    assert recorder.sampled_out == asked - wanted

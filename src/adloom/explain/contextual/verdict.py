@@ -127,7 +127,7 @@ def _rank(
     for place, position in enumerate(drawn.iter_best()):
         row, one = eligible[position]
         verdict = _verdict(row, one.candidate, CandidateOutcome.LOST if place else CandidateOutcome.WON)
-        price = None if place else price_winner(position, drawn, ones, asked.rules)
+        price = None if place else price_winner(position, drawn.scores, ones, asked.rules)
         verdicts.append(
             msgspec.structs.replace(
                 verdict,

@@ -5,6 +5,8 @@ only so many bytes a second, since a market of thousands has kilobytes of bids.
 """
 
 import asyncio
+import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
@@ -56,6 +58,7 @@ class AuctionRecorder:
         self._bytes_per_second = bytes_per_second
         self._headroom = float(bytes_per_second * BURST_SECONDS)
         self._filled_at = self._empty_until = 0.0
+        self._gap = self._draw_gap()  # So many auctions are not in the sample before the next one that is.
         # Plain counters, read by a collector.
         self.left_out = 0  # No headroom.
         self.sampled_out = 0
@@ -65,9 +68,11 @@ class AuctionRecorder:
 
         Headroom grows all the time: if it came once a second it would be used in one burst, and requests would wait.
         """
-        if self._sample_rate < 1 and self._chance.random() >= self._sample_rate:
+        if self._gap:
+            self._gap -= 1
             self.sampled_out += 1
             return False
+        self._gap = self._draw_gap()
         if self._filled_at <= at <= self._empty_until:
             self.left_out += 1
             return False
@@ -76,6 +81,25 @@ class AuctionRecorder:
             self._headroom = min(self._headroom + gained, self._bytes_per_second * BURST_SECONDS)
             self._filled_at = at
         return self.has_headroom()
+
+    def leave_out(self, at: float, auctions: int) -> bool:
+        """Leave out the next auctions if none of them is wanted, as is mostly so; else each is to be asked for."""
+        if self._gap >= auctions:
+            self._gap -= auctions
+            self.sampled_out += auctions
+            return True
+        if self._sample_rate < 1 or not self._filled_at <= at <= self._empty_until:
+            return False
+        self.left_out += auctions
+        return True
+
+    def _draw_gap(self) -> int:
+        """Draw how many are left out before one that each is with the same probability."""
+        if self._sample_rate >= 1:
+            return 0
+        if self._sample_rate <= 0:
+            return sys.maxsize
+        return int(math.log1p(-self._chance.random()) / math.log1p(-self._sample_rate))
 
     def has_headroom(self) -> bool:
         if self._headroom > 0:

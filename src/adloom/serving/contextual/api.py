@@ -4,7 +4,7 @@ What is known of the page decides which ads may be shown; the answer of a page t
 text. An answer waits only where it depends on what the visitor has seen.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -34,9 +34,12 @@ from adloom.serving.contextual.page_look import (
     KnownPages,
     PageLook,
     PageTables,
+    PlannedSlots,
     PreparedPage,
     ShortlistTables,
+    answer_no_ad,
     find_obstacle,
+    plan_slots,
 )
 from adloom.serving.contextual.prepare import PreparedSlot, PreparedSlots
 from adloom.serving.contextual.question import QUERIES_MAX, WRONG_HOST, QueriedSlot, SlotQueries
@@ -64,7 +67,6 @@ NO_SUCH_PLACEMENT: Final = problem_answer(
 )
 OTHER_SITE: Final = problem_answer(SiteHostMismatchError("This slot is of another site than the page."))
 NO_AD: Final = b"null"
-NOTHING_ON_PAGE: Final = frozenset[int]()
 
 Slot = tuple[IndexedPlacement, IndexedSite]
 SlotPlan = PreparedSlot | str | FastAnswer  # What fills it, what keeps all ads from its page, or a problem.
@@ -85,19 +87,13 @@ class SlotVisitor(msgspec.Struct, frozen=True, gc=False):
     user_id: UUID | None
 
 
-class AskedPage(msgspec.Struct, frozen=True, gc=False):
-    """A page whose slots are filled, at one moment."""
+class FilledPage(msgspec.Struct, frozen=True, gc=False):
+    """The slots of a page, as they were asked for: each has an ad, the name of what keeps it empty, or a problem."""
 
     look: PageLook
     visit: SlotVisit
-
-
-class FilledPage(msgspec.Struct, frozen=True, gc=False):
-    """The slots of a page: each has an ad, the name of what keeps it empty, or a problem."""
-
-    asked: AskedPage
     wanted_in: timedelta  # The page's text; now, if that is not after zero.
-    slots: Mapping[bytes, FilledSlot | str | FastAnswer]
+    slots: Sequence[FilledSlot | str | FastAnswer]
     is_elsewhere: bool  # Of none of the sites that the slots are of.
 
 
@@ -128,7 +124,7 @@ class SlotRoutes:
         self._now = clock.now
         self._new_id = ids.new_opaque
         self._auctions = auctions
-        self._hold_auction = auctions.hold
+        self._hold_auctions = auctions.hold
         self._seal_user = seal_user
         self._parse_context = (contexts or ContextParser()).parse
         self._senders = senders or TrustingCheck()
@@ -140,7 +136,6 @@ class SlotRoutes:
         self._batches = BatchQueries()
         self._pages: dict[PageKey, PreparedPage] = {}
         self._prepared = PreparedSlots()
-        self._no_ad: dict[tuple[PageState, str], FastAnswer] = {}
         # Plain counters, read by the metrics.
         self.asked = {state.value: 0 for state in PageState}
         self.served = 0
@@ -170,33 +165,28 @@ class SlotRoutes:
 
     def _serve(self, http: FastRequest, question: QueriedSlot, seen: BannerKeys) -> FastAnswer:
         index, now, known = self._index(), self._now(), question.known
-        plan: PreparedSlot | str
         if known is not None and self._known.holds(known, index, now):
-            look, plan = known.look, known.slots[0]
-            placement = plan.slot
+            look, planned = known.look, known.planned
         else:
             slot = index.find_slot(question.slug)
             if slot is None:
                 return NO_SUCH_PLACEMENT
             question.check_host(slot[1])
             look = self._known.look_at(slot[1], question.url, now)
-            plan, placement = self._plan(index, slot, look), slot[0]
-            question.known = None if isinstance(plan, str) else self._known.prepare((plan,), slot[1], look)
+            plan = self._plan(index, slot, look)
+            if isinstance(plan, str):
+                question.known = None
+                self.asked[look.state] += 1
+                return answer_no_ad(look.state, self._leave_empty(slot[0], plan))
+            planned = plan_slots((plan,))
+            question.known = self._known.prepare(planned, slot[1], look)
         self.asked[look.state] += 1
-        if isinstance(plan, str):
-            return self._find_no_ad(look.state, self._leave_empty(placement, plan))
         # The context's parser reads the query.
         visit = self._visit(http, NO_OVERRIDES, question.user_id, now, seen)
-        filled = self._hold(plan, visit, 0, NOTHING_ON_PAGE)
+        filled = self._hold(planned, visit, set())[0]
         if isinstance(filled, str):
-            return self._find_no_ad(look.state, filled)
-        return FastAnswer(SERVED_HEAD, filled.body)
-
-    def _find_no_ad(self, state: PageState, reason: str) -> FastAnswer:
-        known = self._no_ad.get((state, reason))
-        if known is None:
-            known = self._no_ad[state, reason] = _build_no_ad(state, reason)
-        return known
+            return answer_no_ad(look.state, filled)
+        return FastAnswer(SERVED_HEAD, b"".join(filled.parts))
 
     # All slots of a page.
 
@@ -216,14 +206,18 @@ class SlotRoutes:
         page = self.fill_page(visitor, asked.slugs, asked.url, seen, set())
         if page.is_elsewhere:
             raise SiteHostMismatchError(WRONG_HOST)
-        look, visit = page.asked.look, page.asked.visit
+        look, visit = page.look, page.visit
         # One join: formatting would copy every ad three times.
         parts = [
             b'{"page":"%b","reclassifyInMs":%d,"slots":{'
             % (look.state.encode(), page.wanted_in // _MILLISECOND)
         ]
-        for name, filled in zip(asked.names, page.slots.values(), strict=True):
-            parts += (name, NO_AD if isinstance(filled, str) else filled.body)
+        for name, filled in zip(asked.names, page.slots, strict=True):
+            parts.append(name)
+            if isinstance(filled, FilledSlot):
+                parts += filled.parts
+            else:
+                parts.append(NO_AD if isinstance(filled, str) else filled.body)
         parts += (b'},"requestId":"', visit.request_text, b'","servedAt":"', visit.served_at, b'"}')
         return FastAnswer(SERVED_HEAD, b"".join(parts))
 
@@ -237,29 +231,36 @@ class SlotRoutes:
     ) -> FilledPage:
         """Fill the slots of a page, without what is on it already: banners by key, campaigns by negative key."""
         index, now, key = self._index(), self._now(), (url.text, tuple(slugs))
-        known = self._pages.get(key)
-        plans: Sequence[SlotPlan]
+        visit = self._visit(visitor.http, visitor.overrides, visitor.user_id, now, seen)
+        known, is_elsewhere = self._pages.get(key), False
+        filled: Sequence[FilledSlot | str | FastAnswer]
         if known is not None and self._known.holds(known, index, now):
-            site, look, plans = known.site, known.look, known.slots
+            site, look = known.site, known.look
+            filled = self._hold(known.planned, visit, on_page)
         else:
             site, look, plans = self._plan_page(index, key, url, now)
+            is_elsewhere = site is None and OTHER_SITE in plans
+            filled = self._fill_plans(index, key[1], plans, visit, on_page)
         self.asked[look.state] += 1
-        visit = self._visit(visitor.http, visitor.overrides, visitor.user_id, now, seen)
-        filled: dict[bytes, FilledSlot | str | FastAnswer] = {}
-        hold = self._hold
-        for number, (slug, plan) in enumerate(zip(key[1], plans, strict=True)):
+        return FilledPage(look, visit, self._known.find_wait(site, look, now), filled, is_elsewhere)
+
+    def _fill_plans(
+        self,
+        index: Index,
+        slugs: Sequence[bytes],
+        plans: Sequence[SlotPlan],
+        visit: SlotVisit,
+        on_page: set[int],
+    ) -> list[FilledSlot | str | FastAnswer]:
+        """Fill the slots that have a plan, in their order."""
+        held = iter(self._hold(plan_slots(plans), visit, on_page))
+        filled: list[FilledSlot | str | FastAnswer] = []
+        for slug, plan in zip(slugs, plans, strict=True):
             if isinstance(plan, PreparedSlot):
-                one = filled[slug] = hold(plan, visit, number, on_page)
-                if not isinstance(one, str):
-                    on_page |= one.winner.keys
-            elif isinstance(plan, str):
-                filled[slug] = self._leave_empty(index.by_slug[slug], plan)
+                filled.append(next(held))
             else:
-                filled[slug] = plan
-        is_elsewhere = site is None and any(plan is OTHER_SITE for plan in plans)
-        return FilledPage(
-            AskedPage(look, visit), self._known.find_wait(site, look, now), filled, is_elsewhere
-        )
+                filled.append(self._leave_empty(index.by_slug[slug], plan) if isinstance(plan, str) else plan)
+        return filled
 
     def _plan_page(
         self, index: Index, key: PageKey, url: NormalizedUrl, now: datetime
@@ -278,9 +279,9 @@ class SlotRoutes:
                 plans.append(NO_SUCH_PLACEMENT)
             else:
                 plans.append(self._plan(index, slot, look) if slot[1] is site else OTHER_SITE)
-        prepared = tuple(plan for plan in plans if isinstance(plan, PreparedSlot))
-        known = self._known.prepare(prepared, site, look) if len(prepared) == len(plans) else None
-        if known is not None:
+        planned = plan_slots(plans)
+        known = self._known.prepare(planned, site, look)
+        if known is not None and len(planned.slots) == len(plans):
             if len(self._pages) >= QUERIES_MAX:
                 self._pages.clear()
             self._pages[key] = known
@@ -308,6 +309,7 @@ class SlotRoutes:
             request_id,
             str(new_id).encode(),
             self._stamp.format(now, second),
+            second + now.microsecond / 1e6,
             user_id,
             seen,
             user,
@@ -346,51 +348,43 @@ class SlotRoutes:
         assert look.entry is not None, "a known page"
         return self._prepared.get(index, placement, site, look.entry, look.listed)
 
-    def _hold(
-        self, plan: PreparedSlot, visit: SlotVisit, number: int, on_page: Collection[int]
-    ) -> FilledSlot | str:
-        """Fill a slot, or return the name of what keeps it empty."""
-        if plan.ready:
-            visit.is_free = not self._may_hold(visit, plan.site)
-        filled = self._hold_auction(plan, visit, number, on_page)
-        if self._count_page is not None:
-            self._count_page(plan.slot.key, plan.entry.url, is_filled=not isinstance(filled, str))
-        if isinstance(filled, str):
-            return self._leave_empty(plan.slot, filled)
-        if self._count_traffic is not None:
-            self._count_traffic(plan.slot.key, True)  # noqa: FBT003 - it is filled
-        self.served += 1
+    def _hold(self, planned: PlannedSlots, visit: SlotVisit, on_page: set[int]) -> list[FilledSlot | str]:
+        """Fill slots of a page; each has the name of what keeps it empty, if something does."""
+        if planned.offers:
+            visit.is_free = not self._may_hold(visit, planned)
+        filled = self._hold_auctions(planned.slots, visit, planned.numbers, on_page)
+        unfilled = self.unfilled
+        for one in filled:
+            if isinstance(one, str):
+                unfilled[one] = unfilled.get(one, 0) + 1
+            else:
+                self.served += 1
+        if self._count_page is not None or self._count_traffic is not None:
+            self._count(planned, filled)
         return filled
 
+    def _count(self, planned: PlannedSlots, filled: Sequence[FilledSlot | str]) -> None:
+        for plan, one in zip(planned.slots, filled, strict=True):
+            is_filled = type(one) is FilledSlot
+            if self._count_page is not None:
+                self._count_page(plan.slot.key, plan.entry.url, is_filled=is_filled)
+            if self._count_traffic is not None:
+                self._count_traffic(plan.slot.key, is_filled)
+
     def _leave_empty(self, placement: IndexedPlacement, reason: str) -> str:
-        """Count a slot that something keeps empty, and return the name of that."""
+        """Count a slot that its page keeps empty, and return the name of that."""
         if self._count_traffic is not None:
             self._count_traffic(placement.key, False)  # noqa: FBT003 - it is not filled
         self.unfilled[reason] = self.unfilled.get(reason, 0) + 1
         return reason
 
-    def _may_hold(self, visit: SlotVisit, site: IndexedSite) -> bool:
-        """Whether an offer holds and costs something: nothing is billed that is not asked for by a page of the site."""
+    def _may_hold(self, visit: SlotVisit, planned: PlannedSlots) -> bool:
+        """Whether offers hold and cost something: nothing is billed that is not asked for by a page of the site."""
         http = visit.http
         if http.method == b"HEAD":
             return False
         if self._page_check is not None:
-            if visit.is_elsewhere is None:
-                values = http.first_values or index_headers(http.headers)
-                visit.is_elsewhere = self._page_check.judge(site.domain, values) is PageOrigin.OTHER
-            if visit.is_elsewhere:
+            values = http.first_values or index_headers(http.headers)
+            if self._page_check.judge(planned.slots[0].site.domain, values) is PageOrigin.OTHER:
                 return False
-        return self._senders.may_hold(http, 1, visit.second)
-
-
-def _build_no_ad(state: PageState, reason: str) -> FastAnswer:
-    return FastAnswer(
-        encode_head(
-            HTTPStatus.NO_CONTENT,
-            None,
-            (b"cache-control", b"no-store"),
-            (b"adloom-page", state.value.encode()),
-            (b"adloom-reason", reason.encode()),
-            (b"access-control-expose-headers", b"adloom-page, adloom-reason"),
-        )
-    )
+        return self._senders.may_hold(http, planned.offers, visit.second)

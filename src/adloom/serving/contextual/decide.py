@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from adloom.auction.creative_choice import ChoicePolicy, Contender, DrawnScores, price_against, rank
+from adloom.auction.creative_choice import ChoicePolicy, Contender, DrawnScores, rank, share_bid
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.market.approval import ApprovalRules, ApprovalState
@@ -151,7 +151,7 @@ def draw_eligible(
 
 def price_winner(
     position: int,
-    drawn: DrawnScores,
+    scores: list[float],
     eligible: Sequence[EligibleCandidate],
     rules: SlotRules,
     left: list[float] | None = None,
@@ -167,9 +167,9 @@ def price_winner(
     if rules.is_first_price:
         return bid
     if left is None:
-        left = drawn.scores.copy()
+        left = scores.copy()
         left[position] = -1.0
-    score, advertiser, rival = drawn.scores[position], own.advertiser, max(left)
+    score, advertiser, rival = scores[position], own.advertiser, max(left)
     if rival > score or (
         rival > 0.0 and advertiser is not None and eligible[left.index(rival)].advertiser == advertiser
     ):
@@ -182,4 +182,4 @@ def price_winner(
             default=0.0,
         )
     floor = rules.find_floor(own.candidate) if rules.is_sweeping else rules.floor
-    return price_against(rival, drawn.engagements[position], bid, floor, rules.bid_weight)
+    return share_bid(rival / score, bid, floor, rules.bid_weight) if rival > 0.0 else floor

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.auction.beta_draws import draw_weighted
+from adloom.auction.beta_draws import ReadyDraw, draw_weighted
 from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, DrawnScores, prepare_draws
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros, impression_cost
@@ -29,7 +29,13 @@ from adloom.serving.contextual.decide import (
     draw_eligible,
     price_winner,
 )
-from adloom.serving.contextual.prepare import OpenSlot, PreparedCandidate, PreparedSlot, lower_bids
+from adloom.serving.contextual.prepare import (
+    OpenSlot,
+    PreparedCandidate,
+    PreparedShortlist,
+    PreparedSlot,
+    lower_bids,
+)
 from adloom.serving.contextual.record import SlotRecord
 from adloom.serving.contextual.visit import SlotVisit
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -40,22 +46,24 @@ NEVER: Final = datetime.min.replace(tzinfo=UTC)
 FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 
 TOKEN: Final = b'"trackingToken":"'
+TOKEN_PLACE: Final = 7  # Among the parts of an answer.
+END: Final = b'"}'
 
 ReadResults = Callable[[SiteId], SiteResults]
 
 
 class FilledSlot(msgspec.Struct, frozen=True, gc=False):
-    """An ad in a slot."""
+    """An ad in a slot; its parts are those of its answer, which a batch joins with others."""
 
-    body: bytes
+    parts: tuple[bytes, ...]
     winner: PreparedCandidate
     price: Micros
     lease: int
 
     @property
     def tail(self) -> bytes:
-        """The end of the body: token and addresses, without the last brace."""
-        return self.body[self.body.rindex(TOKEN) : -1]
+        """The end of the answer: token and addresses, without the last brace."""
+        return b"".join((TOKEN, *self.parts[TOKEN_PLACE:-1], END[:-1]))
 
 
 class SlotFiller:
@@ -80,8 +88,10 @@ class SlotFiller:
         self._paced = reserver.paced
         self._sign = signer.sign_masked
         self._chance = chance
+        self._random = chance.random
         self._read_results = read_results
         self.method = method
+        self._is_informed = method is ChoiceMethod.INFORMED
         origin = msgspec.json.encode(public_url)[1:-1]
         self._token = b'",' + TOKEN
         self._impression = b'","impressionUrl":"%b/i/' % origin
@@ -94,60 +104,84 @@ class SlotFiller:
         found = {one.campaign_id: index.by_campaign.get(one.campaign_id) for one in candidates}
         return tuple(own for own in found.values() if own is not None and own.has_frequency)
 
-    def fill(
+    def fill_all(  # noqa: C901, PLR0912 - every request of a slot: calls would cost
         self,
-        prepared: PreparedSlot,
+        slots: Sequence[PreparedSlot],
         visit: SlotVisit,
-        number: int = 0,
-        on_page: Collection[int] = (),
-        record: SlotRecord | None = None,
-    ) -> FilledSlot | str:
-        """Fill a slot, or return the name of what removed its last candidate; `on_page` are campaigns and banners.
+        numbers: Sequence[int],
+        on_page: set[int],
+        records: Sequence[SlotRecord | None] | None = None,
+    ) -> list[FilledSlot | str]:
+        """Fill slots of a page, each unless its last candidate is removed: then it has the name of what did that.
 
-        A campaign's key is negative there, a banner's positive.
+        `on_page` has the campaigns and banners that are on the page already, and those of each slot are added. A
+        campaign's key is negative there, a banner's positive.
         """
-        known, now = prepared.open, visit.now
-        if (
-            known is None
-            or known.changes != self._change_counter.count
-            or known.inquiries != self._states.inquiries
-            or not known.since <= now < known.until
-        ):
-            known = prepared.open = self._open(prepared, now)
-        prepared.requests += 1
-        eligible: Sequence[PreparedCandidate] = known.ready
-        if not known.is_for_all or visit.seen:
-            eligible = [
-                one for one in eligible if _find_exclusion(one, visit, prepared.slot, on_page) is None
-            ]
-        elif on_page and not known.keys.isdisjoint(on_page):
-            eligible = [one for one in eligible if one.keys.isdisjoint(on_page)]
-        paced: Sequence[PreparedCandidate] = ()
-        if self._paced and not (visit.is_free or known.leased.isdisjoint(self._paced)):
-            eligible, paced = self._leave_out(eligible)
-        filled = self._choose(prepared, visit, eligible, number, record) if eligible else None
-        if record is not None:
-            for one, reason in _list_removed(known, visit, prepared.slot, on_page, paced):
-                record.remove(one, reason, prepared.rules.find_floor(one.candidate))
-        if filled is not None:
-            return filled
-        return BUDGET if eligible else _name_reason(prepared, known, visit, on_page)
+        filled: list[FilledSlot | str] = []
+        changes = self._change_counter
+        known = last = used_up = record = None
+        reason = ""
+        for slot in slots:
+            if records is not None:
+                record = records[len(filled)]
+            shortlist = slot.shortlist
+            if shortlist is not last:
+                last, known = shortlist, shortlist.open
+                if known is not None and (
+                    known.inquiries != self._states.inquiries or not known.since <= visit.now < known.until
+                ):
+                    known = None
+            elif shortlist is used_up and record is None:  # The page has all of its candidates.
+                shortlist.requests += 1
+                filled.append(reason)
+                continue
+            if known is None or known.changes != changes.count:
+                known = shortlist.open = self._open(shortlist, slot.slot, visit.now)
+            shortlist.requests += 1
+            eligible: Sequence[PreparedCandidate] = known.ready
+            if not known.is_for_all or visit.seen:
+                eligible = [
+                    one for one in eligible if _find_exclusion(one, visit, slot.slot, on_page) is None
+                ]
+            elif on_page:
+                eligible = [one for one in eligible if one.keys.isdisjoint(on_page)]
+                if not eligible:
+                    used_up = shortlist
+            paced: Sequence[PreparedCandidate] = ()
+            if self._paced and not (visit.is_free or known.leased.isdisjoint(self._paced)):
+                eligible, paced = self._leave_out(eligible)
+            # An index costs less than iterating over several at once.
+            one = self._choose(slot, visit, eligible, numbers[len(filled)], record) if eligible else None
+            if record is not None:
+                for gone, why in _list_removed(known, visit, slot.slot, on_page, paced):
+                    record.remove(gone, why, shortlist.rules.find_floor(gone.candidate))
+            if one is None:
+                reason = BUDGET if eligible else _name_reason(slot, known, visit, on_page)
+                filled.append(reason)
+            else:
+                on_page |= one.winner.keys
+                filled.append(one)
+        return filled
 
-    def _open(self, prepared: PreparedSlot, now: datetime) -> OpenSlot:
+    def fill(self, slot: PreparedSlot, visit: SlotVisit) -> FilledSlot | str:
+        """Fill the only slot of a request."""
+        return self.fill_all((slot,), visit, (0,), set())[0]
+
+    def _open(self, shortlist: PreparedShortlist, slot: IndexedPlacement, now: datetime) -> OpenSlot:
         """Look at the states of all candidates, and what they bid now; that also says that they are wanted."""
         ready: list[PreparedCandidate] = []
         closed: list[tuple[PreparedCandidate, str]] = []
         since, until = NEVER, FOREVER
-        requests, prepared.requests = prepared.requests, 0
+        requests, shortlist.requests = shortlist.requests, 0
         under_floor: Collection[int] = ()
-        if prepared.bidding is not prepared.ready or self._multipliers:
-            prepared.bidding, under_floor = lower_bids(prepared.ready, prepared.rules, self._multipliers)
-            prepared.results = None  # Other bids have other draws.
-        for one in prepared.bidding:
+        if shortlist.bidding is not shortlist.ready or self._multipliers:
+            shortlist.bidding, under_floor = lower_bids(shortlist.ready, shortlist.rules, self._multipliers)
+            shortlist.results = None  # Other bids have other draws.
+        for one in shortlist.bidding:
             state = self._states.get(one.own, now)
             state.requests += requests
-            if state.site_key != prepared.slot.site_key:
-                state.note_site(prepared.slot.site_key)
+            if state.site_key != slot.site_key:
+                state.note_site(slot.site_key)
             since, until = max(since, state.since), min(until, state.until)
             if state.available[one.block] & one.bit:
                 if one.place in under_floor:
@@ -192,82 +226,94 @@ class SlotFiller:
         record: SlotRecord | None,
     ) -> FilledSlot | None:
         """Hold the price of the best, or else of the next best."""
-        drawn = self._draw(prepared, visit, eligible)
-        order, left = drawn.order, drawn.scores.copy()
+        rules = prepared.shortlist.rules
+        if record is None and len(eligible) == 1:  # Whatever is drawn, it wins, and nobody raises its price.
+            one = eligible[0]
+            price = one.creative.bid if rules.is_first_price else rules.find_floor(one.candidate)
+            return self._offer(prepared, visit, one, price, number)
+        results = visit.results
+        if results is None:
+            results = visit.results = self._read_results(prepared.site.id)
+        order: Sequence[int] | None = None
+        if self._is_informed:
+            shortlist = prepared.shortlist
+            draws = shortlist.draws if shortlist.results is results else _prepare_draws(shortlist, results)
+            if len(eligible) != len(draws):
+                draws = [draws[one.number] for one in eligible]
+            scores = draw_weighted(draws, self._random)
+        else:
+            policy = ChoicePolicy(
+                bid_weight=rules.bid_weight, method=self.method, click_rate=results.click_rate
+            )
+            drawn = draw_eligible(eligible, policy, results.banners, self._chance)
+            order, scores = drawn.order, drawn.scores
+        left = scores.copy()
         filled = None
         tried = 0
         while tried < len(left):
             position = left.index(max(left)) if order is None else order[tried]
             left[position] = -1.0
-            one = eligible[position]
-            price = price_winner(position, drawn, eligible, prepared.rules, left)
-            cost = impression_cost(price)
-            lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
-            if lease is not None:
-                body = self._encode(prepared, visit, one, cost, lease, number)
-                filled = FilledSlot(body, one, price, lease)
+            price = price_winner(position, scores, eligible, rules, left)
+            filled = self._offer(prepared, visit, eligible[position], price, number)
+            if filled is not None:
                 break
             tried += 1
         if record is not None:
+            drawn = DrawnScores(
+                [score / one.contender.weighted_bid for one, score in zip(eligible, scores, strict=True)],
+                scores,
+                order,
+            )
             record.ranked = [(eligible[place], drawn.engagements[place]) for place in drawn.iter_best()]
             record.unreserved, record.price = tried, None if filled is None else filled.price
         return filled
 
-    def _draw(
-        self, prepared: PreparedSlot, visit: SlotVisit, eligible: Sequence[PreparedCandidate]
-    ) -> DrawnScores:
-        results = visit.results
-        if results is None:
-            results = visit.results = self._read_results(prepared.site.id)
-        if prepared.results is results:
-            draws = prepared.draws
-        else:
-            policy = ChoicePolicy(
-                bid_weight=prepared.rules.bid_weight, method=self.method, click_rate=results.click_rate
-            )
-            if self.method is not ChoiceMethod.INFORMED:
-                return draw_eligible(eligible, policy, results.banners, self._chance)
-            counts = [results.banners.get(one.creative.banner_key, NOT_SHOWN) for one in prepared.bidding]
-            draws = prepare_draws([one.contender for one in prepared.bidding], counts, policy)
-            prepared.results, prepared.draws = results, draws
-        if len(eligible) != len(draws):
-            draws = [draws[one.number] for one in eligible]
-        return DrawnScores(*draw_weighted(draws, self._chance.random))
-
-    def _encode(  # noqa: PLR0913, PLR0917 - all that an answer is made of
-        self,
-        prepared: PreparedSlot,
-        visit: SlotVisit,
-        one: PreparedCandidate,
-        cost: Micros,
-        lease: int,
-        number: int,
-    ) -> bytes:
+    def _offer(
+        self, prepared: PreparedSlot, visit: SlotVisit, one: PreparedCandidate, price: Micros, number: int
+    ) -> FilledSlot | None:
+        """Offer an ad at a price for a thousand impressions; None if that cannot be held."""
+        charge, lease = VOID_CHARGE, 0
+        if not visit.is_free:
+            cost = impression_cost(price)
+            held = self._reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
+            if held is None:
+                return None
+            charge, lease = one.charge | cost, held
         token = self._sign(
-            VOID_CHARGE if visit.is_free else one.charge | cost,
-            one.ids,
+            charge,
+            one.banner + prepared.placement + one.campaign,
             visit.request_id,
             visit.second,
             number,
             lease,
             visit.now.microsecond,
         )
-        return b"".join(
-            (
-                one.head,
-                visit.request_text,
-                prepared.middle,
-                visit.served_at,
-                self._token,
-                token,
-                self._impression,
-                token,
-                visit.user,
-                self._click,
-                token,
-                b'"}',
-            )
+        parts = (
+            prepared.head,
+            one.creative.ad,
+            one.category,
+            visit.request_text,
+            prepared.middle,
+            visit.served_at,
+            self._token,
+            token,
+            self._impression,
+            token,
+            visit.user,
+            self._click,
+            token,
+            END,
         )
+        return FilledSlot(parts, one, price, lease)
+
+
+def _prepare_draws(shortlist: PreparedShortlist, results: SiteResults) -> Sequence[ReadyDraw]:
+    """Prepare the draws of all that bid now, by what is known of them on the site."""
+    policy = ChoicePolicy(bid_weight=shortlist.rules.bid_weight, click_rate=results.click_rate)
+    counts = [results.banners.get(one.creative.banner_key, NOT_SHOWN) for one in shortlist.bidding]
+    shortlist.draws = prepare_draws([one.contender for one in shortlist.bidding], counts, policy)
+    shortlist.results = results
+    return shortlist.draws
 
 
 def _find_exclusion(
@@ -298,7 +344,7 @@ def _list_removed(
 
 def _name_reason(prepared: PreparedSlot, known: OpenSlot, visit: SlotVisit, on_page: Collection[int]) -> str:
     """Return what removed the last of a shortlist's candidates, where none is left."""
-    reason, removed_at = prepared.reason, prepared.removed_at
+    reason, removed_at = prepared.shortlist.reason, prepared.shortlist.removed_at
     if known.closed and known.closed[-1][0].place > removed_at:
         last, reason = known.closed[-1]
         removed_at = last.place

@@ -1,6 +1,9 @@
 """What a delivery process knows of the page that asks: its categories, its shortlists, and whether its text is wanted."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
+from http import HTTPStatus
 from typing import Final, Protocol
 
 import msgspec
@@ -9,6 +12,7 @@ from adloom.core.ids import SiteId
 from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import PageEntry, PageState, PageTable
 from adloom.pages.url import NormalizedUrl
+from adloom.runtime.http.fast.fast_routes import FastAnswer, encode_head
 from adloom.serving.contextual.prepare import PreparedSlot
 from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.index.index import Index
@@ -43,10 +47,18 @@ class PageLook(msgspec.Struct, frozen=True, gc=False):
     listed: ListedPage | None = None
 
 
+class PlannedSlots(msgspec.Struct, frozen=True, gc=False):
+    """Slots of a page that may have ads, with their numbers in a request; so many of them have candidates."""
+
+    slots: Sequence[PreparedSlot]
+    numbers: Sequence[int]
+    offers: int
+
+
 class PreparedPage(msgspec.Struct, frozen=True, gc=False):
     """Slots of a page that is known, as long as nothing that they were made from is replaced or expires."""
 
-    slots: tuple[PreparedSlot, ...]
+    planned: PlannedSlots
     site: IndexedSite
     look: PageLook
     pages: PageTable
@@ -75,16 +87,14 @@ class KnownPages:
             url, PageState.KNOWN, entry, listed if listed is not None and listed.expires_at > now else None
         )
 
-    def prepare(
-        self, slots: tuple[PreparedSlot, ...], site: IndexedSite, look: PageLook
-    ) -> PreparedPage | None:
+    def prepare(self, planned: PlannedSlots, site: IndexedSite, look: PageLook) -> PreparedPage | None:
         """Remember slots of a page that may have ads."""
         pages, shortlists = self._find_pages(site.id), self._find_shortlists(site.id)
         entry, listed = look.entry, look.listed
         if pages is None or shortlists is None or entry is None or entry.expires_at is None:
             return None
         until = entry.expires_at if listed is None else min(entry.expires_at, listed.expires_at)
-        return PreparedPage(slots, site, look, pages, shortlists, until)
+        return PreparedPage(planned, site, look, pages, shortlists, until)
 
     def holds(self, known: PreparedPage, index: Index, now: datetime) -> bool:
         """Whether nothing has changed since; it also says that the tables are in use."""
@@ -95,7 +105,7 @@ class KnownPages:
             or now >= known.until
         ):
             return False
-        for one in known.slots:  # noqa: SIM110 - in a third of the time
+        for one in known.planned.slots:  # noqa: SIM110 - in a third of the time
             if one.index is not index:
                 return False
         return True
@@ -116,6 +126,13 @@ class KnownPages:
         return self._recent.find_wait(site.id, look.url.text, now) or min(expires_in, timedelta(0))
 
 
+def plan_slots(plans: Sequence[object]) -> PlannedSlots:
+    """Return the slots among plans that may have ads."""
+    found = [(number, plan) for number, plan in enumerate(plans) if isinstance(plan, PreparedSlot)]
+    offers = sum(bool(plan.shortlist.ready) for _, plan in found)
+    return PlannedSlots(tuple(plan for _, plan in found), tuple(number for number, _ in found), offers)
+
+
 def find_obstacle(site: IndexedSite, state: PageState) -> str | None:
     """Return what keeps all ads from a page."""
     if site.is_suspended:
@@ -125,3 +142,18 @@ def find_obstacle(site: IndexedSite, state: PageState) -> str | None:
     if state is PageState.STALE:
         return PAGE_STALE
     return WARMUP if site.is_warming_up else None
+
+
+@lru_cache(100)
+def answer_no_ad(state: PageState, reason: str) -> FastAnswer:
+    """Answer for one slot that it has no ad."""
+    return FastAnswer(
+        encode_head(
+            HTTPStatus.NO_CONTENT,
+            None,
+            (b"cache-control", b"no-store"),
+            (b"adloom-page", state.value.encode()),
+            (b"adloom-reason", reason.encode()),
+            (b"access-control-expose-headers", b"adloom-page, adloom-reason"),
+        )
+    )

@@ -58,8 +58,10 @@ class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     advertiser: bytes | None
     keys: frozenset[int]  # Of its banner, and negative of its campaign: a page has neither twice.
     charge: int  # Of its category, as a token has it; the amount is added.
-    ids: bytes  # Of banner, placement and campaign, as a token has them.
-    head: bytes  # Of the answer.
+    # As a token has them.
+    banner: bytes
+    campaign: bytes
+    category: bytes  # As the answer has it, after the ad.
 
 
 class RemovedCandidate(msgspec.Struct, frozen=True, gc=False):
@@ -85,21 +87,20 @@ class OpenSlot(msgspec.Struct, frozen=True, gc=False):
     until: datetime
 
 
-class PreparedSlot(msgspec.Struct, gc=False):
-    """A slot of a page, and who may fill it; `reason` is what removed the last of the others."""
+class PreparedShortlist(msgspec.Struct, gc=False):
+    """Who may fill slots of a page; `reason` is what removed the last of the others.
 
-    index: Index
-    slot: IndexedPlacement
-    site: IndexedSite
+    Slots with the same candidates and rules share it: what all slots of a page use fits into the processor's caches.
+    """
+
     entry: PageEntry
-    listed: ListedPage | None
+    candidates: tuple[ShortlistCandidate, ...]
     rules: SlotRules
+    campaigns: tuple[tuple[CampaignId, IndexedPlacement | None], ...]
     ready: tuple[PreparedCandidate, ...]
     removed: tuple[RemovedCandidate, ...]
-    campaigns: tuple[tuple[CampaignId, IndexedPlacement | None], ...]
     reason: str
     removed_at: int
-    middle: bytes  # Of the answer.
     # What requests have found, as long as it holds: what those that are ready bid now, who of them is available, and
     # how they are drawn.
     bidding: Sequence[PreparedCandidate]
@@ -107,6 +108,25 @@ class PreparedSlot(msgspec.Struct, gc=False):
     results: SiteResults | None = None
     draws: Sequence[ReadyDraw] = ()
     requests: int = 0  # That its candidates do not know of yet.
+
+    def holds_in(self, index: Index) -> bool:
+        """Whether the catalog has the same campaigns still."""
+        find = index.by_campaign.get
+        return all(find(campaign_id) is own for campaign_id, own in self.campaigns)
+
+
+class PreparedSlot(msgspec.Struct, gc=False):
+    """A slot of a page, with its bytes of an answer and of a token."""
+
+    index: Index
+    slot: IndexedPlacement
+    site: IndexedSite
+    entry: PageEntry
+    listed: ListedPage | None
+    shortlist: PreparedShortlist
+    placement: bytes
+    head: bytes
+    middle: bytes
 
     def holds_for(
         self,
@@ -121,10 +141,7 @@ class PreparedSlot(msgspec.Struct, gc=False):
             return False
         if self.index is index:
             return True
-        if self.slot is not slot or self.site is not site:
-            return False
-        find = index.by_campaign.get
-        if any(find(campaign_id) is not own for campaign_id, own in self.campaigns):
+        if self.slot is not slot or self.site is not site or not self.shortlist.holds_in(index):
             return False
         self.index = index
         return True
@@ -135,6 +152,7 @@ class PreparedSlots:
 
     def __init__(self) -> None:
         self._slots: dict[tuple[int, str], PreparedSlot] = {}
+        self._last: dict[str, PreparedShortlist] = {}  # By page.
 
     def get(
         self,
@@ -150,17 +168,52 @@ class PreparedSlots:
             return known
         if len(self._slots) >= SLOTS_MAX:
             self._slots.clear()
-        known = self._slots[key] = prepare_slot(index, slot, site, entry, listed)
+            self._last.clear()
+        last = self._last.get(entry.url)
+        known = self._slots[key] = prepare_slot(index, slot, site, entry, listed, last)
+        self._last[entry.url] = known.shortlist
         return known
 
 
-def prepare_slot(
-    index: Index, slot: IndexedPlacement, site: IndexedSite, entry: PageEntry, listed: ListedPage | None
+def prepare_slot(  # noqa: PLR0913, PLR0917 - what a slot is made from
+    index: Index,
+    slot: IndexedPlacement,
+    site: IndexedSite,
+    entry: PageEntry,
+    listed: ListedPage | None,
+    last: PreparedShortlist | None = None,
 ) -> PreparedSlot:
-    """Check the candidates of a slot; whether page and shortlist have expired is for the request to see."""
-    rules = build_rules(slot, site)
+    """Prepare a slot; whether page and shortlist have expired is for the request to see.
+
+    If the `last` shortlist of the page has the same candidates and rules, it is taken.
+    """
+    rules, slug = build_rules(slot, site), slot.slug.decode()
+    candidates = () if listed is None else listed.slots.get(slug, ())
+    if (
+        last is None
+        or last.entry is not entry
+        or last.candidates != candidates
+        or last.rules != rules
+        or not last.holds_in(index)
+    ):
+        last = _check_candidates(index, entry, candidates, rules)
+    return PreparedSlot(
+        index,
+        slot,
+        site,
+        entry,
+        listed,
+        last,
+        slot.id.bytes,
+        b'{"slot":%b,' % msgspec.json.encode(slug),
+        b'","version":%d,"servedAt":"' % (0 if listed is None else listed.version),
+    )
+
+
+def _check_candidates(
+    index: Index, entry: PageEntry, candidates: tuple[ShortlistCandidate, ...], rules: SlotRules
+) -> PreparedShortlist:
     page = add_ancestors(tuple(one.id for one in entry.categories))
-    candidates = () if listed is None else listed.slots.get(slot.slug.decode(), ())
     ready: list[PreparedCandidate] = []
     gone: list[RemovedCandidate] = []
     reason, removed_at = NO_DEMAND, -1
@@ -172,24 +225,20 @@ def prepare_slot(
         else:
             removed = find_removal(candidate, creative, page, rules)
             if removed is None:
-                ready.append(_prepare(place, len(ready), candidate, creative, own, slot, rules))
+                ready.append(_prepare(place, len(ready), candidate, creative, own, rules))
         if removed is not None:
             reason, removed_at = removed, place
             gone.append(_note_removed(candidate, creative, removed, rules))
     bidding = tuple(ready)
-    return PreparedSlot(
-        index,
-        slot,
-        site,
+    return PreparedShortlist(
         entry,
-        listed,
+        candidates,
         rules,
+        tuple({one.campaign_id: index.by_campaign.get(one.campaign_id) for one in candidates}.items()),
         bidding,
         tuple(gone),
-        tuple({one.campaign_id: index.by_campaign.get(one.campaign_id) for one in candidates}.items()),
         reason,
         removed_at,
-        b'","version":%d,"servedAt":"' % (0 if listed is None else listed.version),
         bidding=bidding,
     )
 
@@ -211,20 +260,11 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
     candidate: ShortlistCandidate,
     creative: ContextualCreative,
     own: IndexedPlacement,
-    slot: IndexedPlacement,
     rules: SlotRules,
 ) -> PreparedCandidate:
     block_number, bit_place = divmod(creative.position, BLOCK_CANDIDATES_MAX)
     block = own.blocks[block_number]
     offer = block.candidates[bit_place]
-    head = b'{"slot":%b,"bannerId":"%b","campaignId":"%b",%b,"category":%b,"requestId":"' % (
-        msgspec.json.encode(slot.slug.decode()),
-        str(creative.banner_id).encode(),
-        str(candidate.campaign_id).encode(),
-        creative.ad,
-        encode_category(candidate.category),
-    )
-    ids = offer.pair[:16] + slot.id.bytes + offer.pair[16:]
     return PreparedCandidate(
         place,
         number,
@@ -239,8 +279,9 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
         name_advertiser(candidate),
         frozenset((creative.banner_key, -creative.campaign_key)),
         build_charge(number_topic(candidate.category or FILLER)),
-        ids,
-        head,
+        creative.banner_id.bytes,
+        candidate.campaign_id.bytes,
+        _encode_member(candidate.category),
     )
 
 
@@ -287,6 +328,11 @@ def add_ancestors(category_ids: tuple[str, ...]) -> frozenset[str]:
     """Return categories and all above them."""
     taxonomy = content()
     return frozenset(node for one in category_ids for node in (one, *taxonomy.ancestors(one)))
+
+
+@lru_cache(1_024)
+def _encode_member(category: str | None) -> bytes:
+    return b',"category":%b,"requestId":"' % encode_category(category)
 
 
 @lru_cache(1_024)

@@ -14,7 +14,12 @@ from adloom.events.log.auction_bids import BIDS_MAX, LOST, REMOVED, WON, pack_bi
 from adloom.events.log.event import Auctioned, AuctionWin, BidsUnderFloor, RemovedCandidates
 from adloom.serving.auction.request import describe_request
 from adloom.serving.contextual.decide import BELOW_FLOOR, BUDGET
-from adloom.serving.contextual.prepare import PreparedCandidate, PreparedSlot, RemovedCandidate
+from adloom.serving.contextual.prepare import (
+    PreparedCandidate,
+    PreparedShortlist,
+    PreparedSlot,
+    RemovedCandidate,
+)
 from adloom.serving.contextual.visit import SlotVisit
 from adloom.serving.index.rendered_banner import unpack_ids
 
@@ -43,11 +48,12 @@ def build_auctioned(
     record: SlotRecord, prepared: PreparedSlot, visit: SlotVisit, *, number: int, scoring: str
 ) -> Auctioned:
     """Build the record of a slot's auction; `number` is the slot's in the request."""
-    bids, removed, floors = _pack_bids(record, prepared)
-    winner, floor = None, prepared.rules.floor
+    bids, removed, floors = _pack_bids(record, prepared.shortlist)
+    rules = prepared.shortlist.rules
+    winner, floor = None, rules.floor
     if record.price is not None:
         one = record.ranked[record.unreserved][0]
-        floor = prepared.rules.find_floor(one.candidate)
+        floor = rules.find_floor(one.candidate)
         banner_id, campaign_id = unpack_ids(one.offer.pair)
         winner = AuctionWin(
             banner_id=banner_id,
@@ -77,7 +83,7 @@ def build_auctioned(
 
 
 def _pack_bids(
-    record: SlotRecord, prepared: PreparedSlot
+    record: SlotRecord, shortlist: PreparedShortlist
 ) -> tuple[bytes, tuple[RemovedCandidates, ...], tuple[BidsUnderFloor, ...]]:
     """Pack those that took part, the best first, then those that could not be reserved, then the others."""
     packed: list[bytes] = []
@@ -85,7 +91,7 @@ def _pack_bids(
     under: dict[Micros, bytearray] = {}
     tried, took_part = record.ranked[: record.unreserved], record.ranked[record.unreserved :]
     best = record.ranked[min(record.unreserved, len(record.ranked) - 1)][1] if record.ranked else 0.0
-    exponent = 1.0 / prepared.rules.bid_weight
+    exponent = 1.0 / shortlist.rules.bid_weight
     outcome = WON
     for one, engagement in took_part:
         packed.append(_pack(one, engagement, _weigh(engagement, best, exponent), outcome))
@@ -93,7 +99,7 @@ def _pack_bids(
     for one, engagement in tried:
         outcome = _count_reason(reasons, BUDGET)
         packed.append(_pack(one, engagement, _weigh(engagement, best, exponent), outcome))
-    for gone in (*record.removed, *prepared.removed):
+    for gone in (*record.removed, *shortlist.removed):
         if gone.reason == BELOW_FLOOR and len(packed) < BIDS_MAX:
             under.setdefault(gone.floor, bytearray()).append(len(packed))
         outcome = _count_reason(reasons, gone.reason)

@@ -1,6 +1,6 @@
 """Holds the auctions of contextual slots: fills them, and publishes what is to be on record of that."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from adloom.core.ids import RequestId
@@ -29,35 +29,51 @@ class SlotAuctions:
         publish_served: Publish | None = None,
     ) -> None:
         self._filler = filler
-        self._fill = filler.fill
+        self._fill_all = filler.fill_all
         self._recorder = recorder
         self._publish_served = publish_served
         self.find_capped = filler.find_capped
 
     def hold(
-        self, prepared: PreparedSlot, visit: SlotVisit, number: int, on_page: Collection[int]
-    ) -> FilledSlot | str:
-        """Fill a slot, or return the name of what keeps it empty; `number` is the slot's in the request."""
-        recorder, publish = self._recorder, self._publish_served
-        is_offered = visit.http.method != b"HEAD"
-        record = None
-        if (
-            recorder is not None
-            and is_offered
-            and (prepared.ready or prepared.removed)  # Without candidates there is no auction.
-            and recorder.wants_next(visit.second + visit.now.microsecond / 1e6)
+        self, slots: Sequence[PreparedSlot], visit: SlotVisit, numbers: Sequence[int], on_page: set[int]
+    ) -> list[FilledSlot | str]:
+        """Fill slots of a page, each unless something keeps it empty, which is named then; they have these `numbers`.
+
+        Campaigns and banners that fill one are added to those that are `on_page` already.
+        """
+        recorder = self._recorder
+        if visit.http.method == b"HEAD" or (
+            self._publish_served is None and (recorder is None or recorder.leave_out(visit.at, len(slots)))
         ):
-            record = SlotRecord()
-        filled = self._fill(prepared, visit, number, on_page, record)
-        served = None
-        if publish is not None and is_offered and not isinstance(filled, str):
-            served = _encode_served(filled, prepared, visit, number)
-        if record is not None and recorder is not None:
-            auctioned = build_auctioned(record, prepared, visit, number=number, scoring=self._filler.method)
-            recorder.record_slot(auctioned, served)
-        elif served is not None and publish is not None:
-            publish(served)
+            return self._fill_all(slots, visit, numbers, on_page)
+        records: list[SlotRecord | None] = [
+            # Without candidates there is no auction.
+            SlotRecord()
+            if recorder is not None and one.shortlist.candidates and recorder.wants_next(visit.at)
+            else None
+            for one in slots
+        ]
+        filled = self._fill_all(slots, visit, numbers, on_page, records)
+        for record, slot, number, one in zip(records, slots, numbers, filled, strict=True):
+            self._publish(record, slot, visit, number, one)
         return filled
+
+    def _publish(
+        self,
+        record: SlotRecord | None,
+        slot: PreparedSlot,
+        visit: SlotVisit,
+        number: int,
+        filled: FilledSlot | str,
+    ) -> None:
+        served = None
+        if self._publish_served is not None and not isinstance(filled, str):
+            served = _encode_served(filled, slot, visit, number)
+        if record is not None and self._recorder is not None:
+            auctioned = build_auctioned(record, slot, visit, number=number, scoring=self._filler.method)
+            self._recorder.record_slot(auctioned, served)
+        elif served is not None and self._publish_served is not None:
+            self._publish_served(served)
 
 
 def _encode_served(filled: FilledSlot, prepared: PreparedSlot, visit: SlotVisit, number: int) -> bytes:

@@ -27,10 +27,10 @@ class SlotVisit(msgspec.Struct, gc=False):
     request_id: bytes
     request_text: bytes
     served_at: bytes
+    at: float = 0.0  # In seconds, with the fraction.
     user_id: UUID | None = None
     seen: BannerKeys = NO_BANNERS
     user: bytes = b""  # Sealed, for the pixel.
-    is_elsewhere: bool | None = None  # On a page of another site, once that was found out.
     is_free: bool = False  # For a doubtful sender: it holds nothing, and nothing of it counts.
     context: Context | None = None
     zone: ZoneInfo | None = None

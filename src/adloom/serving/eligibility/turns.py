@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, islice
 from typing import Final
 
-from adloom.auction.beta_draws import ReadyDraw
+from adloom.auction.beta_draws import ReadyDraw, draw_weighted
 from adloom.auction.creative_choice import (
     ChoicePolicy,
+    DrawnScores,
     PreparedContender,
-    draw_scores,
     prepare_draws,
 )
 from adloom.core.delivery import Rotation
@@ -79,7 +79,7 @@ class Tier:
             policy = ChoicePolicy(click_rate=results.click_rate)
             self._draws = prepare_draws([ALIKE] * len(counts), counts, policy)
             self._results = results
-        for position in draw_scores(self._draws, chance).iter_best():
+        for position in DrawnScores([], draw_weighted(self._draws, chance.random)).iter_best():
             yield self.candidates[position]
 
 

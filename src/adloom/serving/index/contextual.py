@@ -60,7 +60,7 @@ class ContextualCreative(msgspec.Struct, frozen=True, kw_only=True):
     categories: frozenset[str]
     takes_filler: bool
     blocked_sites: tuple[str, ...]
-    ad: bytes  # What an answer says of it.
+    ad: bytes  # What an answer says of it: its ids, and what it shows.
 
 
 def build_creative(row: CreativeRow, *, position: int, landing_domain: str | None) -> ContextualCreative:
@@ -78,7 +78,8 @@ def build_creative(row: CreativeRow, *, position: int, landing_domain: str | Non
         categories=frozenset(terms.categories),
         takes_filler=terms.takes_filler,
         blocked_sites=terms.blocked_sites,
-        ad=render_creative(row),
+        ad=b'"bannerId":"%b","campaignId":"%b",%b'
+        % (str(one.banner_id).encode(), str(one.campaign_id).encode(), render_creative(row)),
     )
 
 

@@ -207,8 +207,8 @@ class PageSlotRoutes:
             visitor = SlotVisitor(asked.http, asked.overrides, asked.user_id)
             page = self._contextual.fill_page(visitor, by_page, url, seen, on_page)
             answers |= {
-                slug: _encode_slot(index.by_slug[slug], filled, page.asked.visit, stamp)
-                for slug, filled in page.slots.items()
+                slug: _encode_slot(index.by_slug[slug], filled, page.visit, stamp)
+                for slug, filled in zip(by_page, page.slots, strict=True)
             }
         body = b'{"page":%b,"slots":{%b},"requestId":"%b","servedAt":"%b"}' % (
             NULL if page is None else _encode_page(page, asked.http),
@@ -292,7 +292,7 @@ def _group(index: Index, slugs: Sequence[bytes]) -> SlugsByDelivery:
 
 def _encode_page(page: FilledPage, http: FastRequest) -> bytes:
     """Encode what is known of the page; its text is wanted only from itself."""
-    look, wanted_in = page.asked.look, page.wanted_in
+    look, wanted_in = page.look, page.wanted_in
     if wanted_in <= timedelta(0) and find_sender_host(http) != look.url.host:
         wanted_in = ASK_AGAIN
     return b'{"url":%b,"state":"%b","reclassifyInMs":%d}' % (
