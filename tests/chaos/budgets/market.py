@@ -23,14 +23,17 @@ from tests.support.product import Product
 CPM = 500
 PRICE_PAISA = 50
 PRICE_MICROS = 500_000
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.2
 READ_SECONDS = (
     0.02  # Between two requests of a reader, so that the processes have the machine for themselves.
 )
 TENNIS = "539"
 
-ENTRIES = "SELECT kind, request_id, slot, amount_micros FROM money_entries WHERE campaign_id = $1 ORDER BY id"
-STATE = "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND right(key, 36) = $1::text"
+ENTRIES = """
+    SELECT kind, request_id, slot, amount_micros FROM money_entries WHERE campaign_id = ANY($1::uuid[])
+     ORDER BY array_position($1::uuid[], campaign_id), id
+"""
+STATES = "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND right(key, 36) = ANY($1::text[])"
 
 
 Seen = TypeVar("Seen")
@@ -151,19 +154,14 @@ class Market:
         """Follow a link."""
         assert httpx.get(offer.click_url).status_code == HTTPStatus.FOUND
 
-    async def entries(self, campaign: str) -> list[Entry]:
-        """Read what the money ledger has of a campaign."""
-        connection = await asyncpg.connect(self.product.database_url)
-        try:
-            rows = await connection.fetch(ENTRIES, UUID(campaign))
-        finally:
-            await connection.close()
+    async def entries(self, *campaigns: str) -> list[Entry]:
+        """Read what the money ledger has of campaigns, one after another."""
+        rows = await self._fetch(ENTRIES, list(map(UUID, campaigns)))
         return [Entry(row["kind"], str(row["request_id"]), row["slot"], row["amount_micros"]) for row in rows]
 
     async def charges(self, campaigns: Sequence[str]) -> list[Entry]:
         """Read what was charged to campaigns."""
-        found = [entry for campaign in campaigns for entry in await self.entries(campaign)]
-        return [entry for entry in found if entry.kind == MoneyKind.CHARGE]
+        return [entry for entry in await self.entries(*campaigns) if entry.kind == MoneyKind.CHARGE]
 
     async def charged(self, campaigns: Sequence[str], *, count: int, seconds: float) -> list[Entry]:
         """Wait until so much was charged, or more."""
@@ -173,24 +171,27 @@ class Market:
 
     async def state(self, campaign: str) -> CampaignState | None:
         """Read what the campaign's budget actor has kept."""
-        connection = await asyncpg.connect(self.product.database_url)
-        try:
-            row = await connection.fetchrow(STATE, campaign)
-        finally:
-            await connection.close()
-        return None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
+        return next(iter(await self._states(campaign)), None)
 
     async def leased(self, *campaigns: str, seconds: float) -> None:
         """Wait until somebody has a lease of one of the campaigns."""
-
-        async def states() -> list[CampaignState | None]:
-            return [await self.state(campaign) for campaign in campaigns]
-
         await awaited(
-            states,
-            lambda found: any(state is not None and state.leased > 0 for state in found),
+            lambda: self._states(*campaigns),
+            lambda found: any(state.leased > 0 for state in found),
             seconds=seconds,
         )
+
+    async def _states(self, *campaigns: str) -> list[CampaignState]:
+        kind = make_campaign_kind()
+        rows = await self._fetch(STATES, list(campaigns))
+        return [kind.decode(row["state"], format_number=row["format"]) for row in rows]
+
+    async def _fetch(self, query: str, campaigns: Sequence[object]) -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(self.product.database_url)
+        try:
+            return await connection.fetch(query, campaigns)
+        finally:
+            await connection.close()
 
 
 async def awaited(

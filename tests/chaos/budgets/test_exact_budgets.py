@@ -1,4 +1,4 @@
-"""Law 2 on real processes: four of them and 500 readers at once buy what the budget pays for, and nothing more."""
+"""Law 2 on real processes: four of them and 200 readers at once buy what the budget pays for, and nothing more."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from tests.support.product import adloom, wait_until
 
 pytestmark = pytest.mark.process
 
-READERS = 500
+READERS = 200
 OFFERED_SECONDS_MAX = 60.0
 CHARGED_SECONDS_MAX = 60.0
 # A second, as tests/serving shows on virtual time; more where the machine is busy with other tests.

@@ -8,7 +8,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
@@ -262,6 +262,7 @@ def run_world(seed: int, states: type[FaultyStates] = FaultyStates) -> FaultySta
 
 
 @pytest.mark.slow
+@settings(max_examples=settings().max_examples * 2 // 5)
 @given(st.integers(0, 2**32))
 def test_money_is_conserved_and_nothing_is_visible_before_it_is_durable(seed: int) -> None:
     assert run_world(seed).violations == []
