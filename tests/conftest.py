@@ -24,11 +24,13 @@ import psutil
 import pytest
 import structlog
 
+from adloom.pages.classify.embedded.threads import use_one_thread
 from adloom.runtime.embedded.nats import EmbeddedNats
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process.tuning import pause_gc
 from adloom.runtime.valkey import Valkey, open_valkey
+from tests.support.bytecode import compile_part
 from tests.support.databases import Databases
 from tests.support.product import NO_CRAWLS, Product, wait_until
 from tests.support.reruns import Reruns
@@ -80,8 +82,11 @@ def pytest_configure(config: pytest.Config) -> None:
     worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker_input is None:
         keep_bytecode(config)
+        use_one_thread()  # Workers inherit it; they are as many as cores.
         config.stash[STARTER] = ServiceStarter()
         config.stash[IDLE_BEFORE] = count_seconds()
+    else:
+        compile_part(config, int(worker_input["workerid"].removeprefix("gw")), worker_input["workercount"])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
