@@ -11,6 +11,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 # PostgreSQL cannot keep this character in a text, so it must not get that far.
 NUL_ESCAPED: Final = b"\\u0000"
+BACKSLASH: Final = ord("\\")  # A number is looked for in a fifth of the time that a text takes.
 _NUL_PROBLEM: Final = "The character U+0000 is not allowed."
 _PATH: Final = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 
@@ -32,8 +33,10 @@ class BodyDecoder(Generic[T]):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._diagnose(body, error) from error
         # Checked in the decoded fields only: an ignored field may hold anything.
-        if NUL_ESCAPED in body and (problems := self._nul_problems(msgspec.to_builtins(decoded))):
-            raise self._build_error(problems)
+        if BACKSLASH in body and NUL_ESCAPED in body:
+            problems = self._nul_problems(msgspec.to_builtins(decoded))
+            if problems:
+                raise self._build_error(problems)
         return decoded
 
     def _diagnose(self, body: bytes, error: Exception) -> ValidationFailedError:

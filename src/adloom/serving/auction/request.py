@@ -13,7 +13,7 @@ from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.ids import NO_USER
 from adloom.events.log.event import CONTEXT_VALUE_MAX
-from adloom.runtime.http.body import BodyDecoder
+from adloom.runtime.http.body import BACKSLASH, BodyDecoder
 from adloom.serving.request.overrides import (
     BOOLEANS,
     PARAMETERS,
@@ -31,8 +31,6 @@ CONTEXTS_CACHED_MAX: Final = 4_096
 CONTEXT_BYTES_CACHED_MAX: Final = 512
 LAST_PURCHASE_DAYS: Final = "lastPurchaseDays"
 DAYS_DIGITS_MAX: Final = 6
-# It may precede an escaped NUL, which is refused; to search for that takes seven times as long.
-BACKSLASH: Final = b"\\"
 
 _WITHIN: Final = "userContext."
 _LOGIN_STATES: Final = BOOLEANS | {"logged_in": True, "logged_out": False}
@@ -91,6 +89,7 @@ def parse_request(body: bytes) -> ServeQuery:
         common = _decode_common(body)
         context = bytes(common.user_context)
         is_short = len(context) <= CONTEXT_BYTES_CACHED_MAX
+        # A backslash may precede an escaped NUL, which is refused.
         if is_short and _is_written(common.user_id) and BACKSLASH not in body:
             visitor = _parse_cached_visitor(context) if context else UNKNOWN_VISITOR
             return ServeQuery(common.user_id, common.placement_type, common.placement, visitor)
