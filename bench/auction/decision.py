@@ -14,7 +14,7 @@ from rich.console import Console
 
 from adloom.auction.features import SLOTS
 from adloom.auction.learned import KINDS_MAX, LearnedScoring, VisitorKind
-from adloom.auction.model import Model
+from adloom.auction.model import Model, find_weight_max
 from adloom.auction.score import HEURISTIC, Signals
 from adloom.core.clock import SystemClock
 from adloom.serving.auction.decide import WinningBid
@@ -158,7 +158,13 @@ def _build_model() -> Model:
     """Build a model as uneven as those trained on the traffic of `bench.scoring`."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, WEIGHTS_SPREAD) for _ in range(SLOTS)])
-    return Model(version=1, weights=weights, highest=HIGHEST, crossing=CROSSING)
+    return Model(
+        version=1,
+        weights=weights,
+        highest=HIGHEST,
+        crossing=CROSSING,
+        weight_max=find_weight_max(weights),
+    )
 
 
 def _choose_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[VisitorKind]:

@@ -224,7 +224,12 @@ def test_a_model_that_was_encoded_without_a_crossing_is_decoded() -> None:
 
 def test_a_model_is_decoded_as_it_was_encoded() -> None:
     written = a_model(
-        weights=weights(banner_2=0.25), crossing=0.75, calibration=1.5, examples=12, learned_at=1e9
+        weights=weights(banner_2=-0.25, banner_3=0.125),
+        crossing=0.75,
+        calibration=1.5,
+        examples=12,
+        learned_at=1e9,
+        weight_max=0.25,
     )
 
     assert decode_model(encode_model(written)) == written

@@ -9,6 +9,7 @@ banner for a kind of visitor is capped. That keeps bounds close, and a search th
 """
 
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from math import exp, log
@@ -23,7 +24,6 @@ from adloom.auction.features import (
     ad_slots,
     banner_slots,
     find_slot,
-    placement_slots,
     request_slots,
 )
 from adloom.auction.model import (
@@ -35,30 +35,35 @@ from adloom.auction.model import (
     odds_to_ctr,
     round_up_to_bound,
 )
+from adloom.auction.placement_factors import PlacementFactors
 from adloom.auction.score import (
+    ORDER_CHUNK,
     AdFeatures,
+    BidOrder,
     CtrSpan,
     DeviceWeights,
     Heuristic,
     RankedBids,
     RankedScorer,
     Scorer,
+    SelectedBid,
     Signals,
     Strengths,
+    order_bids,
 )
 
 LEARNED: Final = "learned"
 
 CACHED_MAX: Final = 100_000  # Factors of a model, about 20 MB at most. Beyond, all are dropped.
 SCORERS_MAX: Final = 4_096
+ORDERS_MAX: Final = 8  # Of a block of bids: by device, in two hours.
 KINDS_MAX: Final = 12  # Kinds of visitors for which the strengths of ads are known.
 FREQUENT: Final = 20  # Requests of a kind that make it worth ranking.
 DEVICES: Final = (None, "mobile", "tablet", "desktop")  # Of most requests.
 SPAN_MARGIN: Final = 1e-9  # For rounding errors of a product.
 
-# By banner, the factor for one kind of visitor; by placement, that for a device and an hour.
+# By banner, the factor for one kind of visitor.
 CrossFactors = dict[int, float]
-PlacementFactors = dict[int, float]
 
 
 class VisitorKind(NamedTuple):
@@ -171,9 +176,14 @@ class LearnedScoring:
         return self._cross_factors.setdefault(kind, {})
 
     def open_placement_factors(self, device: str | None, hour: int | None) -> PlacementFactors:
-        """Return the cached factors of placements for a device and an hour, with space for one more."""
-        self._count_cached()
-        return self._placement_factors.setdefault((device, hour), {})
+        """Return the cached factors of placements for a device and an hour."""
+        assert self._model is not None, "without a model all placements are equal"
+        factors = self._placement_factors.get((device, hour))
+        if factors is None:
+            self._count_cached()
+            factors = PlacementFactors(self._model.weights, device, hour, self._count_cached)
+            self._placement_factors[device, hour] = factors
+        return factors
 
     def forget(self) -> None:
         """Drop all cached values, also those of scorers that are still in use."""
@@ -236,15 +246,17 @@ class LearnedScorer:
     ) -> None:
         self.is_uniform = False
         self.kind = VisitorKind(signals.device, signals.segment)
+        self._moment, self._segment = (signals.device, signals.hour), f"segment {signals.segment}".encode()
         self._policy = policy
         self._weights = model.weights
-        self._signals = signals
         self._scale = CTR_ONE * model.calibration
         self._odds = ctr_to_odds(heuristic) * exp_sum(
             model.weights, request_slots(signals.device, signals.country, signals.hour, signals.segment)
         )
         self.cross_factors: CrossFactors = {}
+        self._log_odds = log(self._scale * self._odds * (1 + SPAN_MARGIN))
         self._cross_max = max_cross_logit(model)
+        self._weight_max = model.weight_max
         self._placement_factors = policy.open_placement_factors(signals.device, signals.hour)
         highest = self._odds * exp(max_ad_logit(model))
         self.ctr_max = round_up_to_bound(odds_to_ctr(highest, self._scale))
@@ -261,11 +273,7 @@ class LearnedScorer:
 
     def predict_from_factor(self, placement: int, factor: float) -> Ctr:
         """Predict for an ad whose strength and cross factor are multiplied already."""
-        odds_here = (
-            self._odds
-            * factor
-            * (self._placement_factors.get(placement) or self._compute_placement_factor(placement))
-        )
+        odds_here = self._odds * factor * self._placement_factors.get(placement)
         ctr = int(self._scale * odds_here / (1.0 + odds_here) + 0.5)
         return self.ctr_max if ctr > self.ctr_max else Ctr(ctr or 1)
 
@@ -277,59 +285,84 @@ class LearnedScorer:
 
         For odds o the CTR is o / (1 + o): at most o, and if not capped at `ctr_max`, at least o * (1 - ctr_max).
         """
-        here = [
-            self._placement_factors.get(key) or self._compute_placement_factor(key) for key in placement_keys
-        ]
+        here = self._placement_factors.get_group(placement_keys)
         rest = max(0.0, 1.0 - self.ctr_max / self._scale)
         return CtrSpan(
-            low=self._scale * self._odds / factor_max * min(here) * rest * (1 - SPAN_MARGIN),
-            high=self._scale * self._odds * factor_max * max(here) * (1 + SPAN_MARGIN),
+            low=self._scale * self._odds / factor_max * here.lowest * rest * (1 - SPAN_MARGIN),
+            high=self._scale * self._odds * factor_max * here.highest * (1 + SPAN_MARGIN),
         )
 
-    def find_log_highs(self, placement_keys: Sequence[int]) -> list[float]:
-        everywhere = log(self._scale * self._odds * (1 + SPAN_MARGIN))
-        return [
-            everywhere + log(self._placement_factors.get(key) or self._compute_placement_factor(key))
-            for key in placement_keys
-        ]
-
-    def select(
-        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
-    ) -> list[tuple[int, float]]:
+    def select(self, bids: RankedBids, among: Iterable[int], needed: float) -> list[SelectedBid]:
         """Select bids by their banner's weights for this visitor, see `RankedScorer.select`."""
-        at_most, weights, segment = self._cross_max, self._weights, f"segment {self.kind.segment}".encode()
+        # Written out, without calls: it looks at a hundred bids of a visitor of whom nothing is cached.
         log_caps, numbers, hashes = bids.log_caps, bids.placement_numbers, bids.banner_hashes
-        by_device = bids.device_weights.get(self.kind.device) or self._policy.list_device_weights(
-            hashes, self.kind.device
-        )
-        # Written out, without calls: it looks at a hundred bids of a visitor of whom nothing is cached. The sum is cut off
-        # at `at_most` in both directions.
-        return [
-            (position, logit if -at_most < logit < at_most else at_most if logit > 0 else -at_most)
-            for position in among
-            if (over := log_caps[position] - needed[numbers[position]]) >= -at_most
-            and (
-                over
-                + (
-                    logit := by_device[position]
-                    + weights[(crc32(segment, hashes[position]) * SPREAD & WORD) >> SHIFT]
-                )
-                >= 0
-                or over >= at_most
-            )
+        here, log_odds = self._placement_factors.get_group(bids.placement_keys).logs, self._log_odds
+        at_most, weights, segment = self._cross_max, self._weights, self._segment
+        by_device, order = self._find_device_weights(bids), bids.orders.get(self._moment)
+        level = needed - log_odds
+        if order is not None and order.log_cap_max - at_most < level:
+            # No bid is so high that its weights do not matter: most are left out by them alone.
+            levels = order.levels
+            among = [
+                position
+                for position in among
+                if levels[position] + weights[(crc32(segment, hashes[position]) * SPREAD & WORD) >> SHIFT]
+                >= level
+            ]
+        # No weight exceeds `weight_max`, and the sum of two is cut off at `at_most` in both directions.
+        lowest, lowest_on_device = level - at_most, level - self._weight_max
+        found: list[SelectedBid] = []
+        for position in among:
+            log_cap = log_caps[position] + here[numbers[position]]
+            if log_cap >= lowest and log_cap + (logit := by_device[position]) >= lowest_on_device:
+                logit += weights[(crc32(segment, hashes[position]) * SPREAD & WORD) >> SHIFT]
+                if not -at_most < logit < at_most:
+                    logit = at_most if logit > 0 else -at_most
+                if log_cap + logit >= level:
+                    found.append((log_cap + logit + log_odds, position, logit))
+        return found
+
+    def mask_reaching(self, bids: RankedBids, needed: float, bids_max: int) -> int:
+        """Return bids by what all segments have in common, see `RankedScorer.mask_reaching`."""
+        order = bids.orders.get(self._moment) or self._order(bids)
+        chunks = bisect_right(order.log_tops, self._log_odds - needed)
+        return order.masks[min(chunks, bids_max // ORDER_CHUNK)]
+
+    def _order(self, bids: RankedBids) -> BidOrder:
+        """Put bids in order for a device and an hour; under a millisecond for a full block."""
+        here = self._placement_factors.get_group(bids.placement_keys).logs
+        log_caps = [
+            one + here[number] for one, number in zip(bids.log_caps, bids.placement_numbers, strict=True)
         ]
+        if len(bids.orders) >= ORDERS_MAX:
+            bids.orders.clear()
+        order = bids.orders[self._moment] = order_bids(
+            log_caps,
+            self._find_device_weights(bids) if bids.device_weights else None,
+            first=bids.first,
+            weight_max=self._weight_max,
+            at_most=self._cross_max,
+        )
+        return order
+
+    def _find_device_weights(self, bids: RankedBids) -> Sequence[float]:
+        device = self.kind.device
+        return bids.device_weights.get(device) or self._policy.list_device_weights(bids.banner_hashes, device)
 
     def _compute_cross_factor(self, banner: int) -> float:
         self.cross_factors = self._policy.open_cross_factors(self.kind)
         factor = self.cross_factors[banner] = self._policy.compute_cross_factor(self.kind, banner)
         return factor
 
-    def _compute_placement_factor(self, placement: int) -> float:
-        device, hour = self._signals.device, self._signals.hour
-        self._placement_factors = self._policy.open_placement_factors(device, hour)
-        slots = placement_slots(placement, device, hour)
-        factor = self._placement_factors[placement] = exp_sum(self._weights, slots)
-        return factor
+    def select_known(self, bids: RankedBids, among: Iterable[int], needed: float) -> list[SelectedBid]:
+        """Select bids whose strength is for this kind of visitor."""
+        log_caps, numbers, log_odds = bids.log_caps, bids.placement_numbers, self._log_odds
+        here = self._placement_factors.get_group(bids.placement_keys).logs
+        return [
+            (most, position, 0.0)
+            for position in among
+            if (most := log_caps[position] + here[numbers[position]] + log_odds) >= needed
+        ]
 
 
 class _RankedForAny:
@@ -337,11 +370,12 @@ class _RankedForAny:
 
     def __init__(self, scorer: LearnedScorer, strengths: Strengths, factor_max: float) -> None:
         self.strengths = strengths
+        self.select = scorer.select
+        self.mask_reaching = scorer.mask_reaching
         self.predict_from_factor = scorer.predict_from_factor
         self._scorer = scorer
         self._factor_max = factor_max
         self._spans: dict[tuple[int, ...], CtrSpan] = {}
-        self._log_highs: dict[tuple[int, ...], Sequence[float]] = {}
 
     def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         return self._scorer.predict_from_factor(
@@ -354,29 +388,13 @@ class _RankedForAny:
             span = self._spans[placement_keys] = self._scorer.span(placement_keys, self._factor_max)
         return span
 
-    def find_log_highs(self, placement_keys: tuple[int, ...]) -> Sequence[float]:
-        highs = self._log_highs.get(placement_keys)
-        if highs is None:
-            highs = self._log_highs[placement_keys] = self._scorer.find_log_highs(placement_keys)
-        return highs
-
-    def select(
-        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
-    ) -> list[tuple[int, float]]:
-        return self._scorer.select(bids, among, needed)
-
 
 class _RankedForKind(_RankedForAny):
     """Ranks by strengths for this kind of visitor, which are exact."""
 
     def __init__(self, scorer: LearnedScorer, strengths: KindStrengths) -> None:
         super().__init__(scorer, strengths, 1.0)
+        self.select = scorer.select_known
 
     def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         return self._scorer.predict_from_factor(ad.placement_key, strength)
-
-    def select(
-        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
-    ) -> list[tuple[int, float]]:
-        log_caps, numbers = bids.log_caps, bids.placement_numbers
-        return [(position, 0.0) for position in among if log_caps[position] >= needed[numbers[position]]]

@@ -40,6 +40,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     calibration: float = 1.0  # Clicks observed per click predicted.
     examples: int = 0
     learned_at: float = 0.0  # In seconds since the epoch.
+    weight_max: float = LOGIT_MAX  # No weight is further from 0.
 
 
 class _Blob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -55,6 +56,10 @@ class _Blob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 def max_cross_logit(model: Model) -> float:
     return min(LOGIT_MAX, model.crossing + BOUND_MARGIN)
+
+
+def find_weight_max(weights: "array[float]") -> float:
+    return max(max(weights, default=0.0), -min(weights, default=0.0))
 
 
 def max_ad_logit(model: Model) -> float:
@@ -106,15 +111,17 @@ def decode_model(data: bytes) -> Model:
 
 def decode_in_steps(data: bytes) -> Generator[None, None, Model]:
     """Decode with pauses, a fraction of a millisecond apart; may raise UnreadableModelError."""
-    numbers = array("f")
+    numbers, weight_max = array("f"), 0.0
     try:
         blob = msgspec.msgpack.decode(data, type=_Blob)
         if blob.format != FORMAT:
             raise UnreadableModelError(f"A model of format {blob.format}.")
         unpacking, packed = zlib.decompressobj(), bytes(blob.weights)
         while packed and len(numbers) <= SLOTS:
-            numbers.frombytes(unpacking.decompress(packed, _PIECE_BYTES))
+            piece = array("f", unpacking.decompress(packed, _PIECE_BYTES))
             packed = unpacking.unconsumed_tail
+            numbers += piece
+            weight_max = max(weight_max, find_weight_max(piece))
             yield
     except (msgspec.DecodeError, zlib.error, ValueError) as error:
         raise UnreadableModelError(str(error)) from error
@@ -128,4 +135,5 @@ def decode_in_steps(data: bytes) -> Generator[None, None, Model]:
         calibration=min(CALIBRATION_MAX, max(CALIBRATION_MIN, blob.calibration)),
         examples=blob.examples,
         learned_at=blob.learned_at,
+        weight_max=weight_max,
     )

@@ -10,6 +10,7 @@ from adloom.auction.bid import CTR_ONE, QUALITY_ONE, Ctr, Quality
 
 HEURISTIC: Final = "heuristic"
 HIGH_INTENT: Final = "high-intent"
+ORDER_CHUNK: Final = 32
 RECENT_PURCHASE_DAYS_MAX: Final = 14
 
 _PER_CENT: Final = 100
@@ -86,9 +87,55 @@ class CtrSpan(NamedTuple):
     high: float
 
 
+class BidOrder(NamedTuple):
+    """Bids in chunks, the highest first, by what they can be worth to visitors who share a device and an hour.
+
+    All numbers are logarithms of worth times CTR, without the odds of the request.
+    """
+
+    log_tops: Sequence[float]  # Of each chunk the highest that a bid can have; negative, so that they ascend.
+    masks: Sequence[int]  # The bids of the first chunks: of none, of one, of two and so on.
+    levels: Sequence[float]  # By position, without the weight for the segment.
+    log_cap_max: float  # The highest of all without the weights for the visitor.
+
+
+def order_bids(
+    log_caps: Sequence[float],
+    weights: Sequence[float] | None,
+    *,
+    first: int,
+    weight_max: float,
+    at_most: float,
+) -> BidOrder:
+    """Put the bids from a position on in order, by their weights for the device unless these are in the caps.
+
+    No weight is further from 0 than `weight_max`, and the sum with that for a segment is cut off at `at_most`.
+    """
+    levels = tops = log_caps
+    if weights is not None:
+        over = at_most - weight_max
+        levels = [log_cap + weight for log_cap, weight in zip(log_caps, weights, strict=True)]
+        tops = [
+            log_cap + (at_most if weight > over else weight + weight_max)
+            for log_cap, weight in zip(log_caps, weights, strict=True)
+        ]
+    positions = sorted(range(first, len(tops)), key=tops.__getitem__, reverse=True)
+    chunks = [positions[start : start + ORDER_CHUNK] for start in range(0, len(positions), ORDER_CHUNK)]
+    masks = [0]
+    for chunk in chunks:
+        masks.append(masks[-1] + sum([1 << position for position in chunk]))
+    return BidOrder(
+        log_tops=[-tops[chunk[0]] for chunk in chunks],
+        masks=masks,
+        levels=levels,
+        log_cap_max=max(log_caps[first:], default=0.0),
+    )
+
+
 class RankedBids(NamedTuple):
     """Bids per click by position, with what is known of them before a request."""
 
+    first: int  # The position of the first of them.
     log_caps: Sequence[float]  # The logarithms of their worth multiplied by their strength.
     strengths: Sequence[float]
     placement_numbers: Sequence[int]  # In `placement_keys`.
@@ -96,6 +143,11 @@ class RankedBids(NamedTuple):
     banner_hashes: Sequence[int]
     device_weights: DeviceWeights  # Of the banners, unless they are in the strengths.
     worth_max: int
+    orders: dict[tuple[str | None, int | None], BidOrder]  # By device and hour, those in use.
+
+
+# The highest logarithm that its worth times CTR may have, its position, and the logarithm of its banner's factor.
+SelectedBid = tuple[float, int, float]
 
 
 class RankedScorer(Protocol):
@@ -112,16 +164,14 @@ class RankedScorer(Protocol):
         """Predict for an ad of which the strength is known, multiplied by its banner's factor for this visitor."""
         ...
 
-    def find_log_highs(self, placement_keys: tuple[int, ...]) -> Sequence[float]:
-        """Return the logarithm of `CtrSpan.high` for each placement, where the banner's factor is 1."""
+    def select(self, bids: RankedBids, among: Iterable[int], needed: float) -> list[SelectedBid]:
+        """Return the bids whose worth times CTR may have a logarithm of at least `needed`."""
         ...
 
-    def select(
-        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
-    ) -> list[tuple[int, float]]:
-        """Return the bids whose cap, multiplied by their banner's factor for this visitor, is not too low.
+    def mask_reaching(self, bids: RankedBids, needed: float, bids_max: int) -> int:
+        """Return the bids whose worth times CTR may have a logarithm of at least `needed`, or the likeliest of them.
 
-        `needed` has the logarithm of that for each placement. Bids come with the logarithm of the banner's factor.
+        Knows less of a bid than `select`, and looks at none.
         """
         ...
 

@@ -12,7 +12,7 @@ import numpy as np
 from adloom.auction.bid import BidType, Ctr
 from adloom.auction.features import SLOTS
 from adloom.auction.learned import LEARNED, LearnedScoring, VisitorKind
-from adloom.auction.model import Model
+from adloom.auction.model import Model, find_weight_max
 from adloom.auction.score import HEURISTIC, AdFeatures, FlatScorer, Signals, Strengths
 from adloom.core.ids import CampaignId, PlacementId
 from adloom.core.money import Micros
@@ -103,7 +103,7 @@ def build_learned_policy() -> LearnedScoring:
     """Build a policy that ranks ads; some of them exceed its bounds."""
     drawn = np.random.default_rng(1).normal(0, 0.3, SLOTS)
     weights = array("f", drawn.astype(np.float32).tobytes())
-    model = Model(version=1, weights=weights, highest=0.6, crossing=0.3)
+    model = Model(version=1, weights=weights, highest=0.6, crossing=0.3, weight_max=find_weight_max(weights))
     return LearnedScoring(model, kinds=[VisitorKind(None, None)])
 
 

@@ -10,7 +10,7 @@ import pytest
 from adloom.auction.bid import BidType, Ctr, OwnBids
 from adloom.auction.features import SLOTS
 from adloom.auction.learned import LEARNED, LearnedScorer, LearnedScoring, VisitorKind
-from adloom.auction.model import Model
+from adloom.auction.model import LOGIT_MAX, Model, find_weight_max
 from adloom.auction.score import Signals
 from adloom.core.money import Micros
 from adloom.serving.auction.bid_record import AuctionInput
@@ -47,6 +47,7 @@ def a_model(chance: Random, **fields: Any) -> LearnedScoring:
         "highest": chance.choice([0.0, 4 * spread, 12 * spread]),
         "crossing": chance.choice([0.0, spread, 6 * spread, 30.0]),
         "calibration": chance.choice([0.5, 1.0, 2.0]),
+        "weight_max": chance.choice([find_weight_max(weights), LOGIT_MAX]),
     }
     kinds = [VisitorKind("mobile", None), VisitorKind("desktop", "high-intent")]
     return LearnedScoring(Model(**values | fields), kinds=kinds[: chance.randrange(3)])
@@ -250,7 +251,7 @@ def test_the_ctr_of_few_of_many_bids_is_predicted(
 ) -> None:
     chance = Random(3)  # noqa: S311 - not a secret
     weights = draw_weights(chance, 0.1)
-    model = Model(version=1, weights=weights, highest=1.0, crossing=0.4)
+    model = Model(version=1, weights=weights, highest=1.0, crossing=0.4, weight_max=find_weight_max(weights))
     policy = LearnedScoring(model, kinds=kinds)
     index = an_index(some_rows(chance, 3_000), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
     market = LearnedMarket(index, policy, OwnBids.IGNORE, is_ranked=True)

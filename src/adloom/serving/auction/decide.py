@@ -8,9 +8,8 @@ scan ends as soon as the next block can change neither the winner nor the second
 # pure
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from math import exp, inf, log
 from operator import neg
 from types import MappingProxyType
@@ -36,13 +35,13 @@ from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.scan_plan import ScanStep
 from adloom.serving.auction.strongest import StrongBlock, StrongestBids, StrongStep
 from adloom.serving.index.bid_block import BidBlock, Bidder, lower_bidder
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 
 NO_BID: Final = -1
 OFFER_COST_MIN: Final = Micros(1)  # No bidder is shown for nothing.
 FIRST_BIDS: Final = 96  # Of the strongest, eligible or not.
 NO_CTR: Final = Ctr(0)  # Of bids per impression.
-_BITS: Final = bytes.maketrans(b"01", b"\0\1")
 NO_MULTIPLIERS: Final[Mapping[int, float]] = MappingProxyType({})
 NO_KEYS: Final[frozenset[int]] = frozenset()
 
@@ -227,8 +226,7 @@ class _Leader:
             if self.payer is not None and most < self.ecpm:
                 # The payer's bids here can neither win nor count as second.
                 mask &= ~block.own_bids.get(self.payer, 0)
-            if mask:
-                self._compare_ranked_bids(block, ranking.bids, iter_positions(mask), scorer)
+            self._compare_ranked_bids(block, ranking.bids, mask, scorer)
         return eligible ^ mine
 
     def compare_strongest(
@@ -240,20 +238,31 @@ class _Leader:
         return all(self._exceeds_rest(step.strongest, scorers[step.scorer_index]) for step in steps)
 
     def _compare_strong_blocks(self, step: StrongStep, context: Context, scorer: Scorer) -> None:
-        """Compare strongest bids in their order, which is that of the highest eCPM they can have."""
-        available, strongest, ranked = step.eligible_set.available, step.strongest, scorer.ranked
+        """Compare strongest bids, as long as they can change anything."""
+        ranked, eligible_set = scorer.ranked, step.eligible_set
         assert ranked is not None, "strongest bids are of a policy that has strengths"
-        for number, block in enumerate(strongest.strong_blocks):
-            tail = block.orders[ranked.strengths].tails[0]
-            if not block.shown and tail < self._find_cap_needed(strongest, ranked):
-                return
-            eligible = block.targeting.find_eligible(context, available[number])
-            lowered = eligible & step.eligible_set.lowered[number]
-            shown = eligible & ((1 << block.shown) - 1)
-            if shown:
-                self._compare_shown(block, shown, lowered)
-            if eligible ^ shown:
-                self._compare_strong(step, block, eligible ^ shown, lowered, ranked)
+        for number, block in enumerate(step.strongest.strong_blocks):
+            bids, shown = block.rankings[ranked.strengths], (1 << block.shown) - 1
+            reaching = self._mask_reaching(bids, ranked) if number else block.everyone
+            eligible = eligible_set.available[number] & (reaching | shown)
+            if eligible:
+                eligible = block.targeting.find_eligible(context, eligible)
+            lowered = eligible & eligible_set.lowered[number]
+            if eligible & shown:
+                self._compare_shown(block, eligible & shown, lowered)
+            eligible &= ~shown
+            if not number:
+                # First some: they raise what the others need.
+                first = eligible & self._mask_reaching(bids, ranked, FIRST_BIDS)
+                self._compare_ranked_bids(block, bids, first, ranked, lowered)
+                eligible &= self._mask_reaching(bids, ranked) & ~first
+            self._compare_ranked_bids(block, bids, eligible, ranked, lowered)
+
+    def _mask_reaching(
+        self, bids: RankedBids, ranked: RankedScorer, bids_max: int = BLOCK_CANDIDATES_MAX
+    ) -> int:
+        to_count, _ = self._find_logs_needed(bids.worth_max)
+        return ranked.mask_reaching(bids, to_count, bids_max)
 
     def _compare_shown(self, block: StrongBlock, eligible: int, lowered: int) -> None:
         """Compare bids per impression, the highest first."""
@@ -267,45 +276,33 @@ class _Leader:
                 ecpm = ecpm_of(BidType.CPM, one.worth, NO_CTR)
             self._compare_one(one, ecpm)
 
-    def _compare_strong(
-        self, step: StrongStep, block: StrongBlock, eligible: int, lowered: int, ranked: RankedScorer
-    ) -> None:
-        """Compare bids per click, first some: they raise what the others need."""
-        bids, tails = block.orders[ranked.strengths]
-        start, end = block.shown, block.shown + FIRST_BIDS
-        digits = bin(eligible)[:1:-1].encode().translate(_BITS)
-        while start < len(digits):
-            needed = self._find_cap_needed(step.strongest, ranked)
-            end = bisect_right(tails, -needed, lo=start, hi=min(end, len(digits)), key=neg)
-            if start == end:
-                return  # The rest is lower.
-            among = compress(range(start, end), digits[start:end])
-            self._compare_ranked_bids(block, bids, among, ranked, lowered)
-            start, end = end, len(digits)
-
     def _compare_ranked_bids(
         self,
         block: BidBlock | StrongBlock,
         bids: RankedBids,
-        among: Iterable[int],
+        eligible: int,
         ranked: RankedScorer,
         lowered: int = 0,
     ) -> None:
         """Compare bids per click that may change something, by the bounds of `CtrRanking.max_ecpm`."""
-        log_caps, numbers, worth_max = bids.log_caps, bids.placement_numbers, bids.worth_max
-        highs = ranked.find_log_highs(bids.placement_keys)
-        to_count, to_win = self._find_logs_needed(worth_max)
-        for position, logit in ranked.select(bids, among, [to_count - high for high in highs]):
-            most = log_caps[position] + logit + highs[numbers[position]]
-            if most < to_count or (most < to_win and block.payers[position] == self.payer):
+        if not eligible:
+            return
+        to_count, to_win = self._find_logs_needed(bids.worth_max)
+        found = ranked.select(bids, iter_positions(eligible), to_count)
+        # The highest first: it raises what the others need.
+        for most, position, logit in sorted(found, reverse=True):
+            if most < to_count:
+                return
+            if most < to_win and block.payers[position] == self.payer:
                 continue
-            one = block.bidders[position]
+            one, worth = block.bidders[position], block.worths[position]
             if lowered >> position & 1:
                 one = lower_bidder(one, self.multipliers)
+                worth = one.worth
             factor = bids.strengths[position] * exp(logit)
             ctr = ranked.predict_from_factor(one.placement_key, factor)
-            self._compare_one(one, (one.worth * ctr + HALF_PER_CLICK) // PER_CLICK)
-            to_count, to_win = self._find_logs_needed(worth_max)
+            self._compare_one(one, (worth * ctr + HALF_PER_CLICK) // PER_CLICK)
+            to_count, to_win = self._find_logs_needed(bids.worth_max)
 
     def _find_logs_needed(self, worth_max: int) -> tuple[float, float]:
         """Return how high the logarithm of worth times CTR must be to change anything, and to win."""

@@ -89,12 +89,17 @@ def build_ranking(
 
 
 def rank_bids(
-    ads: Sequence[AdFeatures], worths: Sequence[int], lane: range, strengths: Strengths
+    ads: Sequence[AdFeatures],
+    worths: Sequence[int],
+    lane: range,
+    strengths: Strengths,
+    placement_keys: tuple[int, ...] | None = None,
 ) -> Generator[None, None, tuple[Sequence[float], RankedBids]]:
     """Compute what bids of a lane are worth by some strengths, with pauses: their caps by position, and the rest."""
     strong, caps, log_caps = (array("d", bytes(8 * lane.stop)) for _ in range(3))
     banner_hashes, numbers = array("I", bytes(4 * lane.stop)), array("I", bytes(4 * lane.stop))
-    placement_keys = tuple(dict.fromkeys(ads[position].placement_key for position in lane))
+    if placement_keys is None:
+        placement_keys = tuple(dict.fromkeys(ads[position].placement_key for position in lane))
     number_of = {key: number for number, key in enumerate(placement_keys)}
     for position in lane:
         if position % BIDS_A_STEP == 0:
@@ -107,6 +112,7 @@ def rank_bids(
         numbers[position] = number_of[ad.placement_key]
     yield
     return caps, RankedBids(
+        first=lane.start,
         log_caps=log_caps,
         strengths=strong,
         placement_numbers=numbers,
@@ -114,6 +120,7 @@ def rank_bids(
         banner_hashes=banner_hashes,
         device_weights=(yield from strengths.collect_device_weights(banner_hashes)),
         worth_max=max((worths[position] for position in lane), default=0),
+        orders={},
     )
 
 
