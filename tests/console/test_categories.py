@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 
 from adloom.console.components.categories import (
     STEP,
-    category_chips,
-    confidence_kind,
+    build_category_chips,
+    build_evidence_list,
+    choose_confidence_kind,
     describe_category,
-    evidence_list,
 )
-from adloom.console.components.charts.treemap import TreemapPart, treemap_options
+from adloom.console.components.charts.treemap import TreemapPart, build_treemap_options
 
 CATS = "424"
 PARTS = st.lists(
@@ -25,7 +25,7 @@ PARTS = st.lists(
 
 
 def test_a_chip_names_the_category_its_path_and_its_confidence() -> None:
-    chip = category_chips([{"id": CATS, "name": "Cats", "confidence": 0.87}])
+    chip = build_category_chips([{"id": CATS, "name": "Cats", "confidence": 0.87}])
 
     assert "Cats" in chip
     assert f'title="Pets{STEP}Cats, 87%"' in chip
@@ -37,7 +37,7 @@ def test_an_unknown_category_is_named_by_its_id() -> None:
 
 
 def test_the_colour_of_a_chip_is_its_confidence() -> None:
-    assert [confidence_kind(share) for share in (0.9, 0.6, 0.5, 0.35, 0.2)] == [
+    assert [choose_confidence_kind(share) for share in (0.9, 0.6, 0.5, 0.35, 0.2)] == [
         "good",
         "good",
         "",
@@ -47,7 +47,9 @@ def test_the_colour_of_a_chip_is_its_confidence() -> None:
 
 
 def test_what_a_page_says_is_no_markup() -> None:
-    shown = evidence_list([{"phrase": "<b>", "excerpt": "<script>alert(1)</script>", "similarity": 0.5}])
+    shown = build_evidence_list(
+        [{"phrase": "<b>", "excerpt": "<script>alert(1)</script>", "similarity": 0.5}]
+    )
 
     assert "<script>" not in shown
     assert "<b>" not in shown
@@ -55,7 +57,7 @@ def test_what_a_page_says_is_no_markup() -> None:
 
 @given(PARTS)
 def test_every_page_has_its_place_in_the_areas(parts: list[TreemapPart]) -> None:
-    roots = treemap_options(parts)["series"][0]["data"]
+    roots = build_treemap_options(parts)["series"][0]["data"]
 
     leaves = [leaf for root in roots for leaf in root["children"]]
     assert sorted((leaf["id"], leaf["value"]) for leaf in leaves) == sorted(

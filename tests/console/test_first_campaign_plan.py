@@ -12,7 +12,7 @@ from adloom.console.pages.first_campaign.steps import (
     CampaignPlan,
     describe_placement,
     describe_slug,
-    summary,
+    show_summary,
 )
 from adloom.console.words.slugs import make_slug, suggest_slug
 from adloom.core.actor import Role
@@ -112,8 +112,8 @@ def test_a_plan_has_a_summary_of_one_sentence() -> None:
     free = a_plan()
     paid = a_plan(bidAmount=2.5, budgetDailyPaisa=123400, endsAt="2026-12-24T18:00:00Z")
 
-    assert summary(free) == "“Hello” on “Home, at the top”, until you pause it, at no cost."
-    assert summary(paid) == (
+    assert show_summary(free) == "“Hello” on “Home, at the top”, until you pause it, at no cost."
+    assert show_summary(paid) == (
         "“Hello” on “Home, at the top”, until 2026-12-24, for 2.50 per thousand impressions and at most 1,234.00 a day."
     )
 

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Any
 
-from adloom.console.components.schedule_calendar import banner_is_on, campaign_is_on, list_days
+from adloom.console.components.schedule_calendar import is_banner_on, is_campaign_on, list_days
 from tests.support.builders import NOON
 
 
@@ -39,30 +39,30 @@ def test_a_calendar_has_whole_weeks_and_at_least_the_next_four() -> None:
 
 
 def test_a_daily_window_is_shown_by_its_hours() -> None:
-    is_on = banner_is_on(a_schedule(recurrenceWindowStart="09:00:00", recurrenceWindowEnd="17:30:00"))
+    is_on = is_banner_on(a_schedule(recurrenceWindowStart="09:00:00", recurrenceWindowEnd="17:30:00"))
 
     assert hours(is_on, "2026-11-16") == "09:00-17:30"
 
 
 def test_a_window_over_midnight_has_two_parts() -> None:
-    is_on = banner_is_on(a_schedule(recurrenceWindowStart="22:00:00", recurrenceWindowEnd="01:59:59"))
+    is_on = is_banner_on(a_schedule(recurrenceWindowStart="22:00:00", recurrenceWindowEnd="01:59:59"))
 
     assert hours(is_on, "2026-11-16") == "00:00-02:00, 22:00-24:00"
 
 
 def test_a_recurrence_rule_can_leave_days_out() -> None:
-    is_on = banner_is_on(a_schedule(recurrenceRule="FREQ=WEEKLY;BYDAY=SA,SU"))
+    is_on = is_banner_on(a_schedule(recurrenceRule="FREQ=WEEKLY;BYDAY=SA,SU"))
 
     assert hours(is_on, "2026-11-20") == "off"
     assert hours(is_on, "2026-11-21") == "all day"
 
 
 def test_a_draft_is_never_on() -> None:
-    assert hours(banner_is_on(a_schedule(scheduleStatus="draft")), "2026-11-16") == "off"
+    assert hours(is_banner_on(a_schedule(scheduleStatus="draft")), "2026-11-16") == "off"
 
 
 def test_a_campaign_is_on_between_its_dates() -> None:
-    is_on = campaign_is_on(
+    is_on = is_campaign_on(
         some_dates(startsAt="2026-11-16T06:00:00Z", endsAt="2026-11-18T00:00:00Z"), rules=[]
     )
 
@@ -75,7 +75,7 @@ def test_a_campaign_is_on_between_its_dates() -> None:
 
 
 def test_hours_are_those_of_the_zone() -> None:
-    is_on = campaign_is_on(some_dates(startsAt="2026-11-16T06:00:00Z", timezone="Europe/Berlin"), rules=[])
+    is_on = is_campaign_on(some_dates(startsAt="2026-11-16T06:00:00Z", timezone="Europe/Berlin"), rules=[])
 
     assert hours(is_on, "2026-11-16", "Europe/Berlin") == "07:00-24:00"
 
@@ -87,7 +87,7 @@ def test_rules_about_hours_and_days_count_and_others_do_not() -> None:
         {"ruleType": "day_of_week", "operator": "in", "value": [2], "isActive": False},
         {"ruleType": "country", "operator": "in", "value": ["DE"], "isActive": True},
     ]
-    is_on = campaign_is_on(some_dates(), rules=rules)
+    is_on = is_campaign_on(some_dates(), rules=rules)
 
     assert hours(is_on, "2026-11-16") == "09:00-17:00"
     assert hours(is_on, "2026-11-22") == "off"

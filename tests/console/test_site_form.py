@@ -3,7 +3,7 @@
 import pytest
 
 from adloom.console.components.forms.form import Form
-from adloom.console.pages.sites.fields import format_shape, parse_shape, shape_picture
+from adloom.console.pages.sites.fields import draw_shape, format_shape, parse_shape
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_a_shape_is_shown_as_it_is_read() -> None:
 
 
 def test_every_hour_has_a_bar_and_the_most_is_full() -> None:
-    picture = shape_picture([1.0] * 23 + [2.0])
+    picture = draw_shape([1.0] * 23 + [2.0])
 
     assert picture.count("<i ") == 24
     assert picture.count("height: 50%") == 23
@@ -30,7 +30,7 @@ def test_every_hour_has_a_bar_and_the_most_is_full() -> None:
 
 @pytest.mark.parametrize("values", [[], [1.0] * 23, [0.0] * 24])
 def test_what_is_no_shape_has_no_picture(values: list[float]) -> None:
-    assert shape_picture(values) == ""
+    assert draw_shape(values) == ""
 
 
 def test_a_form_knows_fields_of_objects_within() -> None:

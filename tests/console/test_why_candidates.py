@@ -15,7 +15,7 @@ from adloom.console.pages.why.candidates import (
     STEPS,
     explain_record,
     find_step,
-    funnel_steps,
+    list_funnel_steps,
 )
 from adloom.explain.reasons import REASONS
 from adloom.schedule.schedule_window import ClosedReason
@@ -75,7 +75,7 @@ def test_every_reason_of_a_contextual_slot_has_a_step_and_a_sentence() -> None:
 
 
 def test_a_pending_budget_belongs_to_the_budget_step() -> None:
-    found = funnel_steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
+    found = list_funnel_steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
 
     left = {step.label: step.left for step in found}
     assert (left[STEPS["status"].label], left[STEPS["budget"].label]) == (4, 1)

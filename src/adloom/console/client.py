@@ -187,7 +187,7 @@ async def fetch_names(api: ApiClient, noun: str, ids: Iterable[str | None]) -> d
     """Return the names of items by id; an item that cannot be read gets a short form of its id."""
     path, field = NOUNS[noun]
     wanted = sorted({one for one in ids if one})
-    names = {one: short_id(one) for one in wanted}
+    names = {one: shorten_id(one) for one in wanted}
 
     async def ask(one: str) -> None:
         try:
@@ -199,6 +199,6 @@ async def fetch_names(api: ApiClient, noun: str, ids: Iterable[str | None]) -> d
     return names
 
 
-def short_id(thing_id: str) -> str:
+def shorten_id(thing_id: str) -> str:
     """Shorten an id to its end: the beginning of a UUIDv7 is a time, so it differs least."""
     return f"…{thing_id[-SHORT_ID_LENGTH:]}"

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import ago, full_moment, money, price
+from adloom.console.components.format import format_ago, format_full_moment, format_money, format_price
 from adloom.console.components.layout import card, empty_state, html
 from adloom.console.page import PageVisit
 from adloom.console.words.device_words import name_device
@@ -141,7 +141,7 @@ def _build_entry(entry: Json, now: datetime, form: str) -> Markup:
     ).format(
         name_author(entry),
         describe_action(entry, _name_part(entry)),
-        ago(entry["at"], now=now),
+        format_ago(entry["at"], now=now),
         _link_back(entry, form) if form else "",
         list_changes(entry),
     )
@@ -254,7 +254,7 @@ def format_value(name: str, value: Any, names: Mapping[str, str]) -> str:  # noq
     if isinstance(value, list):
         return ", ".join(format_value(name, one, names) for one in value)  # pyright: ignore[reportUnknownVariableType]  of JSON
     if isinstance(value, int) and UNIT.search(name):
-        return money(value) if name.endswith("Paisa") else price(value / MICROS)
+        return format_money(value) if name.endswith("Paisa") else format_price(value / MICROS)
     if isinstance(value, str):
         return _format_text(name, value, names)
     return _cut(msgspec.json.encode(value).decode())
@@ -262,7 +262,7 @@ def format_value(name: str, value: Any, names: Mapping[str, str]) -> str:  # noq
 
 def _format_text(name: str, text: str, names: Mapping[str, str]) -> str:
     if name.endswith("At"):
-        return full_moment(text)
+        return format_full_moment(text)
     known = names.get(text) or WORDS.get(name, {}).get(text)
     if name == "value":
         # Of a condition; only a segment could have such a word as its name.

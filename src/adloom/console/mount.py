@@ -154,7 +154,7 @@ def _set_up() -> None:
         reload=False,
         title="Adloom",
         viewport="width=device-width, initial-scale=1",
-        favicon=theme.asset("mark.svg").decode(),
+        favicon=theme.find_asset("mark.svg").decode(),
         dark=None,
         language="en-US",
         # Our bindings are event-driven; polling them ten times a second is waste.
@@ -169,7 +169,7 @@ def _set_up() -> None:
     )
     # Large files are cached by browsers; stronger compression would only delay the first page.
     nicegui.app.add_middleware(GZipMiddleware, compresslevel=COMPRESSION)
-    ui.add_head_html(theme.head() + theme.SPECULATION, shared=True)
+    ui.add_head_html(theme.build_head() + theme.SPECULATION, shared=True)
     logging.getLogger("nicegui").addFilter(_is_worth_a_line)
     # Import every module of the folder, so that none has to be listed here.
     for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):

@@ -17,7 +17,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import ago
+from adloom.console.components.format import format_ago
 from adloom.console.components.forms.form import Form
 from adloom.console.components.forms.make_new import find_way_back
 from adloom.console.components.layout import card, div, heading, link_button, notice, tab_links
@@ -182,7 +182,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         if self.last_column is None:
             return columns
         label, field = self.last_column
-        last = Column(label, lambda row: ago(row[field], now=visit.now), sort=field, is_wide_only=True)
+        last = Column(label, lambda row: format_ago(row[field], now=visit.now), sort=field, is_wide_only=True)
         return [*columns, last]
 
     def tab_of(self, owner: str) -> Tab:
@@ -315,7 +315,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         await reload()
 
     def _show_deleted(self, visit: PageVisit, item: Json, reload: Reload) -> None:
-        when = ago(item["deletedAt"], now=visit.now)
+        when = format_ago(item["deletedAt"], now=visit.now)
         text = Markup("It is not shown to anybody, and it is not in the lists. It was deleted {}.").format(
             when
         )

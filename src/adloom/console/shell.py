@@ -16,7 +16,7 @@ from adloom.console.components.layout import div, hint, html, menu_entry, set_at
 from adloom.console.guide import GUIDE, find_help
 from adloom.console.palette import CommandPalette, Hit
 from adloom.console.sign_in.gate import LOG_IN
-from adloom.console.theme import asset_address
+from adloom.console.theme import find_asset_address
 from adloom.core.actor import Role
 from adloom.identity.model import PASSWORD_LENGTH_MIN
 
@@ -86,7 +86,7 @@ def shell(  # noqa: PLR0913 - what the frame shows
         html('<a class="skip" href="#content">Skip to the content</a>')
         _add_button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
-            set_attributes(ui.element("img"), src=asset_address("mark.svg"), alt="")
+            set_attributes(ui.element("img"), src=find_asset_address("mark.svg"), alt="")
             ui.label("Adloom")
         div("grow")
         palette = CommandPalette(
@@ -154,7 +154,7 @@ def _change_password(api: ApiClient) -> None:
 
     with form_dialog("Change password", "Save", save) as form:
         form.password("currentPassword", "Current password", autocomplete="current-password")
-        new = form.password("newPassword", "New password", check=checks.password)
+        new = form.password("newPassword", "New password", check=checks.check_password)
         new.props["hint"] = f"At least {PASSWORD_LENGTH_MIN} characters."
-        again = form.password("again", "New password, again", check=checks.same_as(lambda: new.value))
+        again = form.password("again", "New password, again", check=checks.check_same(lambda: new.value))
         new.on_value_change(lambda: again.validate() if again.value else None)

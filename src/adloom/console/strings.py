@@ -3,7 +3,7 @@
 from typing import Final
 
 from adloom.catalog.campaign.model import CampaignStatus
-from adloom.console.theme import asset
+from adloom.console.theme import find_asset
 
 AGAINST_PLAN: Final = "Spend against plan"
 AUCTION_FUNNEL: Final = "From all candidates to the winner"
@@ -86,7 +86,7 @@ THE_HOUSE: Final = "House"
 
 
 def _read_names(file: str) -> dict[str, str]:
-    pairs = (line.split(" ", 1) for line in asset(file).decode().splitlines())
+    pairs = (line.split(" ", 1) for line in find_asset(file).decode().splitlines())
     return dict(sorted(((code, name) for code, name in pairs), key=lambda pair: pair[1]))
 
 

@@ -40,19 +40,19 @@ PREVIEW_HEADERS: Final = {
 
 
 @functools.cache
-def asset(name: str) -> bytes:
+def find_asset(name: str) -> bytes:
     return resources.files("adloom.console").joinpath("assets", name).read_bytes()
 
 
 @functools.cache
 def _compress(name: str) -> bytes:
-    return gzip.compress(asset(name))
+    return gzip.compress(find_asset(name))
 
 
 @functools.cache
-def asset_address(name: str) -> str:
+def find_asset_address(name: str) -> str:
     """Return the address of an asset; it changes with the content."""
-    return f"/console/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
+    return f"/console/assets/{name}?v={hashlib.sha256(find_asset(name)).hexdigest()[:12]}"
 
 
 # Browsers that know it ask for the next page when the button goes down, not when it comes up. Not before: each page that
@@ -63,12 +63,12 @@ SPECULATION: Final = (
 )
 
 
-def head() -> str:
+def build_head() -> str:
     """Return the tags of the page head; the script comes first, so that no page flashes in the wrong colours."""
     return (
-        f'<script src="{asset_address("console.js")}"></script>'
-        f'<link rel="stylesheet" href="{asset_address("console.css")}">'
-        f'<link rel="icon" href="{asset_address("mark.svg")}" type="image/svg+xml">'
+        f'<script src="{find_asset_address("console.js")}"></script>'
+        f'<link rel="stylesheet" href="{find_asset_address("console.css")}">'
+        f'<link rel="icon" href="{find_asset_address("mark.svg")}" type="image/svg+xml">'
     )
 
 
@@ -77,22 +77,22 @@ async def serve_asset(name: str, request: Request) -> Response:
     """Serve an asset; an address with the current hash is cached for good."""
     if name not in ASSETS:
         raise NotFoundError("There is nothing at this address.")
-    is_known = str(request.url).endswith(asset_address(name))
+    is_known = str(request.url).endswith(find_asset_address(name))
     headers = {"Cache-Control": KEPT if is_known else "no-cache", "Vary": "Accept-Encoding"}
     if "gzip" not in request.headers.get("Accept-Encoding", ""):
-        return Response(asset(name), media_type=ASSETS[name], headers=headers)
+        return Response(find_asset(name), media_type=ASSETS[name], headers=headers)
     headers["Content-Encoding"] = "gzip"
     return Response(_compress(name), media_type=ASSETS[name], headers=headers)
 
 
 @router.get(PREVIEW)
 async def serve_page() -> Response:
-    return Response(asset("preview.html"), media_type="text/html", headers=PREVIEW_HEADERS)
+    return Response(find_asset("preview.html"), media_type="text/html", headers=PREVIEW_HEADERS)
 
 
 @router.get(f"{PREVIEW}/{{name}}.js")
 async def serve_script(name: Literal["stage", "tag"]) -> Response:
-    body = asset("stage.js") if name == "stage" else _assemble_tag()
+    body = find_asset("stage.js") if name == "stage" else _assemble_tag()
     return Response(body, media_type="text/javascript", headers=PUBLIC_HEADERS)
 
 

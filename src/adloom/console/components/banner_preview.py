@@ -76,7 +76,7 @@ def with_neighbours(banner: Banner, layout: str) -> list[Banner]:
     return [banner, *[NEIGHBOUR] * (BANNERS_ABREAST.get(layout, 1) - 1)]
 
 
-def layout_picture(layout: str) -> Markup:
+def draw_layout(layout: str) -> Markup:
     lines = Markup("").join(
         Markup('<rect x="3" y="{}" width="{}" height="1.5" class="text"/>').format(top, 26 if top % 2 else 22)
         for top in LINES

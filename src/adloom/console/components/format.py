@@ -46,22 +46,22 @@ def shown_currency() -> Currency:
     return _Shown.currency
 
 
-def money(paisa: float | None) -> str:
+def format_money(paisa: float | None) -> str:
     """Format hundredths, with the currency: 123456 is €1,234.56."""
     return strings.NONE if paisa is None else _Shown.currency.write_paisa(paisa)
 
 
-def average(amount: float | None) -> str:
+def format_average(amount: float | None) -> str:
     """Format a price that was computed: its last decimals say nothing."""
     return strings.NONE if amount is None else _Shown.currency.write_paisa(amount * 100)
 
 
-def price(amount: float | None) -> str:
+def format_price(amount: float | None) -> str:
     """Format a price in units of the currency, with up to four decimals."""
     return strings.NONE if amount is None else _Shown.currency.write_price(amount)
 
 
-def count(number: float | None) -> str:
+def format_count(number: float | None) -> str:
     """Format a number with thousands separators; long ones in M and G."""
     if number is None:
         return strings.NONE
@@ -78,11 +78,11 @@ def rate(per_second: float | None) -> str:
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:,.1f}"  # noqa: PLR2004 - three digits are enough
 
 
-def percent(share: float | None, *, places: int = 2) -> str:
+def format_percent(share: float | None, *, places: int = 2) -> str:
     return strings.NONE if share is None else f"{share * 100:,.{places}f}%"
 
 
-def duration(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """Format seconds in the largest unit: 95 is 2 min."""
     if seconds is None:
         return strings.NONE
@@ -94,31 +94,33 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:,.0f} s"
 
 
-def moment(text: str | datetime | None) -> datetime | None:
+def format_moment(text: str | datetime | None) -> datetime | None:
     if text is None or isinstance(text, datetime):
         return text
     return datetime.fromisoformat(text)
 
 
-def ago(text: str | datetime | None, *, now: datetime) -> Markup:
+def format_ago(text: str | datetime | None, *, now: datetime) -> Markup:
     """Format a time relative to now, with the full time as a tooltip."""
-    at = moment(text)
+    at = format_moment(text)
     if at is None:
         return escape(strings.NONE)
     away = (at - now).total_seconds()
     span = _write_span(abs(away))
     shown = "just now" if not span else ("in {span}" if away > 0 else "{span} ago").format(span=span)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), full_moment(at), shown)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.isoformat(), format_full_moment(at), shown
+    )
 
 
-def full_moment(text: str | datetime | None) -> str:
+def format_full_moment(text: str | datetime | None) -> str:
     """Format a time in the person's zone, which it names."""
-    at, zone = moment(text), shown_zone()
+    at, zone = format_moment(text), shown_zone()
     return strings.NONE if at is None else f"{at.astimezone(find_zone(zone) or UTC):%Y-%m-%d %H:%M} {zone}"
 
 
-def day(text: str | datetime | None, zone: str = "UTC") -> str:
-    at = moment(text)
+def format_day(text: str | datetime | None, zone: str = "UTC") -> str:
+    at = format_moment(text)
     return strings.NONE if at is None else f"{at.astimezone(find_zone(zone) or UTC):%Y-%m-%d}"
 
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from markupsafe import Markup
 
-from adloom.console.components.format import moment, percent
+from adloom.console.components.format import format_moment, format_percent
 from adloom.console.components.layout import html
 from adloom.schedule.schedule import Schedule, ScheduleStatus, find_zone
 from adloom.schedule.schedule_window import is_open
@@ -77,24 +77,24 @@ def list_days(is_on: IsOn, *, zone: str, now: datetime) -> list[CalendarDay]:
     return [_build_day(is_on, monday + timedelta(days=number), where) for number in range(count)]
 
 
-def banner_is_on(banner: Mapping[str, Any]) -> IsOn:
+def is_banner_on(banner: Mapping[str, Any]) -> IsOn:
     """Return a function of time that applies the banner's schedule as delivery does."""
     schedule = Schedule(
         status=ScheduleStatus(banner["scheduleStatus"]),
-        publish_at=moment(banner["publishAt"]),
-        expires_at=moment(banner["expiresAt"]),
+        publish_at=format_moment(banner["publishAt"]),
+        expires_at=format_moment(banner["expiresAt"]),
         timezone=banner["scheduleTimezone"],
         recurrence_rule=banner["recurrenceRule"],
         window_start=_parse_time(banner["recurrenceWindowStart"]),
         window_end=_parse_time(banner["recurrenceWindowEnd"]),
-        created_at=moment(banner.get("createdAt")),
+        created_at=format_moment(banner.get("createdAt")),
     )
     return lambda at: is_open(schedule, now=at)
 
 
-def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> IsOn:
+def is_campaign_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> IsOn:
     """Return a function of time that applies the campaign's dates and its rules about hours and days."""
-    starts_at, ends_at = moment(campaign["startsAt"]), moment(campaign["endsAt"])
+    starts_at, ends_at = format_moment(campaign["startsAt"]), format_moment(campaign["endsAt"])
     zone = find_zone(campaign["timezone"]) or ZoneInfo("UTC")
     timed = [
         parse_rule(rule["ruleType"], rule["operator"], rule["value"])
@@ -112,13 +112,13 @@ def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any
     return is_on
 
 
-def calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> None:
+def show_calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> None:
     today = now.astimezone(find_zone(zone) or ZoneInfo("UTC")).date()
     head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in WEEKDAYS)
     cells = Markup("").join(_build_cell(day, today) for day in days)
     ahead = [step for day in days if day.day >= today for step in day.steps]
     share = sum(ahead) / max(1, len(ahead))
-    summary = f"On for {percent(share, places=0)} of the time in the next four weeks."
+    summary = f"On for {format_percent(share, places=0)} of the time in the next four weeks."
     if share in {0, 1}:
         summary = "On all the time." if share else "Never on in the next four weeks."
     html(

@@ -7,7 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from adloom.console import strings
-from adloom.console.components.format import day, price
+from adloom.console.components.format import format_day, format_price
 from adloom.console.components.layout import badge
 from adloom.console.words.campaign_words import STATUSES, describe_standing
 
@@ -16,14 +16,14 @@ SCHEDULE_KINDS: Final = {"evergreen": "good", "scheduled": "info", "active": "go
 Thing = Mapping[str, Any]
 
 
-def campaign_badge(campaign: Thing, now: datetime | None = None, zone: str | None = None) -> Markup:
+def build_campaign_badge(campaign: Thing, now: datetime | None = None, zone: str | None = None) -> Markup:
     """Show what a campaign does now; without a moment, only its status."""
     if now is None:
         return badge(*STATUSES[campaign["status"]])
     return badge(*describe_standing(campaign, now=now, zone=zone))
 
 
-def banner_badge(banner: Thing) -> Markup:
+def build_banner_badge(banner: Thing) -> Markup:
     """Show the status that the banner itself has; its campaigns have their own."""
     if banner.get("deletedAt"):
         return badge("Deleted", "bad")
@@ -37,7 +37,7 @@ def switch_badge(*, is_on: bool) -> Markup:
     return badge("On", "good") if is_on else badge("Off", "warn")
 
 
-def account_badge(account: Thing) -> Markup:
+def build_account_badge(account: Thing) -> Markup:
     return badge("Deleted", "bad") if account.get("deletedAt") else Markup("")
 
 
@@ -45,17 +45,17 @@ def format_dates(campaign: Thing) -> str:
     if not campaign["startsAt"] and not campaign["endsAt"]:
         return "no end"
     zone = campaign["timezone"]
-    first = day(campaign["startsAt"], zone) if campaign["startsAt"] else "…"
-    last = day(campaign["endsAt"], zone) if campaign["endsAt"] else "no end"
+    first = format_day(campaign["startsAt"], zone) if campaign["startsAt"] else "…"
+    last = format_day(campaign["endsAt"], zone) if campaign["endsAt"] else "no end"
     return f"{first} → {last}"
 
 
 def format_bid(campaign: Thing) -> str:
     amount = campaign["bidAmount"]
-    return "none" if amount is None else f"{price(amount)} {campaign['bidType'].upper()}"
+    return "none" if amount is None else f"{format_price(amount)} {campaign['bidType'].upper()}"
 
 
-def thumbnail(address: str | None, alt: str = "") -> Markup:
+def build_thumbnail(address: str | None, alt: str = "") -> Markup:
     """Show a button that loads a small image: its address is an advertiser's, who would learn who looks when."""
     if not address:
         return Markup('<span class="al-thumb"></span>')

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.forms.fields import DAY_WAIT_MILLISECONDS, name_of, picker
+from adloom.console.components.forms.fields import DAY_WAIT_MILLISECONDS, add_picker, name_of
 from adloom.console.components.layout import div, empty_state, html, set_attributes
 
 NOTHING_FOUND_NOTE: Final = "Change the search or the filters."
@@ -65,7 +65,7 @@ class Column(msgspec.Struct, frozen=True):
         return row[self.cell] if isinstance(self.cell, str) else self.cell(row)
 
 
-def row_button(name: str, value: str, label: str) -> Markup:
+def build_row_button(name: str, value: str, label: str) -> Markup:
     """Make a button in a row; `DataTable(on_action={name: …})` handles its click."""
     return Markup('<button class="act" data-act="{}" data-value="{}">{}</button>').format(name, value, label)
 
@@ -140,7 +140,7 @@ class DataTable:
         """Add a filter by an item of the API; `key` is the field that is sent, and shown too unless it is the id."""
         is_named = key == "id"
         with self._bar:
-            field = await picker(
+            field = await add_picker(
                 label,
                 self._address.get(name),
                 api=api,
@@ -296,7 +296,7 @@ class DataTable:
         return _build_row(self._columns, cells, Markup(' data-href="{}"').format(href) if href else "", picks)
 
 
-def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
+def build_plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
     """Make a table of rows that are all here, without paging or sorting."""
     head = Markup("").join(_build_plain_head(column) for column in columns)
     return _frame(

@@ -3,11 +3,11 @@
 from typing import Final
 
 from adloom.console.client import Json
-from adloom.console.components.format import money
+from adloom.console.components.format import format_money
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import facts
-from adloom.console.components.status import account_badge
+from adloom.console.components.status import build_account_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.banners import BANNERS
@@ -25,7 +25,7 @@ async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: 
         "blockedSites",
         "Blocked sites",
         hint="Its ads are not shown there. Press Enter after each domain.",
-        check=checks.domains,
+        check=checks.check_domains,
     )
     if not is_new:
         facts([("Account id", form.initial("id"))])
@@ -45,10 +45,10 @@ ADVERTISERS: Final = ResourcePages(
     is_compact=True,
     columns=[
         Column("Name", "name", sort="name"),
-        Column("Status", account_badge),
+        Column("Status", build_account_badge),
         Column(
             "Daily budget",
-            lambda row: money(row["dailyBudgetPaisa"]),
+            lambda row: format_money(row["dailyBudgetPaisa"]),
             sort="dailyBudgetPaisa",
             is_number=True,
         ),
@@ -58,7 +58,7 @@ ADVERTISERS: Final = ResourcePages(
     search="Search by name",
     fields=_add_fields,
     defaults={"timezone": "UTC"},
-    badge=account_badge,
+    badge=build_account_badge,
     delete_note=(
         "Its people and keys are refused at once, and its ads are not offered any more within two seconds. "
         "Offers that are already out still count and are charged. "

@@ -8,15 +8,15 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
-from adloom.console.components.format import moment
+from adloom.console.components.format import format_moment
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.fields import owner_field
+from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.forms.upload import add_upload
 from adloom.console.components.layout import card, div, empty_state, hint, html
 from adloom.console.components.messages import notify_success
-from adloom.console.components.schedule_calendar import banner_is_on, calendar, list_days
-from adloom.console.components.status import banner_badge, campaign_badge, thumbnail
+from adloom.console.components.schedule_calendar import is_banner_on, list_days, show_calendar
+from adloom.console.components.status import build_banner_badge, build_campaign_badge, build_thumbnail
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import show_results
@@ -75,11 +75,11 @@ def _show_preview(form: Form) -> None:
 async def _add_text_fields(visit: PageVisit, form: Form, *, is_new: bool) -> None:
     form.name("title", "Title", hint="For you; readers do not see it.")
     if is_new and visit.role is not Role.ADVERTISER:
-        await owner_field(form, visit.api, "advertiser")
-    form.text("headline", "Headline", check=checks.at_most(255))
-    form.text("subheadline", "Subheadline", check=checks.at_most(255))
+        await add_owner_field(form, visit.api, "advertiser")
+    form.text("headline", "Headline", check=checks.check_at_most(255))
+    form.text("subheadline", "Subheadline", check=checks.check_at_most(255))
     form.text("description", "Description", is_long=True).props("autogrow")
-    form.text("ctaLabel", "Button", check=checks.at_most(100))
+    form.text("ctaLabel", "Button", check=checks.check_at_most(100))
     form.url("ctaUrl", "Leads to", hint="Without an address it cannot be clicked.")
     form.flag("ctaOpenNewTab", "Opens in a new tab")
 
@@ -91,7 +91,7 @@ def _add_image_fields(form: Form, api: ApiClient) -> None:
         "primaryImageAlt",
         "What the picture shows",
         hint="Read aloud to those who cannot see it.",
-        check=checks.at_most(255),
+        check=checks.check_at_most(255),
     )
     with div("grid-of tiles"):
         form.integer("width", "Width", is_positive=True, hint="In pixels, for slots by context")
@@ -99,7 +99,10 @@ def _add_image_fields(form: Form, api: ApiClient) -> None:
     form.url("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
     form.url("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
     form.text(
-        "bgColor", "Background", hint="Such as #ff8800: seen while the picture loads.", check=checks.colour
+        "bgColor",
+        "Background",
+        hint="Such as #ff8800: seen while the picture loads.",
+        check=checks.check_colour,
     )
     field = form.text(
         "mediaVariants",
@@ -147,7 +150,7 @@ def _find_wrong_lines(text: str) -> str | None:
     found = parse_variants(text)
     if len(found) < len(lines):
         return "must be lines with a name, a space and an address"
-    return next((wrong for wrong in map(checks.web_address, found.values()) if wrong), None)
+    return next((wrong for wrong in map(checks.check_web_address, found.values()) if wrong), None)
 
 
 async def show_schedule(visit: PageVisit, banner: Json, reload: Reload) -> None:
@@ -192,7 +195,7 @@ def _add_fields(form: Form) -> None:
         "recurrenceRule",
         "Recurrence rule (RFC 5545)",
         hint="Such as FREQ=WEEKLY;BYDAY=MO,FR. Empty is every day.",
-        check=checks.recurrence,
+        check=checks.check_recurrence,
     )
     rule.bind_visibility_from(preset, "value", value=OWN)
 
@@ -208,7 +211,7 @@ def _show_calendar(visit: PageVisit, banner: Json, form: Form, draft: ui.switch)
     def weeks() -> None:
         shown = _preview_saved(banner, form, visit, is_draft=bool(draft.value))
         zone = visit.zone_for(shown["scheduleTimezone"])
-        calendar(list_days(banner_is_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
+        show_calendar(list_days(is_banner_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
 
     def redraw() -> None:
         if form.is_valid():
@@ -227,7 +230,9 @@ def _preview_saved(banner: Json, form: Form, visit: PageVisit, *, is_draft: bool
         values["scheduleStatus"] = DRAFT
     elif has_other_dates or banner["scheduleStatus"] == DRAFT:
         status = derive_status(
-            publish_at=moment(values["publishAt"]), expires_at=moment(values["expiresAt"]), now=visit.now
+            publish_at=format_moment(values["publishAt"]),
+            expires_at=format_moment(values["expiresAt"]),
+            now=visit.now,
         )
         values["scheduleStatus"] = status.value
     return {**banner, **values}
@@ -235,7 +240,7 @@ def _preview_saved(banner: Json, form: Form, visit: PageVisit, *, is_draft: bool
 
 def _build_title(row: Json) -> Markup:
     return Markup('<span class="al-titled">{}<a href="{}">{}</a></span>').format(
-        thumbnail(row["primaryImageUrl"]), f"/console/banners/{row['id']}", row["title"]
+        build_thumbnail(row["primaryImageUrl"]), f"/console/banners/{row['id']}", row["title"]
     )
 
 
@@ -275,7 +280,7 @@ def _use(row: Json) -> Markup:
     ).format(
         row["campaignId"],
         row["campaignName"],
-        campaign_badge({"status": row["campaignStatus"]}),
+        build_campaign_badge({"status": row["campaignStatus"]}),
         row["placementId"],
         row["placementLabel"],
         strings.LAYOUTS[row["placementLayoutType"]],
@@ -312,7 +317,7 @@ BANNERS: Final = ResourcePages(
     roles=ADVERTISER_SIDE,
     columns=[
         Column("Title", _build_title, sort="title"),
-        Column("Status", banner_badge),
+        Column("Status", build_banner_badge),
         Column("Headline", lambda row: row["headline"] or "", is_wide_only=True),
         Column("Leads to", _link_target, is_wide_only=True),
     ],
@@ -325,7 +330,7 @@ BANNERS: Final = ResourcePages(
     fields=add_banner_fields,
     defaults={"source": "internal", "priority": 0},
     defaults_from_query={"advertiserId": "advertiser"},
-    badge=banner_badge,
+    badge=build_banner_badge,
     actions=_add_actions,
     delete_note=(
         "It is not offered any more within two seconds, and it leaves the lists. Offers that are already out "

@@ -50,9 +50,9 @@ def split_budget(row: Json) -> list[Part]:
     return [(name, amount, COLOURS[name]) for name, amount in zip(COLOURS, amounts, strict=False)]
 
 
-def budget_bar(row: Json) -> Markup:
+def build_budget_bar(row: Json) -> Markup:
     whole = row["dailyBudgetPaisa"]
-    text = f"{fmt.money(row['spentTodayPaisa'])} / {_limit(whole)}"
+    text = f"{fmt.format_money(row['spentTodayPaisa'])} / {_limit(whole)}"
     return split(split_budget(row), whole=whole, description=text)
 
 
@@ -65,7 +65,7 @@ def pace_badge(pace: float | None, *, text: str = "") -> Markup:
     if pace < low:
         label, kind = "behind the line", "info"
     return Markup('<span title="{}">{}</span>').format(
-        f"{fmt.percent(pace, places=0)} of what may be spent by now", badge(text or label, kind)
+        f"{fmt.format_percent(pace, places=0)} of what may be spent by now", badge(text or label, kind)
     )
 
 
@@ -83,14 +83,14 @@ async def budgets(visit: PageVisit) -> None:
         visit.query,
         [
             Column("Campaign", "name"),
-            Column("Today", budget_bar),
+            Column("Today", build_budget_bar),
             Column("Spent", _build_spent, is_number=True),
-            Column("Budget", lambda row: fmt.money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
-            Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column("Leased", lambda row: fmt.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
-            Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True),
+            Column("Budget", lambda row: fmt.format_money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
+            Column("Held", lambda row: fmt.format_money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column("Leased", lambda row: fmt.format_money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
+            Column("Left", lambda row: fmt.format_money(row["remainingTodayPaisa"]), is_number=True),
             Column("Pace", show_pace, is_wide_only=True),
-            Column("End of day", lambda row: fmt.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
+            Column("End of day", lambda row: fmt.format_money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
             Column("Spent by about", lambda row: _build_spent_by(row, visit), is_wide_only=True),
         ],
         lambda query: _read_campaigns(visit.api, query),
@@ -111,11 +111,11 @@ async def advertisers(visit: PageVisit) -> None:
         visit.query,
         [
             Column("Advertiser", "name", sort="name"),
-            Column("Today", budget_bar),
+            Column("Today", build_budget_bar),
             Column("Spent", _build_spent, is_number=True),
             Column("Budget", lambda row: _limit(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
-            Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True),
+            Column("Held", lambda row: fmt.format_money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column("Left", lambda row: fmt.format_money(row["remainingTodayPaisa"]), is_number=True),
         ],
         lambda query: _read_advertisers(visit.api, query),
         href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
@@ -134,7 +134,7 @@ def _build_spent(row: Json) -> Markup:
     below = Markup('<div class="quiet small nowrap al-phone-only">of {}</div>').format(
         _limit(row["dailyBudgetPaisa"])
     )
-    return Markup("{}{}").format(fmt.money(row["spentTodayPaisa"]), below)
+    return Markup("{}{}").format(fmt.format_money(row["spentTodayPaisa"]), below)
 
 
 def _build_spent_by(row: Json, visit: PageVisit) -> Markup:
@@ -148,16 +148,16 @@ async def _show_top(visit: PageVisit, current: str) -> None:
     async def update() -> None:
         found = await visit.api.get("/api/v1/admin/budget/statistics")
         budget, spent = found["totalDailyBudget"], found["totalSpentToday"]
-        share = fmt.percent(spent / budget if budget else 0, places=0)
+        share = fmt.format_percent(spent / budget if budget else 0, places=0)
         tiles[0].update(
-            fmt.money(round(spent * PAISA)),
+            fmt.format_money(round(spent * PAISA)),
             note=f"{share} of all daily budgets; campaigns without one are not in it",
         )
-        tiles[1].update(fmt.money(round(budget * PAISA)))
-        tiles[2].update(fmt.percent(found["averageUtilization"] / 100, places=1))
+        tiles[1].update(fmt.format_money(round(budget * PAISA)))
+        tiles[2].update(fmt.format_percent(found["averageUtilization"] / 100, places=1))
         exceeded = found["campaignsExceeded"]
         count = f"of {found['totalCampaigns']:,} campaigns"
-        tiles[3].update(fmt.count(exceeded), note=count, kind="warn" if exceeded else "")
+        tiles[3].update(fmt.format_count(exceeded), note=count, kind="warn" if exceeded else "")
 
     await update()
     refresh_every(REFRESH_SECONDS, update)
@@ -198,14 +198,14 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
         budget = await fetch_budget(visit.api, noun, item_id)
         _say_end(words, budget, visit)
         daily, left = budget["dailyBudgetPaisa"], budget["remainingTodayPaisa"]
-        spent.update(fmt.money(budget["spentTodayPaisa"]), note=_describe_limit(daily))
-        held.update(fmt.money(budget["heldPaisa"]), note=f"Day {budget['day']}")
+        spent.update(fmt.format_money(budget["spentTodayPaisa"]), note=_describe_limit(daily))
+        held.update(fmt.format_money(budget["heldPaisa"]), note=f"Day {budget['day']}")
         note = ""
         if more:
             note = _describe_pace(budget)
-            more[0].update(fmt.money(budget["projectedPaisa"]), note=_describe_limit(daily))
+            more[0].update(fmt.format_money(budget["projectedPaisa"]), note=_describe_limit(daily))
             more[1].update(
-                fmt.money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
+                fmt.format_money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
             )
         remaining.update(_limit(left), kind="bad" if left == 0 else "", note=note)
         if daily:
@@ -221,7 +221,7 @@ def _describe_pace(budget: Json) -> str:
     if not budget["isRunning"]:
         return "does not run now"
     pace = budget["pace"]
-    return "as fast as it can" if pace is None else f"{fmt.percent(pace, places=0)} of the line"
+    return "as fast as it can" if pace is None else f"{fmt.format_percent(pace, places=0)} of the line"
 
 
 async def _read_campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
@@ -301,16 +301,18 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
 
 def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
     is_campaign = "pace" in budget
-    tiles[0].update(fmt.money(budget["spentTodayPaisa"]), note=_describe_limit(budget["dailyBudgetPaisa"]))
+    tiles[0].update(
+        fmt.format_money(budget["spentTodayPaisa"]), note=_describe_limit(budget["dailyBudgetPaisa"])
+    )
     pace = show_pace(budget).striptags() if is_campaign else ""
-    tiles[1].update(fmt.money(day["projectedPaisa"]), note=pace)
+    tiles[1].update(fmt.format_money(day["projectedPaisa"]), note=pace)
     tiles[2].update(_limit(budget["remainingTodayPaisa"]))
     if is_campaign:
         tiles[3].update(
-            fmt.money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
+            fmt.format_money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
         )
     else:
-        tiles[3].update(fmt.money(budget["heldPaisa"]))
+        tiles[3].update(fmt.format_money(budget["heldPaisa"]))
 
 
 def _say_end(words: ui.label, budget: Json, visit: PageVisit) -> None:
@@ -326,17 +328,17 @@ def _describe_end(budget: Json, visit: PageVisit) -> str:
 
 
 def _limit(paisa: int | None) -> str:
-    return "no limit" if paisa is None else fmt.money(paisa)
+    return "no limit" if paisa is None else fmt.format_money(paisa)
 
 
 def _describe_limit(paisa: int | None) -> str:
-    return "no limit" if paisa is None else f"of {fmt.money(paisa)}"
+    return "no limit" if paisa is None else f"of {fmt.format_money(paisa)}"
 
 
 def _describe_place(budget: Json) -> str:
     left = budget["remainingTodayPaisa"]
     parts = split_budget(budget)
-    shown_parts = [(name, fmt.money(int(amount)), colour) for name, amount, colour in parts]
+    shown_parts = [(name, fmt.format_money(int(amount)), colour) for name, amount, colour in parts]
     free = None if left is None else max(0, left - budget["leasedPaisa"])
     shown_parts.append(("Free", _limit(free), COLOURS["Free"]))
     bar = split(parts, whole=budget["dailyBudgetPaisa"], description="Where the day's budget is")
@@ -351,7 +353,7 @@ def _ask_reset(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable
 
     with form_dialog("Reset today's budget?", "Reset today", reset) as form:
         ui.label(
-            f"What was spent today no longer counts against the daily budget, so up to {fmt.money(campaign['budgetDailyPaisa'])} more can be "
+            f"What was spent today no longer counts against the daily budget, so up to {fmt.format_money(campaign['budgetDailyPaisa'])} more can be "
             "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."
         )
         form.text("reason", "Reason", is_required=True)
@@ -365,7 +367,7 @@ def _ask_refund(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitabl
         answer = await visit.api.post(
             f"/admin/campaigns/{campaign['id']}/refunds", {**values, "correlationId": correlation_id}
         )
-        amount = fmt.money(values["amountPaisa"])
+        amount = fmt.format_money(values["amountPaisa"])
         is_done = answer["state"] == "done"
         notify_success(
             f"{amount} given back." if is_done else f"{amount} will be given back when a worker runs."

@@ -6,7 +6,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.format import count, percent
+from adloom.console.components.format import format_count, format_percent
 from adloom.console.components.layout import card, html, set_attributes
 from adloom.console.page import PageVisit
 from adloom.core.actor import Role
@@ -48,7 +48,7 @@ def _format_certainty(share: float) -> str:
 
 
 def _build_row(item: Json, highest: float, *, has_link: bool) -> Markup:
-    figures = f"{count(item['impressions'])} impressions · {count(item['clicks'])} clicks"
+    figures = f"{format_count(item['impressions'])} impressions · {format_count(item['clicks'])} clicks"
     if item["ctrLow"] is None:
         span, note = Markup(""), f"{figures} · too few to compare"
     else:
@@ -56,12 +56,12 @@ def _build_row(item: Json, highest: float, *, has_link: bool) -> Markup:
         span = Markup(
             '<span class="al-range" aria-hidden="true"><i style="left: {:.2f}%; width: {:.2f}%"></i></span>'
         ).format(low, max(high - low, 0.5))
-        note = f"{figures} · between {percent(item['ctrLow'])} and {percent(item['ctrHigh'])}"
+        note = f"{figures} · between {format_percent(item['ctrLow'])} and {format_percent(item['ctrHigh'])}"
     name = (
         Markup('<a class="cut" href="/console/banners/{}">{}</a>')
         if has_link
         else Markup('<span class="cut" data-id="{}">{}</span>')
     )
     return Markup('<li>{}<b class="num">{}</b>{}<span class="quiet small num">{}</span></li>').format(
-        name.format(item["bannerId"], item["title"]), percent(item["ctr"]), span, note
+        name.format(item["bannerId"], item["title"]), format_percent(item["ctr"]), span, note
     )

@@ -11,9 +11,9 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, short_id
+from adloom.console.client import Json, shorten_id
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
-from adloom.console.components.format import ago, count, money
+from adloom.console.components.format import format_ago, format_count, format_money
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import (
     badge,
@@ -26,8 +26,8 @@ from adloom.console.components.layout import (
     tab_links,
 )
 from adloom.console.components.messages import notify_success, open_dialog
-from adloom.console.components.status import campaign_badge
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.status import build_campaign_badge
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload
@@ -123,7 +123,7 @@ async def _show_contextual_ads(visit: PageVisit, placement: Json) -> None:
     approvals = f"/console/sites/{placement['siteId']}?tab=approvals&state="
     with card(ADS, note=NUMBERS_NOTE):
         if rows:
-            html(plain_table(_list_columns(visit), rows))
+            html(build_plain_table(_list_columns(visit), rows))
             with div("row-of"):
                 link_button("Preview and decide", f"{approvals}approved", look="flat")
             return
@@ -138,11 +138,11 @@ async def _show_contextual_ads(visit: PageVisit, placement: Json) -> None:
 
 def _list_columns(visit: PageVisit) -> list[Column]:
     return [
-        Column("Ad", lambda row: row["bannerTitle"] or short_id(row["bannerId"])),
+        Column("Ad", lambda row: row["bannerTitle"] or shorten_id(row["bannerId"])),
         Column("Campaign", lambda row: row["campaignName"] or strings.NONE),
-        Column("Impressions", lambda row: count(row["impressions"]), is_number=True),
-        Column("Clicks", lambda row: count(row["clicks"]), is_number=True),
-        Column(_name_money(visit), lambda row: money(row["spendPaisa"]), is_number=True),
+        Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True),
+        Column("Clicks", lambda row: format_count(row["clicks"]), is_number=True),
+        Column(_name_money(visit), lambda row: format_money(row["spendPaisa"]), is_number=True),
     ]
 
 
@@ -215,18 +215,18 @@ def _request(visit: PageVisit, row: Json) -> Markup:
         '<div class="quiet small">{}{}</div>'
     ).format(
         row["campaignName"],
-        campaign_badge({"status": row["campaignStatus"]}),
-        state_badge(row["state"]),
+        build_campaign_badge({"status": row["campaignStatus"]}),
+        build_state_badge(row["state"]),
         row["advertiserName"] or strings.THE_HOUSE,
         row["placementId"],
         row["placementLabel"],
-        ago(row["createdAt"], now=visit.now),
+        format_ago(row["createdAt"], now=visit.now),
         f" · {row['reason']}" if row["reason"] else "",
     )
 
 
 def _build_ad(visit: PageVisit, row: Json) -> Markup:
-    state = badge("Refused", "bad") if row["isRefused"] else state_badge(row["linkState"])
+    state = badge("Refused", "bad") if row["isRefused"] else build_state_badge(row["linkState"])
     return Markup(
         '<span class="strong">{}</span> {}<div class="small">{} · {}</div>'
         '<div class="quiet small">{} impressions · {} clicks · {}{}</div>'
@@ -235,12 +235,12 @@ def _build_ad(visit: PageVisit, row: Json) -> Markup:
         state,
         row["advertiserName"] or strings.THE_HOUSE,
         row["campaignName"],
-        count(row["impressions"]),
-        count(row["clicks"]),
-        f"{_name_money(visit).lower()} {money(row['spendPaisa'])}",
+        format_count(row["impressions"]),
+        format_count(row["clicks"]),
+        f"{_name_money(visit).lower()} {format_money(row['spendPaisa'])}",
         f" · {row['reason']}" if row["reason"] else "",
     )
 
 
-def state_badge(state: str) -> Markup:
+def build_state_badge(state: str) -> Markup:
     return badge(STATES[state], STATE_KINDS[state])

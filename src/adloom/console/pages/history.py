@@ -7,8 +7,8 @@ from typing import Final
 from markupsafe import Markup
 
 from adloom.console.client import Json
-from adloom.console.components.format import ago
-from adloom.console.components.forms.moments import to_utc
+from adloom.console.components.format import format_ago
+from adloom.console.components.forms.moments import convert_to_utc
 from adloom.console.components.layout import heading
 from adloom.console.components.table import Column, DataTable
 from adloom.console.history import PARTS, describe_action, list_changes, name_author
@@ -78,7 +78,7 @@ async def show_everything(visit: PageVisit) -> None:
     table = DataTable(
         visit.query,
         [
-            Column("When", lambda entry: ago(entry["at"], now=visit.now)),
+            Column("When", lambda entry: format_ago(entry["at"], now=visit.now)),
             Column("Who", name_author),
             Column("What", lambda entry: describe_action(entry, name_thing(entry))),
             Column("Old and new values", _show_changes, is_wide_only=True),
@@ -100,7 +100,7 @@ def bound_days(first: str | None, last: str | None, zone: str | None) -> dict[st
     bounds = {"from": _parse(first), "to": _parse(last)}
     if bounds["to"] is not None:
         bounds["to"] += timedelta(days=1)
-    moments = {name: to_utc(f"{day}T00:00", zone) for name, day in bounds.items() if day is not None}
+    moments = {name: convert_to_utc(f"{day}T00:00", zone) for name, day in bounds.items() if day is not None}
     return {name: moment for name, moment in moments.items() if moment is not None}
 
 

@@ -11,7 +11,7 @@ from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.layout import Tile, badge, div, heading, meter, view_links
 from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.table import Column, DataTable, row_button
+from adloom.console.components.table import Column, DataTable, build_row_button
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
@@ -137,15 +137,15 @@ async def _choose_first_state(visit: PageVisit, queue: str) -> str:
 def _build_common_columns(visit: PageVisit) -> list[Column]:
     def last(row: Json) -> str | Markup:
         is_offered = row["state"] == "failed" and (visit.is_admin or visit.role is Role.ADVERTISER)
-        return row_button("retry", row["id"], "Try again") if is_offered else ""
+        return build_row_button("retry", row["id"], "Try again") if is_offered else ""
 
     return [
         Column("State", lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
         Column("Progress", _build_progress, is_wide_only=True),
         Column("Attempts", lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
         Column("What it said", _build_error, is_wide_only=True),
-        Column("Put", lambda row: fmt.ago(row["createdAt"], now=visit.now), is_wide_only=True),
-        Column("Ended", lambda row: fmt.ago(row["endedAt"], now=visit.now)),
+        Column("Put", lambda row: fmt.format_ago(row["createdAt"], now=visit.now), is_wide_only=True),
+        Column("Ended", lambda row: fmt.format_ago(row["endedAt"], now=visit.now)),
         Column("", last),
     ]  # fmt: skip
 

@@ -11,7 +11,15 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Series
 from adloom.console.components.charts.drawn import DrawnChart
-from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
+from adloom.console.components.format import (
+    format_ago,
+    format_count,
+    format_duration,
+    format_moment,
+    format_money,
+    format_percent,
+    rate,
+)
 from adloom.console.components.layout import (
     Tile,
     card,
@@ -187,13 +195,13 @@ class OverviewFigures:
             values=[one["requests"] for one in minutes],
         )
         self._tiles["fill"].update(
-            percent(traffic["fill"], places=1),
+            format_percent(traffic["fill"], places=1),
             note="of the last hour",
             values=[one["filled"] / one["requests"] if one["requests"] else None for one in minutes],
         )
         self._tiles["latency"].update(
-            duration(traffic["p50Seconds"]),
-            note=f"99 % under {duration(traffic['p99Seconds'])}",
+            format_duration(traffic["p50Seconds"]),
+            note=f"99 % under {format_duration(traffic['p99Seconds'])}",
             values=_remember(self._latencies, traffic["p50Seconds"]),
         )
         await self._refresh_lag()
@@ -203,8 +211,8 @@ class OverviewFigures:
         seconds = max((one["behindSeconds"] for one in ledger["projections"]), default=0.0)
         entries = max((one["behindEntries"] for one in ledger["projections"]), default=0)
         self._tiles["lag"].update(
-            duration(seconds) if seconds else "none",
-            note=f"{count(entries)} events to count",
+            format_duration(seconds) if seconds else "none",
+            note=f"{format_count(entries)} events to count",
             values=_remember(self._lags, seconds),
             kind="warn" if seconds > LAG_SECONDS_GOOD else "",
         )
@@ -218,23 +226,23 @@ class OverviewFigures:
         totals, points = answer["totals"], answer["points"]
         span = SPANS[self._span].lower()
         self._tiles["impressions"].update(
-            count(totals["impressions"]), note=span, values=[one["impressions"] for one in points]
+            format_count(totals["impressions"]), note=span, values=[one["impressions"] for one in points]
         )
         self._tiles["ctr"].update(
-            percent(totals["ctr"]),
-            note=f"{count(totals['clicks'])} clicks",
+            format_percent(totals["ctr"]),
+            note=f"{format_count(totals['clicks'])} clicks",
             values=[one["ctr"] for one in points],
         )
         for name, field in (("spend", "spendPaisa"), ("revenue", "revenuePaisa")):
             if name in self._tiles:
                 self._tiles[name].update(
-                    money(totals[field]), note=span, values=[one[field] for one in points]
+                    format_money(totals[field]), note=span, values=[one[field] for one in points]
                 )
 
     def _list_labels(self, answer: Json) -> list[str]:
         """Name hours and days as the person's clock and calendar have them."""
         zone = find_zone(answer["timeZone"]) or UTC
-        begins = [at.astimezone(zone) for one in answer["points"] if (at := moment(one["beginsAt"]))]
+        begins = [at.astimezone(zone) for one in answer["points"] if (at := format_moment(one["beginsAt"]))]
         return [at.strftime("%a %d" if _is_of_days(answer) else "%H:%M") for at in begins]
 
     def _list_charts(self, answer: Json) -> list[tuple[str, str, list[Series]]]:
@@ -309,7 +317,7 @@ class AttentionList:
             href = WAYS.get(item["noun"], "").format(id=item["id"])
             about = Markup('<a href="{}">{}</a> ').format(href, item["name"])
             if item["kind"] == "expiring":
-                rest = Markup("{} {}").format("ends", ago(item["at"], now=self._visit.now))
+                rest = Markup("{} {}").format("ends", format_ago(item["at"], now=self._visit.now))
         elif item["kind"] in HOUSE_WAYS:
             page_name = HOUSE_WAYS[item["kind"]]
             rest = Markup('{} <a href="/console/{}">{}</a>').format(rest, page_name.lower(), page_name)

@@ -8,10 +8,10 @@ from nicegui import ui
 from adloom.catalog.tag_html import OVER_THE_PAGE
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.banner_preview import BannerPreview, layout_picture
-from adloom.console.components.format import price
+from adloom.console.components.banner_preview import BannerPreview, draw_layout
+from adloom.console.components.format import format_price
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.fields import fetch_name, owner_field, reference_field
+from adloom.console.components.forms.fields import add_owner_field, add_reference_field, fetch_name
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import (
     badge,
@@ -25,7 +25,7 @@ from adloom.console.components.layout import (
     notice,
     snippet,
 )
-from adloom.console.components.status import campaign_badge, switch_badge, thumbnail
+from adloom.console.components.status import build_campaign_badge, build_thumbnail, switch_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import apply_overrides, show_results
@@ -118,7 +118,7 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
         facts(
             [
                 ("Slug", placement["slug"]),
-                ("Layout", layout_picture(placement["layoutType"])),
+                ("Layout", draw_layout(placement["layoutType"])),
                 ("Filled by", strings.DELIVERIES[placement["delivery"]]),
                 ("Slots", str(placement["maxBanners"])),
                 *(
@@ -129,7 +129,7 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
                 ("Time zone", placement["timezone"]),
                 *([("Site", site)] if site else []),
                 *([("What fits", f"{width} x {height}")] if width and height else []),
-                (strings.FLOOR_CPM, price(placement["floorCpm"])),
+                (strings.FLOOR_CPM, format_price(placement["floorCpm"])),
                 ("Advertisers", "use it at once" if placement["isOpen"] else "ask first"),
                 *([("Notes", placement["notes"])] if placement["notes"] else []),
             ]
@@ -173,13 +173,13 @@ def _build_row(row: Json) -> Markup:
         '<div class="small"><a href="/console/campaigns/{}?tab=banners">{}</a> {}</div>'
         '<div class="quiet small">{}</div></div></div>'
     ).format(
-        thumbnail(row["bannerImageUrl"]),
+        build_thumbnail(row["bannerImageUrl"]),
         row["bannerId"],
         row["bannerTitle"],
         fallback,
         row["campaignId"],
         row["campaignName"],
-        campaign_badge({"status": row["campaignStatus"]}),
+        build_campaign_badge({"status": row["campaignStatus"]}),
         strings.ORDER_AND_WEIGHT.format(order=row["displayOrder"], weight=row["weight"]),
     )
 
@@ -193,7 +193,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
                 "Slug",
                 is_required=True,
                 hint="The name that a page asks for, such as home-hero.",
-                check=checks.slug,
+                check=checks.check_slug,
             )
             hint().bind_text_from(slug, "value", backward=checks.warn_of_blockers)
             if is_new:
@@ -204,7 +204,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
                 "pageContext",
                 "Page",
                 hint="Where it is, in your words.",
-                check=checks.at_most(PAGE_LENGTH_MAX),
+                check=checks.check_at_most(PAGE_LENGTH_MAX),
             )
             form.flag("isActive", "Pages may ask for it")
         with card("How it is filled"), div("stack tight"):
@@ -213,7 +213,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             with div("grid-of tiles"):
                 form.integer("recommendedWidth", "Width of images", is_positive=True)
                 form.integer("recommendedHeight", "Height of images", is_positive=True)
-            form.text("recommendedAspectRatio", "Aspect ratio", check=checks.at_most(RATIO_LENGTH_MAX))
+            form.text("recommendedAspectRatio", "Aspect ratio", check=checks.check_at_most(RATIO_LENGTH_MAX))
             form.url("fallbackPlaceholderUrl", "Image when there is no ad")
         with card("Less often needed"), div("stack tight"):
             form.integer("sortOrder", "Position in lists")
@@ -252,7 +252,7 @@ def _add_delivery_fields(form: Form, *, is_new: bool) -> None:
             "placementType",
             "Type",
             hint="Apps ask for ads of a type; a page asks for a slug.",
-            check=checks.at_most(TYPE_LENGTH_MAX),
+            check=checks.check_at_most(TYPE_LENGTH_MAX),
         ),
         form.choice("auctionScoring", "Predicted clicks", SCORINGS),
     ]
@@ -268,10 +268,10 @@ def suggest_rotation(slots: float | None) -> str:
 async def _add_owner_fields(visit: PageVisit, form: Form, *, is_new: bool) -> None:
     """Add the publisher, which cannot change later, and the site."""
     if is_new and visit.role is not Role.PUBLISHER:
-        await owner_field(form, visit.api, "publisher")
+        await add_owner_field(form, visit.api, "publisher")
     site_id = form.initial("siteId")
     current = (site_id, await fetch_name(visit.api, "/admin/sites", site_id)) if site_id else None
-    await reference_field(
+    await add_reference_field(
         form,
         "siteId",
         "Site",
@@ -318,7 +318,7 @@ PLACEMENTS: Final = ResourcePages(
         Column("Label", "label", sort="label"),
         Column("Slug", "slug", sort="slug", is_wide_only=True),
         Column("On or off", lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
-        Column("Layout", lambda row: layout_picture(row["layoutType"]), is_wide_only=True),
+        Column("Layout", lambda row: draw_layout(row["layoutType"]), is_wide_only=True),
         Column("Filled by", lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
         Column("Slots", lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True),
     ],

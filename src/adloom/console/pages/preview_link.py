@@ -3,8 +3,8 @@
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.format import moment
-from adloom.console.components.forms.fields import reference_field
+from adloom.console.components.format import format_moment
+from adloom.console.components.forms.fields import add_reference_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import div, hint, snippet
 from adloom.console.components.messages import open_dialog
@@ -27,7 +27,7 @@ async def _ask(visit: PageVisit, banner_id: str, placement: tuple[str, str] | No
         hint(NOTE)
         form = Form({})
         if placement is None:
-            await reference_field(
+            await add_reference_field(
                 form,
                 "placementId",
                 "Placement",
@@ -60,7 +60,7 @@ def _describe(row: Json) -> str:
 
 def _show(link: Json) -> None:
     snippet(link["url"])
-    expires_at = moment(link["expiresAt"])
+    expires_at = format_moment(link["expiresAt"])
     assert expires_at is not None
     with div("row-of"):
         ui.link("Open it", link["url"], new_tab=True)

@@ -4,7 +4,7 @@ from typing import Final
 
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import facts
-from adloom.console.components.status import account_badge
+from adloom.console.components.status import build_account_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
@@ -33,10 +33,10 @@ PUBLISHERS: Final = ResourcePages(
     roles=PUBLISHER_SIDE,
     is_admins_only=True,
     is_compact=True,
-    columns=[Column("Name", "name", sort="name"), Column("Status", account_badge)],
+    columns=[Column("Name", "name", sort="name"), Column("Status", build_account_badge)],
     search="Search by name",
     fields=_add_fields,
-    badge=account_badge,
+    badge=build_account_badge,
     delete_note=(
         "Its people and keys are refused at once, and its placements are closed within two seconds. "
         "Offers that are already out still count. "

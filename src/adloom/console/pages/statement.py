@@ -57,13 +57,13 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
     totals = found["totals"]
     with div("grid-of tiles"):
         Tile("Revenue").update(
-            fmt.money(totals["revenuePaisa"]),
+            fmt.format_money(totals["revenuePaisa"]),
             note=f"the share is {found['revenueSharePercent']} % now",
         )
         if totals["chargedPaisa"] is not None:
-            Tile("Charged to advertisers").update(fmt.money(totals["chargedPaisa"]))
-        Tile("Impressions").update(fmt.count(totals["impressions"]))
-        Tile("Clicks").update(fmt.count(totals["clicks"]))
+            Tile("Charged to advertisers").update(fmt.format_money(totals["chargedPaisa"]))
+        Tile("Impressions").update(fmt.format_count(totals["impressions"]))
+        Tile("Clicks").update(fmt.format_count(totals["clicks"]))
     if not found["items"]:
         empty_state("receipt_long", "Nothing was shown in this month", "Choose another month.")
         return
@@ -74,15 +74,27 @@ def _list_columns(found: Json) -> list[Column]:
     columns = [
         Column("Placement", lambda row: row["label"] or f"{row['slug']} (deleted)", sort="slug"),
         Column("Site", lambda row: row["site"] or strings.NONE, is_wide_only=True),
-        Column("Impressions", lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
-        Column("Clicks", lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
+        Column(
+            "Impressions",
+            lambda row: fmt.format_count(row["impressions"]),
+            sort="impressions",
+            is_number=True,
+        ),
+        Column("Clicks", lambda row: fmt.format_count(row["clicks"]), sort="clicks", is_number=True),
     ]
     if found["totals"]["chargedPaisa"] is not None:
         columns.append(
-            Column("Charged", lambda row: fmt.money(row["chargedPaisa"]), sort="chargedPaisa", is_number=True)
+            Column(
+                "Charged",
+                lambda row: fmt.format_money(row["chargedPaisa"]),
+                sort="chargedPaisa",
+                is_number=True,
+            )
         )
     columns.append(
-        Column("Revenue", lambda row: fmt.money(row["revenuePaisa"]), sort="revenuePaisa", is_number=True)
+        Column(
+            "Revenue", lambda row: fmt.format_money(row["revenuePaisa"]), sort="revenuePaisa", is_number=True
+        )
     )
     return columns
 

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.requests import HTTPConnection
 
 from adloom.console.client import ApiClient, SessionEndedError
-from adloom.console.theme import asset, asset_address, head
+from adloom.console.theme import build_head, find_asset, find_asset_address
 from adloom.core.clock import Clock
 from adloom.core.errors import AdloomError, BadRequestError, RateLimitedError
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
@@ -159,13 +159,13 @@ async def read_form(request: Request) -> dict[str, str]:
     return {name: values[-1].replace("\0", "") for name, values in pairs.items()}
 
 
-def notice(text: str, *, kind: str) -> str:
+def build_notice(text: str, *, kind: str) -> str:
     return f'<p class="al-notice {kind}" role="alert">{escape(text)}</p>'
 
 
-def gate_page(name: str, status: int = 200, **parts: str) -> Response:
+def build_gate_page(name: str, status: int = 200, **parts: str) -> Response:
     """Fill the template of a page; its parts are HTML already."""
-    page = asset(name).decode().format(head=head(), mark=asset_address("mark.svg"), **parts)
+    page = find_asset(name).decode().format(head=build_head(), mark=find_asset_address("mark.svg"), **parts)
     return HTMLResponse(page, status, HEADERS)
 
 
@@ -178,8 +178,8 @@ def enter(guard: SessionGuard, goal: str, token: str) -> Response:
 
 def show_sentence(error: AdloomError) -> Response:
     """Say why something was refused, with a way back to the log-in."""
-    said = notice(error.detail, kind="bad")
-    response = gate_page(
+    said = build_notice(error.detail, kind="bad")
+    response = build_gate_page(
         "sentence.html", error.status.value, action=LOG_IN, notice=said, label="To the log-in"
     )
     if isinstance(error, RateLimitedError):

@@ -13,10 +13,10 @@ from adloom.console.sign_in.gate import (
     HOME,
     LOG_IN,
     Guard,
+    build_gate_page,
+    build_notice,
     enter,
-    gate_page,
     make_local_url,
-    notice,
     read_form,
 )
 from adloom.console.sign_in.second_factor_pages import ask_for_second_factor
@@ -62,7 +62,7 @@ async def show_log_in(request: Request, guard: Guard) -> Response:
     if await guard.find_session(request) is not None:
         return RedirectResponse(goal, 303)
     said = [text for name, text in NOTICES.items() if name in request.query_params]
-    return _answer_form(request, goal, notice_html=notice(said[0], kind="good") if said else "")
+    return _answer_form(request, goal, notice_html=build_notice(said[0], kind="good") if said else "")
 
 
 @router.post(LOG_IN)
@@ -97,7 +97,7 @@ async def show_welcome(request: Request, guard: Guard) -> Response:
     if await guard.find_session(request) is not None:
         return RedirectResponse(HOME, 303, HEADERS)
     token = request.query_params.get("token", "")[:ADDRESS_LENGTH_MAX]
-    return gate_page("welcome.html", action=WELCOME, token=escape(token))
+    return build_gate_page("welcome.html", action=WELCOME, token=escape(token))
 
 
 @router.post(WELCOME)
@@ -129,7 +129,11 @@ async def log_out(request: Request, guard: Guard, now: Now) -> Response:
 
 def _show_refusal(request: Request, goal: str, error: AdloomError, *, email: str = "") -> Response:
     response = _answer_form(
-        request, goal, notice_html=notice(error.detail, kind="bad"), email=email, status=error.status.value
+        request,
+        goal,
+        notice_html=build_notice(error.detail, kind="bad"),
+        email=email,
+        status=error.status.value,
     )
     if isinstance(error, RateLimitedError):
         response.headers["Retry-After"] = str(error.retry_after_seconds)
@@ -138,7 +142,12 @@ def _show_refusal(request: Request, goal: str, error: AdloomError, *, email: str
 
 def _ask_for_new_password(request: Request, goal: str, sentence: str, *, email: str) -> Response:
     return _answer_form(
-        request, goal, notice_html=notice(sentence, kind="bad"), email=email, status=403, extra=NEW_PASSWORD
+        request,
+        goal,
+        notice_html=build_notice(sentence, kind="bad"),
+        email=email,
+        status=403,
+        extra=NEW_PASSWORD,
     )
 
 
@@ -154,9 +163,9 @@ def _answer_form(  # noqa: PLR0913 - what the form can say
     sign_on: SingleSignOn | None = request.app.state.single_sign_on
     button = "" if sign_on is None else make_button(sign_on, goal)
     if not request.app.state.takes_passwords:
-        return gate_page("sign_on.html", status, notice=notice_html, button=button)
+        return build_gate_page("sign_on.html", status, notice=notice_html, button=button)
     is_mailing = request.app.state.mail_queue is not None
-    return gate_page(
+    return build_gate_page(
         "log_in.html",
         status,
         action=LOG_IN,

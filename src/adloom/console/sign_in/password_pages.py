@@ -12,8 +12,8 @@ from adloom.console.sign_in.gate import (
     HEADERS,
     LOG_IN,
     Guard,
-    gate_page,
-    notice,
+    build_gate_page,
+    build_notice,
     read_form,
     show_sentence,
 )
@@ -63,7 +63,7 @@ async def choose_password(request: Request, guard: Guard, now: Now) -> Response:
         await _get_links(request).choose_password(token, password, now=now, origin=find_origin(request))
     except ValidationFailedError as error:
         try:
-            return await _show_form(request, token, now, notice(error.detail, kind="bad"), status=400)
+            return await _show_form(request, token, now, build_notice(error.detail, kind="bad"), status=400)
         except AdloomError as ended:
             return show_sentence(ended)
     except AdloomError as error:
@@ -77,7 +77,7 @@ async def choose_password(request: Request, guard: Guard, now: Now) -> Response:
 async def show_forgot_form(request: Request) -> Response:
     if request.app.state.mail_queue is None:
         return show_sentence(MailNotSetUpError())
-    return gate_page("forgot.html", action=FORGOT, log_in=LOG_IN)
+    return build_gate_page("forgot.html", action=FORGOT, log_in=LOG_IN)
 
 
 @router.post(FORGOT)
@@ -90,7 +90,9 @@ async def ask_for_link(request: Request, guard: Guard, now: Now) -> Response:
         await mail_forgotten(request, email, find_origin(request), now)
     except AdloomError as error:
         return show_sentence(error)
-    return gate_page("sentence.html", action=LOG_IN, notice=notice(ASKED, kind="good"), label="To the log-in")
+    return build_gate_page(
+        "sentence.html", action=LOG_IN, notice=build_notice(ASKED, kind="good"), label="To the log-in"
+    )
 
 
 def _get_links(request: Request) -> PasswordLinks:
@@ -101,7 +103,7 @@ async def _show_form(
     request: Request, token: str, now: Now, notice_html: str = "", *, status: int = 200
 ) -> Response:
     person = await _get_links(request).find(token, now=now)
-    return gate_page(
+    return build_gate_page(
         "password.html",
         status,
         action=PAGE,

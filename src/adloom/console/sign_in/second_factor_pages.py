@@ -10,10 +10,10 @@ from adloom.console.sign_in.gate import (
     FOREIGN_FORM,
     Guard,
     SessionGuard,
+    build_gate_page,
+    build_notice,
     enter,
-    gate_page,
     make_local_url,
-    notice,
     read_form,
     show_sentence,
 )
@@ -50,7 +50,9 @@ async def check_code(request: Request, guard: Guard, now: Now) -> Response:
         pending, code, goal = await _read_form(request, guard, now)
         token = await guard.sessions.go_on(pending, code, now=now, origin=find_origin(request))
     except SecondFactorWrongError as error:
-        return _show_code_form(pending, goal, notice(error.detail, kind="bad"), status=error.status.value)
+        return _show_code_form(
+            pending, goal, build_notice(error.detail, kind="bad"), status=error.status.value
+        )
     except AdloomError as error:
         return show_sentence(error)
     return enter(guard, goal, token)
@@ -64,11 +66,11 @@ async def set_up(request: Request, guard: Guard, now: Now) -> Response:
         try:
             token, codes = await guard.sessions.set_up(pending, code, now=now, origin=find_origin(request))
         except ValidationFailedError as error:
-            said = notice(error.detail, kind="bad")
+            said = build_notice(error.detail, kind="bad")
             return await _show_set_up_form(guard, pending, goal, now, said, status=error.status.value)
     except AdloomError as error:
         return show_sentence(error)
-    response = gate_page("recovery.html", action=escape(goal), codes="\n".join(codes))
+    response = build_gate_page("recovery.html", action=escape(goal), codes="\n".join(codes))
     guard.set_cookie(response, token)
     return response
 
@@ -83,7 +85,7 @@ async def _read_form(request: Request, guard: SessionGuard, now: datetime) -> tu
 
 
 def _show_code_form(pending: str, goal: str, notice_html: str = "", *, status: int = 200) -> Response:
-    return gate_page(
+    return build_gate_page(
         "code.html", status, action=CODE, notice=notice_html, pending=escape(pending), next=escape(goal)
     )
 
@@ -98,7 +100,7 @@ async def _show_set_up_form(  # noqa: PLR0913 - what the form says
     status: int = 200,
 ) -> Response:
     begun = await guard.sessions.begin_set_up(pending, now=now)
-    return gate_page(
+    return build_gate_page(
         "set_up.html",
         status,
         action=SET_UP,

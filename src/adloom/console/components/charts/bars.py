@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from markupsafe import Markup
 
-from adloom.console.components.format import percent
+from adloom.console.components.format import format_percent
 from adloom.console.components.layout import html, meter, set_attributes
 
 
@@ -18,7 +18,7 @@ class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""  # "good" marks the last step.
 
 
-def funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
+def build_funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
     whole = max((step.left for step in steps), default=0) or 1
     rows = Markup("").join(_build_funnel_row(step, whole, before) for step, before in _with_before(steps))
     set_attributes(html(rows, tag="ol").classes("al-funnel"), role="list", aria_label=description)
@@ -77,11 +77,11 @@ def split_key(parts: Sequence[tuple[str, str, str]]) -> Markup:
 Share = tuple[str, float, str]  # Name, share of the whole, note.
 
 
-def shares(rows: Sequence[Share], *, kind: str = "") -> Markup:
+def build_shares(rows: Sequence[Share], *, kind: str = "") -> Markup:
     items = Markup("").join(
         Markup(
             '<li><span class="cut" title="{name}">{name}</span><b class="num">{share}</b>{bar}<span class="quiet small num">{note}</span></li>'
-        ).format(name=name, share=percent(share, places=1), bar=meter(share, kind), note=note)
+        ).format(name=name, share=format_percent(share, places=1), bar=meter(share, kind), note=note)
         for name, share, note in rows
     )
     return Markup('<ul class="al-shares">{}</ul>').format(items)

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import moment
+from adloom.console.components.format import format_moment
 from adloom.console.components.layout import set_attributes
 
 COLOURS: Final = 6
@@ -276,7 +276,7 @@ def _build_day_line(
 
 
 def _parse_time(text: str) -> datetime:
-    found = moment(text)
+    found = format_moment(text)
     assert found is not None
     return found
 

@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from adloom.console.components.charts.chart import COLOURS, Series, Unit, has_lone_point, share_top
-from adloom.console.components.format import count, money, percent
+from adloom.console.components.format import format_count, format_money, format_percent
 from adloom.console.components.layout import html, set_attributes
 
 WIDTH: Final = 1_000
@@ -104,11 +104,11 @@ def write_briefly(value: float, unit: Unit) -> str:
 def _write(value: float | None, unit: Unit) -> str:
     match unit:
         case "percent":
-            return percent(value)
+            return format_percent(value)
         case "money":
-            return money(value)
+            return format_money(value)
         case _:
-            return count(value)
+            return format_count(value)
 
 
 def _place_across(index: int, number: int) -> float:

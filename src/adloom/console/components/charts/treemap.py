@@ -21,7 +21,7 @@ class TreemapPart(msgspec.Struct, frozen=True, kw_only=True):
     pages: int
 
 
-def treemap_options(parts: Sequence[TreemapPart]) -> dict[str, Any]:
+def build_treemap_options(parts: Sequence[TreemapPart]) -> dict[str, Any]:
     """Arrange the parts below their roots; a root's own pages are an area in it like any other."""
     roots: dict[str, list[TreemapPart]] = {}
     for part in parts:
@@ -90,7 +90,7 @@ class Treemap:
             if "id" in part:
                 on_choose(part["id"])
 
-        element = ui.echart(treemap_options(parts), on_point_click=choose).classes("al-chart tall")
+        element = ui.echart(build_treemap_options(parts), on_point_click=choose).classes("al-chart tall")
         set_attributes(element, role="img", aria_label=description)
         # Colours are read when the chart is painted, so a new theme needs a repaint.
         ui.on("adloom_theme", element.update)

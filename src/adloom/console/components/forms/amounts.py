@@ -40,7 +40,7 @@ def write_amount(value: float, places: int) -> str:
     return rounded if float(rounded) == value else f"{value:.10f}".rstrip("0")
 
 
-def money_field(label: str, paisa: float | None) -> tuple[AmountField, checks.Check]:
+def add_money_field(label: str, paisa: float | None) -> tuple[AmountField, checks.Check]:
     """Make a field for an amount that the API has in hundredths, and its check."""
     currency = shown_currency()
     places = min(currency.places, PAISA_PLACES)
@@ -48,7 +48,7 @@ def money_field(label: str, paisa: float | None) -> tuple[AmountField, checks.Ch
     return AmountField(label, value, currency=currency, step=10**-places), make_money_check(currency)
 
 
-def price_field(label: str, value: float | None) -> AmountField:
+def add_price_field(label: str, value: float | None) -> AmountField:
     """Make a field for a price: it may have more decimals than the currency, as a click may cost half a cent."""
     currency = shown_currency()
     return AmountField(label, value, currency=currency, step=10 ** -min(currency.places, PRICE_PLACES_MAX))

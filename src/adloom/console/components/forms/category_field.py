@@ -14,7 +14,7 @@ FOUND_MAX: Final = 50
 SEARCH_WAIT_MILLISECONDS: Final = 150
 
 
-def category_field(  # noqa: PLR0913 - a field, and what fields differ in
+def add_category_field(  # noqa: PLR0913 - a field, and what fields differ in
     form: Form,
     name: str,
     label: str,

@@ -27,7 +27,7 @@ def _require(is_valid: bool, message: str) -> str | None:  # noqa: FBT001 - the 
     return None if is_valid else message
 
 
-def web_address(value: str) -> str | None:
+def check_web_address(value: str) -> str | None:
     try:
         parts = urlsplit(value.strip())
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and " " not in value.strip()
@@ -42,48 +42,48 @@ def warn_of_blockers(slug: str | None) -> str:
     return f"Ad blockers look for {word!r} in addresses: another word is shown more often." if word else ""
 
 
-def slug(value: str) -> str | None:
+def check_slug(value: str) -> str | None:
     is_slug = re.fullmatch(SLUG_PATTERN, value) is not None
     return _require(is_slug, "must be small letters and digits, in words joined by single hyphens: home-hero")
 
 
-def password(value: str) -> str | None:
+def check_password(value: str) -> str | None:
     is_long_enough = PASSWORD_LENGTH_MIN <= len(value) <= PASSWORD_LENGTH_MAX
     return _require(is_long_enough, f"must have at least {PASSWORD_LENGTH_MIN} characters")
 
 
-def same_as(other: Callable[[], str | None]) -> Check:
+def check_same(other: Callable[[], str | None]) -> Check:
     """Check that a field repeats another one, which is read when it is checked."""
     return lambda value: _require(value == other(), "is not the same as above")
 
 
-def colour(value: str) -> str | None:
+def check_colour(value: str) -> str | None:
     return _require(re.fullmatch(COLOR_PATTERN, value) is not None, "must be a colour like #ff8800 or #f80")
 
 
-def domain(value: str) -> str | None:
+def check_domain(value: str) -> str | None:
     name = normalize_domain(value)
     return _require(name is not None and "." in name, MUST_BE_DOMAIN)
 
 
-def domains(values: list[str]) -> str | None:
-    return next((f"{value}: {MUST_BE_DOMAIN}" for value in values if domain(value)), None)
+def check_domains(values: list[str]) -> str | None:
+    return next((f"{value}: {MUST_BE_DOMAIN}" for value in values if check_domain(value)), None)
 
 
-def natural(value: float) -> str | None:
+def check_natural(value: float) -> str | None:
     return _require(value == int(value) and 0 <= value <= INTEGER_MAX, "must be a whole number, 0 or more")
 
 
-def positive(value: float) -> str | None:
+def check_positive(value: float) -> str | None:
     return _require(value == int(value) and 1 <= value <= INTEGER_MAX, "must be a whole number, 1 or more")
 
 
-def price(value: float) -> str | None:
+def check_price(value: float) -> str | None:
     is_price = value >= 0 and value == round(value, PRICE_PLACES_MAX)
     return _require(is_price, "must be a number, 0 or more, with at most 4 decimal places")
 
 
-def moment(value: str) -> str | None:
+def check_moment(value: str) -> str | None:
     """Check the value of a datetime-local field."""
     try:
         datetime.fromisoformat(value)
@@ -92,7 +92,7 @@ def moment(value: str) -> str | None:
     return None
 
 
-def time_of_day(value: str) -> str | None:
+def check_time_of_day(value: str) -> str | None:
     try:
         time.fromisoformat(value)
     except ValueError:
@@ -100,7 +100,7 @@ def time_of_day(value: str) -> str | None:
     return None
 
 
-def recurrence(value: str) -> str | None:
+def check_recurrence(value: str) -> str | None:
     try:
         parse_recurrence(value)
     except ValidationFailedError as error:
@@ -109,8 +109,8 @@ def recurrence(value: str) -> str | None:
 
 
 def name(value: str) -> str | None:
-    return "must not be blank" if not value.strip() else at_most(NAME_LENGTH_MAX)(value)
+    return "must not be blank" if not value.strip() else check_at_most(NAME_LENGTH_MAX)(value)
 
 
-def at_most(length: int) -> Check:
+def check_at_most(length: int) -> Check:
     return lambda value: None if len(value) <= length else f"must have at most {length} characters"

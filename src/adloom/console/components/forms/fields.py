@@ -72,7 +72,7 @@ class SearchedOptions:
         field.props(f"input-debounce={SEARCH_WAIT_MILLISECONDS}").on("input-value", search)
 
 
-async def picker(  # noqa: PLR0913 - a field, and where its choices come from
+async def add_picker(  # noqa: PLR0913 - a field, and where its choices come from
     label: str,
     value: str | None,
     *,
@@ -93,7 +93,7 @@ async def picker(  # noqa: PLR0913 - a field, and where its choices come from
     return field
 
 
-async def reference_field(  # noqa: PLR0913 - a field, and where its choices come from
+async def add_reference_field(  # noqa: PLR0913 - a field, and where its choices come from
     form: Form,
     name: str,
     label: str,
@@ -123,9 +123,9 @@ async def reference_field(  # noqa: PLR0913 - a field, and where its choices com
     return field
 
 
-async def owner_field(form: Form, api: ApiClient, noun: str) -> ui.select:
+async def add_owner_field(form: Form, api: ApiClient, noun: str) -> ui.select:
     """Add the field for the advertiser or publisher that owns an item."""
-    return await reference_field(
+    return await add_reference_field(
         form,
         f"{noun}Id",
         noun.capitalize(),
@@ -140,7 +140,7 @@ async def fetch_name(api: ApiClient, path: str, item_id: str | None) -> str:
     return "" if item_id is None else (await api.get(f"{path}/{item_id}"))["name"]
 
 
-def day_field(name: str, label: str, value: date, on_day: Callable[[date], None]) -> None:
+def add_day_field(name: str, label: str, value: date, on_day: Callable[[date], None]) -> None:
     """Add a field for a day; `on_day` is called with each complete day that is chosen."""
     field = ui.input(label, value=str(value))
     set_attributes(field, data_field=name).props(

@@ -15,9 +15,9 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.amounts import AmountField, money_field, price_field
+from adloom.console.components.forms.amounts import AmountField, add_money_field, add_price_field
 from adloom.console.components.forms.long_select import LongSelect
-from adloom.console.components.forms.moments import to_local, to_utc
+from adloom.console.components.forms.moments import convert_to_local, convert_to_utc
 from adloom.console.components.forms.nested import flatten, nest
 from adloom.console.components.forms.zones import offer_zone
 from adloom.console.components.layout import div, set_attributes
@@ -77,7 +77,7 @@ class Form:
     def url(
         self, name: str, label: str, *, is_required: bool = False, hint: str = ""
     ) -> ui.input | ui.textarea:
-        field = self.text(name, label, is_required=is_required, hint=hint, check=checks.web_address)
+        field = self.text(name, label, is_required=is_required, hint=hint, check=checks.check_web_address)
         field.props('inputmode="url" autocapitalize="off" spellcheck="false"')
         return field
 
@@ -99,19 +99,21 @@ class Form:
 
     def integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
         field = ui.number(label, value=self._initial.get(name), min=1 if is_positive else 0, step=1)
-        self._add(name, field, hint=hint, check=checks.positive if is_positive else checks.natural)
+        self._add(
+            name, field, hint=hint, check=checks.check_positive if is_positive else checks.check_natural
+        )
         self._encoders[name] = lambda value: None if value is None else int(value)
         return field
 
     def price(self, name: str, label: str, *, hint: str = "") -> AmountField:
         """Add a field for a price, which is sent as a decimal number."""
-        field = price_field(label, self._initial.get(name))
-        self._add(name, field, hint=hint, check=checks.price)
+        field = add_price_field(label, self._initial.get(name))
+        self._add(name, field, hint=hint, check=checks.check_price)
         return field
 
     def money(self, name: str, label: str, *, hint: str = "") -> AmountField:
         """Shown with the decimals of the currency, sent in hundredths."""
-        field, check = money_field(label, self._initial.get(name))
+        field, check = add_money_field(label, self._initial.get(name))
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: None if value is None else round(value * 100)
         return field
@@ -195,13 +197,13 @@ class Form:
     ) -> ui.input:
         """Add a field for a day and a time; `zone` is called late, as another field may name it."""
         given = self._initial.get(name)
-        shown = to_local(given, zone())
+        shown = convert_to_local(given, zone())
         field = ui.input(label, value=shown).props('type="datetime-local" stack-label')
         self._add(
-            name, field, hint=hint, check=lambda value: checks.moment(value) or (check and check(value))
+            name, field, hint=hint, check=lambda value: checks.check_moment(value) or (check and check(value))
         )
         # Seconds are not shown: an untouched field keeps its exact value.
-        self._encoders[name] = lambda value: given if value == shown else to_utc(value, zone())
+        self._encoders[name] = lambda value: given if value == shown else convert_to_utc(value, zone())
         return field
 
     def period(
@@ -223,7 +225,7 @@ class Form:
         given = self._initial.get(name)
         shown = (given or "")[:5]
         field = ui.input(label, value=shown).props('type="time" stack-label')
-        self._add(name, field, check=checks.time_of_day)
+        self._add(name, field, check=checks.check_time_of_day)
         self._encoders[name] = lambda value: given if value == shown else (value or None)
         return field
 

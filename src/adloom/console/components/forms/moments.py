@@ -3,18 +3,18 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from adloom.console.components.format import moment as parse_moment
+from adloom.console.components.format import format_moment as parse_moment
 from adloom.schedule.schedule import find_zone
 
 MINUTES: Final = "%Y-%m-%dT%H:%M"
 
 
-def to_local(given: str | None, zone: str | None) -> str:
+def convert_to_local(given: str | None, zone: str | None) -> str:
     at = parse_moment(given)
     return "" if at is None else at.astimezone(find_zone(zone or "UTC") or UTC).strftime(MINUTES)
 
 
-def to_utc(value: str, zone: str | None) -> str | None:
+def convert_to_utc(value: str, zone: str | None) -> str | None:
     if not value:
         return None
     at = datetime.fromisoformat(value).replace(tzinfo=find_zone(zone or "UTC") or UTC)

@@ -6,7 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from adloom.console import strings
-from adloom.console.client import Json, short_id
+from adloom.console.client import Json, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.layout import card, div, facts, heading, hint, link_button
@@ -27,7 +27,9 @@ async def auction(visit: PageVisit) -> None:
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
     note = found["names"].get(found["placementId"], found["placementType"])
     with heading(
-        f"Auction at {fmt.full_moment(found['auctionTime'])}", note=note, crumbs=[("Auctions", ADDRESS)]
+        f"Auction at {fmt.format_full_moment(found['auctionTime'])}",
+        note=note,
+        crumbs=[("Auctions", ADDRESS)],
     ):
         again = await make_question_url(visit, found)
         if again:
@@ -38,7 +40,7 @@ async def auction(visit: PageVisit) -> None:
     with div("grid-of two"):
         with card("What it came to"):
             _show_facts(found)
-            hint(explain_price(found, write=fmt.price))
+            hint(explain_price(found, write=fmt.format_price))
         with card("eCPM of the bids"):
             _show_chart(found, charted)
     show_auction(found, visit.role)
@@ -54,10 +56,10 @@ def _show_facts(found: Json) -> None:
     pairs: list[tuple[str, str | Markup]] = [
         ("Winner", _link("banners", found["winningAdId"], names, nobody)),
         ("Campaign", _link("campaigns", found["winningCampaignId"], names, nobody)),
-        ("Final price", fmt.price(found["finalPrice"])),
-        (strings.WINNER_ECPM, fmt.price(found["winningeCPM"])),
-        ("Charge", f"{fmt.price(found['charge'])} per {unit}"),
-        ("Floor", fmt.price(found["floorCpm"])),
+        ("Final price", fmt.format_price(found["finalPrice"])),
+        (strings.WINNER_ECPM, fmt.format_price(found["winningeCPM"])),
+        ("Charge", f"{fmt.format_price(found['charge'])} per {unit}"),
+        ("Floor", fmt.format_price(found["floorCpm"])),
         ("Placement", _link("placements", found["placementId"], names, strings.NONE)),
         ("Placement type", found["placementType"]),
         *([("Page", _page_link(found["pageUrl"]))] if found["pageUrl"] else []),
@@ -87,7 +89,7 @@ def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) 
     if thing_id is None:
         return Markup('<span class="quiet">{}</span>').format(instead)
     return Markup('<a href="/console/{}/{}">{}</a>').format(
-        noun, thing_id, names.get(thing_id, short_id(thing_id))
+        noun, thing_id, names.get(thing_id, shorten_id(thing_id))
     )
 
 

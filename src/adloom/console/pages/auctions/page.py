@@ -10,11 +10,11 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, fetch_all, short_id
+from adloom.console.client import Json, fetch_all, shorten_id
 from adloom.console.components import format as fmt
-from adloom.console.components.charts.bars import shares
+from adloom.console.components.charts.bars import build_shares
 from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
-from adloom.console.components.forms.fields import picker
+from adloom.console.components.forms.fields import add_picker
 from adloom.console.components.layout import (
     add_tiles,
     card,
@@ -64,7 +64,7 @@ def describe(one: Json) -> str:
     verdict = "That is far off." if one["isFarOff"] else "That is as good as chance allows to say."
     return (
         f"It predicted {one['ratio']:.2f} clicks for each that came, over the last "
-        f"{fmt.count(round(one['impressions']))} impressions of auctions. {verdict}"
+        f"{fmt.format_count(round(one['impressions']))} impressions of auctions. {verdict}"
     )
 
 
@@ -74,10 +74,10 @@ def build_table(one: Json) -> Markup:
             '<tr><td>{}</td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td></tr>'
         ).format(
             place,
-            fmt.percent(part["predictedCtr"]),
-            fmt.percent(part["ctr"]),
-            fmt.count(round(part["predictedClicks"])),
-            fmt.count(round(part["clicks"])),
+            fmt.format_percent(part["predictedCtr"]),
+            fmt.format_percent(part["ctr"]),
+            fmt.format_count(round(part["predictedClicks"])),
+            fmt.format_count(round(part["clicks"])),
         )
         for place, part in enumerate(one["deciles"], 1)
     )
@@ -169,10 +169,10 @@ class AuctionsView:
         wins = round(count * total["averageWinRate"] / 100)
         is_own = self.campaign is not None or self._visit.role is Role.ADVERTISER
         cells = {
-            "Held": f"{fmt.count(count)} in all",
-            "Winner": f"{fmt.count(wins)} {'won' if is_own else 'with a winner'}",
-            "Bids": fmt.count(total["totalBidsPlaced"]),
-            strings.WINNER_ECPM: f"{fmt.average(total['averageeCPM'])} on average",
+            "Held": f"{fmt.format_count(count)} in all",
+            "Winner": f"{fmt.format_count(wins)} {'won' if is_own else 'with a winner'}",
+            "Bids": fmt.format_count(total["totalBidsPlaced"]),
+            strings.WINNER_ECPM: f"{fmt.format_average(total['averageeCPM'])} on average",
         }
         return [cells.get(column.label, "") for column in columns]
 
@@ -180,7 +180,7 @@ class AuctionsView:
         """Name the campaign that won an auction."""
         campaign_id: str | None = row["winningCampaignId"]
         if campaign_id is not None:
-            return row["names"].get(campaign_id, short_id(campaign_id))
+            return row["names"].get(campaign_id, shorten_id(campaign_id))
         return "somebody else" if self._visit.role is Role.ADVERTISER else "nobody"
 
 
@@ -208,12 +208,12 @@ async def auctions(visit: PageVisit) -> None:
         html("<h2>The last auctions</h2>")
         hint("refreshes automatically")
     columns = [
-        Column("Held", lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
+        Column("Held", lambda row: fmt.format_ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
         Column("Placement type", "placementType", is_wide_only=True),
         Column("Winner", view.name_winner),
         Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
-        Column("Price", lambda row: fmt.price(row["finalPrice"]), is_number=True),
-        Column(strings.WINNER_ECPM, lambda row: fmt.price(row["winningeCPM"]), is_number=True, is_wide_only=True),
+        Column("Price", lambda row: fmt.format_price(row["finalPrice"]), is_number=True),
+        Column(strings.WINNER_ECPM, lambda row: fmt.format_price(row["winningeCPM"]), is_number=True, is_wide_only=True),
         Column("Price of eCPM", _build_price_share, is_wide_only=True),
     ]  # fmt: skip
     table = DataTable(
@@ -268,7 +268,7 @@ async def _show_controls(visit: PageVisit, view: AuctionsView) -> None:
         fields: dict[str, ui.select] = {
             "hours": ui.select(PERIODS, label="Period", value=view.hours),
             "type": ui.select(known, label="Placement type", value=view.type, clearable=True),
-            "placement": await picker(
+            "placement": await add_picker(
                 "Placement",
                 view.placement,
                 api=visit.api,
@@ -277,7 +277,7 @@ async def _show_controls(visit: PageVisit, view: AuctionsView) -> None:
                 key="slug",
                 sort="label",
             ),
-            "campaign": await picker(
+            "campaign": await add_picker(
                 "Campaign",
                 view.campaign,
                 api=visit.api,
@@ -299,10 +299,10 @@ def _show_tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
 
     def update(total: Json) -> None:
         count, bids = total["totalAuctions"], total["totalBidsPlaced"]
-        tiles[0].update(fmt.count(count))
-        tiles[1].update(fmt.percent(total["averageWinRate"] / 100, places=1))
-        tiles[2].update(fmt.average(total["averageeCPM"]), note="of the winners")
-        tiles[3].update(fmt.count(bids), note=f"{bids / count if count else 0:.1f} in an auction")
+        tiles[0].update(fmt.format_count(count))
+        tiles[1].update(fmt.format_percent(total["averageWinRate"] / 100, places=1))
+        tiles[2].update(fmt.format_average(total["averageeCPM"]), note="of the winners")
+        tiles[3].update(fmt.format_count(bids), note=f"{bids / count if count else 0:.1f} in an auction")
 
     async def refresh() -> None:
         update(await view.read_total())
@@ -349,14 +349,14 @@ async def _group_points(view: AuctionsView) -> dict[str, list[Point]]:
 
 async def _build_campaign_table(view: AuctionsView) -> Markup:
     parts = (await view.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
-    return shares(
-        [(part.get("campaignName") or short_id(part["campaignId"]), *_rate(part)) for part in parts]
+    return build_shares(
+        [(part.get("campaignName") or shorten_id(part["campaignId"]), *_rate(part)) for part in parts]
     )
 
 
 async def _build_type_table(view: AuctionsView) -> Markup:
     parts = (await view.read("/statistics/breakdown", groupBy="placementType"))["items"][:PARTS_MAX]
-    return shares([(part["placementType"], *_rate(part)) for part in parts])
+    return build_shares([(part["placementType"], *_rate(part)) for part in parts])
 
 
 def _rate(part: Json) -> tuple[float, str]:
@@ -365,7 +365,7 @@ def _rate(part: Json) -> tuple[float, str]:
 
 async def _sum_by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
     answer = await view.read("/statistics/breakdown", groupBy="hour")
-    found = {fmt.moment(part["hour"]): part for part in answer["items"]}
+    found = {fmt.format_moment(part["hour"]): part for part in answer["items"]}
     parts = [found.get(hour) for hour in view.every_hour]
     labels = [f"{hour.astimezone(view.zone):%m-%d %H:%M}" for hour in view.every_hour]
     held = [part["totalAuctions"] if part else 0 for part in parts]

@@ -10,13 +10,13 @@ from nicegui import ui
 from adloom.catalog.assignment.resource import ACCOUNT_ORDER_MIN
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import count, price
-from adloom.console.components.forms.fields import reference_field
+from adloom.console.components.format import format_count, format_price
+from adloom.console.components.forms.fields import add_reference_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.forms.make_new import NEW, add_new_button, find_made
 from adloom.console.components.layout import badge, card, div, empty_state, html, notice
 from adloom.console.components.messages import confirm
-from adloom.console.components.status import thumbnail
+from adloom.console.components.status import build_thumbnail
 from adloom.console.page import PageVisit
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload, save_changes
@@ -131,7 +131,7 @@ class _Assignments:
 
         values = {"placementId": new["id"]} if new else {}
         with form_dialog("Add a placement", "Add", save, values) as form:
-            await reference_field(
+            await add_reference_field(
                 form,
                 "placementId",
                 "Placement",
@@ -156,7 +156,7 @@ class _Assignments:
         order = ACCOUNT_ORDER_MIN if self._visit.role is Role.ADVERTISER else 0
         values = {"displayOrder": order, "weight": 100, "bannerId": new}
         with form_dialog("Add a banner", "Add", save, values) as form:
-            await reference_field(
+            await add_reference_field(
                 form,
                 "bannerId",
                 "Banner",
@@ -233,7 +233,7 @@ def describe_offer(row: Json) -> str:
         f"{row['label']} ({row['slug']})",
         row["siteDomain"] or "",
         size or row["recommendedAspectRatio"] or strings.LAYOUTS[row["layoutType"]],
-        f"from {price(row['floorCpm'])} CPM" if row["floorCpm"] else "",
+        f"from {format_price(row['floorCpm'])} CPM" if row["floorCpm"] else "",
         _describe_requests(row["requestsPerDay"]),
         "" if row["isOpen"] else "on request",
     )
@@ -243,7 +243,7 @@ def describe_offer(row: Json) -> str:
 def _describe_requests(a_day: float | None) -> str:
     if a_day is None:
         return ""  # Valkey is away.
-    return f"about {count(a_day)} requests a day" if a_day >= 1 else "asked for less than once a day"
+    return f"about {format_count(a_day)} requests a day" if a_day >= 1 else "asked for less than once a day"
 
 
 def _add_place_fields(form: Form) -> None:
@@ -270,7 +270,7 @@ def _build_banner_row(row: Json, *, is_first: bool) -> Markup:
     return Markup(
         '<div class="row-of"><span class="al-wide-only">{}</span><div class="grow">'
         '<a class="strong" href="/console/banners/{}">{}</a> {}<div class="quiet small">{}</div></div></div>'
-    ).format(thumbnail(row["bannerImageUrl"]), row["bannerId"], row["bannerTitle"], marks, place)
+    ).format(build_thumbnail(row["bannerImageUrl"]), row["bannerId"], row["bannerTitle"], marks, place)
 
 
 def _build_marks(row: Json, *, is_first: bool) -> list[Markup]:

@@ -8,9 +8,15 @@ from adloom.bidding.window import BidStrategy
 from adloom.bidding.words import NAMES
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.format import ago, count, moment, money, percent
+from adloom.console.components.format import (
+    format_ago,
+    format_count,
+    format_moment,
+    format_money,
+    format_percent,
+)
 from adloom.console.components.layout import add_tiles, card, empty_state, hint, html, notice
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 from adloom.schedule.schedule import find_zone
@@ -55,10 +61,10 @@ def _show_now(visit: PageVisit, found: Json) -> None:
     limit = found["guard"]["limit"]
     guard.update("—" if limit is None else f"{limit:.2f}", note=found["guard"]["reason"] or "")
     decided.update(
-        "—" if found["decidedAt"] is None else ago(found["decidedAt"], now=visit.now),
+        "—" if found["decidedAt"] is None else format_ago(found["decidedAt"], now=visit.now),
         note="every 15 minutes, when it is offered",
     )
-    pace.update(percent(found["throttle"], places=0), note="of its offers, by smooth pacing")
+    pace.update(format_percent(found["throttle"], places=0), note="of its offers, by smooth pacing")
     notice(found["explanation"], kind="warn" if found["fallback"] else "info", title="Why")
     if found["note"]:
         said = found["note"]
@@ -115,7 +121,7 @@ def _show_shadows(found: Json) -> None:
         {**one, "mean": sum(means[one["strategy"]]) / len(means[one["strategy"]])} for one in found["shadows"]
     ]
     with card("What other strategies would have bid", note="They change nothing", classes="flush"):
-        html(plain_table(SHADOW_COLUMNS, rows))
+        html(build_plain_table(SHADOW_COLUMNS, rows))
     if found["totals"]:
         _show_totals(found)
     hint("What one of them would bring in the next days: try it as “Bids are” on the tab What if.")
@@ -130,7 +136,7 @@ def _show_totals(found: Json) -> None:
         note="In the windows that are over; estimated, but for the strategy that bids. In brackets: 90 % of chances",
         classes="flush",
     ):
-        html(plain_table(TOTAL_COLUMNS, rows))
+        html(build_plain_table(TOTAL_COLUMNS, rows))
     if not found["isMeasured"]:
         hint(
             "The campaign has bid nearly the same all the time, so how much more a higher bid brings is assumed and"
@@ -141,7 +147,7 @@ def _show_totals(found: Json) -> None:
 def _show_decisions(history: Sequence[Json], zone: tzinfo) -> None:
     rows = [{**one, "time": name_time(one["at"], zone)} for one in history[-DECISIONS_SHOWN_MAX:][::-1]]
     with card("The last decisions", classes="flush"):
-        html(plain_table(DECISION_COLUMNS, rows))
+        html(build_plain_table(DECISION_COLUMNS, rows))
 
 
 def collect_shadows(history: Sequence[Json]) -> Mapping[str, list[float | None]]:
@@ -173,7 +179,7 @@ def add_range(row: Json, field: str, write: Callable[[float], str]) -> str:
 
 
 def name_whole(value: float) -> str:
-    return count(round(value))
+    return format_count(round(value))
 
 
 def name_part(value: float) -> str:
@@ -185,7 +191,7 @@ def name_time(text: str, zone: tzinfo) -> str:
 
 
 def _parse(text: str) -> datetime:
-    found = moment(text)
+    found = format_moment(text)
     assert found is not None
     return found
 
@@ -201,15 +207,15 @@ TOTAL_COLUMNS: Final = (
     Column("Impressions", lambda row: add_range(row, "impressions", name_whole), is_number=True),
     Column("Clicks", lambda row: add_range(row, "clicks", name_part), is_number=True),
     Column("Conversions", lambda row: add_range(row, "conversions", name_part), is_number=True),
-    Column("Spent", lambda row: add_range(row, "spentPaisa", money), is_number=True),
-    Column("Windows", lambda row: count(row["windows"]), is_number=True, is_wide_only=True),
+    Column("Spent", lambda row: add_range(row, "spentPaisa", format_money), is_number=True),
+    Column("Windows", lambda row: format_count(row["windows"]), is_number=True, is_wide_only=True),
 )
 DECISION_COLUMNS: Final = (
     Column("At", "time"),
     Column("Multiplier", lambda row: f"{row['multiplier']:.2f}", is_number=True),
     Column("Why", "explanation"),
-    Column("Spent", lambda row: money(row["spentPaisa"]), is_number=True),
-    Column("Impressions", lambda row: count(row["impressions"]), is_number=True, is_wide_only=True),
-    Column("Clicks", lambda row: count(row["clicks"]), is_number=True, is_wide_only=True),
-    Column("Conversions", lambda row: count(row["conversions"]), is_number=True, is_wide_only=True),
+    Column("Spent", lambda row: format_money(row["spentPaisa"]), is_number=True),
+    Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True, is_wide_only=True),
+    Column("Clicks", lambda row: format_count(row["clicks"]), is_number=True, is_wide_only=True),
+    Column("Conversions", lambda row: format_count(row["conversions"]), is_number=True, is_wide_only=True),
 )

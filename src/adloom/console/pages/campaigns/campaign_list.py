@@ -9,11 +9,11 @@ from nicegui import ui
 from adloom.catalog.campaign.model import CampaignStatus
 from adloom.console import strings
 from adloom.console.client import Json, fetch_all, fetch_names
-from adloom.console.components.format import count, moment, money, percent
+from adloom.console.components.format import format_count, format_moment, format_money, format_percent
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import html, meter, notice
 from adloom.console.components.messages import confirm, notify_success, open_dialog
-from adloom.console.components.status import campaign_badge, format_bid, format_dates
+from adloom.console.components.status import build_campaign_badge, format_bid, format_dates
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import pace_badge
@@ -44,8 +44,8 @@ async def complete_rows(visit: PageVisit, rows: list[Json]) -> None:
     for row in rows:
         row["figures"] = figures[row["id"]]
         row["ownerName"] = names.get(row["advertiserId"], strings.THE_HOUSE)
-        row["badge"] = campaign_badge(row, now, visit.zone)
-        starts_at, ends_at = moment(row["startsAt"]), moment(row["endsAt"])
+        row["badge"] = build_campaign_badge(row, now, visit.zone)
+        starts_at, ends_at = format_moment(row["startsAt"]), format_moment(row["endsAt"])
         row["elapsed"] = (now - starts_at) / (ends_at - starts_at) if starts_at and ends_at else None
         row["spentWords"] = " ".join(
             describe_spent(row["figures"], zone=visit.zone_for(row["timezone"]), now=now)
@@ -90,18 +90,20 @@ def _build_spent(row: Json) -> Markup:
     """Show what it has spent, and today's part of it against the budget."""
     figures = row["figures"]
     daily, today = figures["dailyBudgetPaisa"], figures["spentTodayPaisa"]
-    limit = "" if daily is None else f" of {money(daily)}"
+    limit = "" if daily is None else f" of {format_money(daily)}"
     below = Markup('<div class="quiet small nowrap al-wide-only">{}</div>').format(
-        f"{money(today)}{limit} today"
+        f"{format_money(today)}{limit} today"
     )
     return Markup('<span title="{}">{}</span>{}').format(
-        row["spentWords"], money(figures["spentTotalPaisa"]), below if daily is not None or today else ""
+        row["spentWords"],
+        format_money(figures["spentTotalPaisa"]),
+        below if daily is not None or today else "",
     )
 
 
 def _pace(row: Json) -> Markup | str:
     pace = row["figures"]["pace"]
-    return "" if pace is None else pace_badge(pace, text=percent(pace, places=0))
+    return "" if pace is None else pace_badge(pace, text=format_percent(pace, places=0))
 
 
 COLUMNS: Final = (
@@ -109,9 +111,12 @@ COLUMNS: Final = (
     Column("Status", _build_status, sort="startsAt"),
     Column("Bid", format_bid, sort="bidAmount", is_number=True, is_wide_only=True),
     Column(
-        "Impressions", lambda row: count(row["figures"]["impressions"]), is_number=True, is_wide_only=True
+        "Impressions",
+        lambda row: format_count(row["figures"]["impressions"]),
+        is_number=True,
+        is_wide_only=True,
     ),
-    Column("CTR", lambda row: percent(row["figures"]["ctr"]), is_number=True, is_wide_only=True),
+    Column("CTR", lambda row: format_percent(row["figures"]["ctr"]), is_number=True, is_wide_only=True),
     # What is spent is not in the catalog; the budget below it is.
     Column("Spent", _build_spent, is_number=True, more_sorts=(("Budget", "budgetDailyPaisa"),)),
     Column("Pace", _pace, is_wide_only=True),

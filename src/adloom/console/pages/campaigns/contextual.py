@@ -6,14 +6,14 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json, fetch_all
-from adloom.console.components.format import count, price
-from adloom.console.components.forms.fields import reference_field
+from adloom.console.components.format import format_count, format_price
+from adloom.console.components.forms.fields import add_reference_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.forms.make_new import NEW, add_new_button, find_made
 from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
 from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.status import banner_badge, thumbnail
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.status import build_banner_badge, build_thumbnail
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 
@@ -95,10 +95,10 @@ def _show_banner(visit: PageVisit, path: str, banner: Json, reload: Reload, *, m
                 '<div class="row-of"><span class="al-wide-only">{}</span><div class="grow">'
                 '<a class="strong" href="/console/banners/{}">{}</a> {}<div class="quiet small">{}</div></div></div>'
             ).format(
-                thumbnail(banner["primaryImageUrl"]),
+                build_thumbnail(banner["primaryImageUrl"]),
                 banner["id"],
                 banner["title"],
-                banner_badge(banner),
+                build_banner_badge(banner),
                 size,
             )
         ).classes("grow")
@@ -114,7 +114,7 @@ async def _ask_banner(
         await reload()
 
     with form_dialog("Add a banner", "Add", save, {"bannerId": new}) as form:
-        await reference_field(
+        await add_reference_field(
             form,
             "bannerId",
             "Banner",
@@ -133,10 +133,10 @@ def _show_reach(found: Json) -> None:
     if reach is None:
         return
     wanted, reached, sites = add_tiles("Pages that it wants", "Reached", "Sites")
-    wanted.update(count(reach["pages"]), note="about its categories, or what is below them")
+    wanted.update(format_count(reach["pages"]), note="about its categories, or what is below them")
     share = reach["reached"] / reach["pages"] if reach["pages"] else 0
-    reached.update(count(reach["reached"]), note="where it competes now", kind="" if share else "warn")
-    sites.update(count(len(reach["sites"])))
+    reached.update(format_count(reach["reached"]), note="where it competes now", kind="" if share else "warn")
+    sites.update(format_count(len(reach["sites"])))
     if found["status"] != "active":
         hint("The campaign is not active. These are the pages that it would reach.")
     if not reach["sites"]:
@@ -147,7 +147,7 @@ def _show_reach(found: Json) -> None:
         )
         return
     with card("Where it reaches, and what the others wait for", classes="flush"):
-        html(plain_table(COLUMNS, reach["sites"][:SITES_SHOWN_MAX]))
+        html(build_plain_table(COLUMNS, reach["sites"][:SITES_SHOWN_MAX]))
     if len(reach["sites"]) > SITES_SHOWN_MAX:
         hint(f"The {SITES_SHOWN_MAX} sites with most pages are shown.")
 
@@ -155,7 +155,7 @@ def _show_reach(found: Json) -> None:
 def _describe_reached(site: Json) -> Markup:
     return Markup('{}<span class="small num">{}</span>').format(
         meter(site["reached"] / max(1, site["pages"]), "good"),
-        f"{count(site['reached'])} of {count(site['pages'])}",
+        f"{format_count(site['reached'])} of {format_count(site['pages'])}",
     )
 
 
@@ -171,13 +171,15 @@ def describe_waits(site: Json) -> Markup:
 
 def _say(name: str, pages: int, site: Json) -> str:
     words = WAITS.get(name, (name.replace("_", " "), ""))[0]
-    missing = f" by {price(site['bidMissing'])}" if name == "below_floor" and site["bidMissing"] else ""
-    return f"{count(pages)} {words}{missing}"
+    missing = (
+        f" by {format_price(site['bidMissing'])}" if name == "below_floor" and site["bidMissing"] else ""
+    )
+    return f"{format_count(pages)} {words}{missing}"
 
 
 COLUMNS: Final = (
     Column("Site", "domain"),
-    Column("Pages", lambda site: count(site["pages"]), is_number=True),
+    Column("Pages", lambda site: format_count(site["pages"]), is_number=True),
     Column("Reached", _describe_reached),
     Column("The others", describe_waits),
 )

@@ -8,8 +8,8 @@ from markupsafe import Markup
 from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console.client import Json
 from adloom.console.components.categories import describe_category
-from adloom.console.components.format import count, price
-from adloom.console.components.forms.category_field import category_field
+from adloom.console.components.format import format_count, format_price
+from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import html
 from adloom.console.page import PageVisit
@@ -25,7 +25,7 @@ STRATEGIES: Final = {
 
 async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
     rates = {one["id"]: one for one in await visit.api.get_items("/admin/market/categories")}
-    field = category_field(
+    field = add_category_field(
         form,
         "categories",
         "Pages about",
@@ -43,7 +43,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
     field.on_value_change(show)
     show()
     form.flag("bidsOnUnmatched", "Also pages that are about nothing clear")
-    category_field(
+    add_category_field(
         form,
         "adProductCategory",
         "What it advertises",
@@ -64,7 +64,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
 
 
 def describe_rate(rate: Json) -> str:
-    pages = f"{count(rate['pages'])} {'page' if rate['pages'] == 1 else 'pages'}"
+    pages = f"{format_count(rate['pages'])} {'page' if rate['pages'] == 1 else 'pages'}"
     band = describe_band(rate)
     return f"{pages}, {band}" if band else pages
 
@@ -74,7 +74,7 @@ def describe_band(rate: Json) -> str:
     low, high = rate["lowCpm"], rate["highCpm"]
     if low is None:
         return ""
-    return f"{price(low)} or more" if high is None else f"{price(low)} to {price(high)}"
+    return f"{format_price(low)} or more" if high is None else f"{format_price(low)} to {format_price(high)}"
 
 
 def list_rates(chosen: Sequence[str], rates: Mapping[str, Json]) -> Markup:
@@ -94,7 +94,7 @@ def _count_pages(rate: Json) -> str:
     pages, sites = rate["pages"], rate["sites"]
     if not pages:
         return "no pages yet"
-    return f"{count(pages)} {'page' if pages == 1 else 'pages'} on {count(sites)} {'site' if sites == 1 else 'sites'}"
+    return f"{format_count(pages)} {'page' if pages == 1 else 'pages'} on {format_count(sites)} {'site' if sites == 1 else 'sites'}"
 
 
 def _say_band(rate: Json) -> str:

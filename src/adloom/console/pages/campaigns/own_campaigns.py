@@ -5,7 +5,7 @@ from typing import Final
 from markupsafe import Markup
 
 from adloom.console.client import Json
-from adloom.console.components.format import money, percent
+from adloom.console.components.format import format_money, format_percent
 from adloom.console.components.layout import card, div, empty_state, html, link_button
 from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import pace_badge
@@ -57,7 +57,7 @@ def _build_row(row: Json) -> Markup:
         row["badge"],
         _describe_spent(figures["spentTotalPaisa"], figures["totalBudgetPaisa"]),
         _describe_spent(figures["spentTodayPaisa"], figures["dailyBudgetPaisa"]),
-        "" if pace is None else pace_badge(pace, text=percent(pace, places=0)),
+        "" if pace is None else pace_badge(pace, text=format_percent(pace, places=0)),
     )
     return Markup("<tr>{}</tr>").format(
         Markup("").join(
@@ -68,4 +68,4 @@ def _build_row(row: Json) -> Markup:
 
 
 def _describe_spent(spent: int, budget: int | None) -> str:
-    return money(spent) if budget is None else f"{money(spent)} of {money(budget)}"
+    return format_money(spent) if budget is None else f"{format_money(spent)} of {format_money(budget)}"

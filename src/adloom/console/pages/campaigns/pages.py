@@ -6,11 +6,11 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.forms.fields import owner_field
+from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, hint, link_button
-from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, list_days
-from adloom.console.components.status import campaign_badge
+from adloom.console.components.schedule_calendar import is_banner_on, is_campaign_on, list_days, show_calendar
+from adloom.console.components.status import build_campaign_badge
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.assignments import show_assignments
 from adloom.console.pages.campaigns.bidding import show_bidding
@@ -52,13 +52,13 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
     """Show the dates, the calendar of the campaign, and those of its banners that have a schedule."""
     _show_dates(visit, campaign, reload)
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
-    is_on = campaign_is_on(campaign, rules["items"])
+    is_on = is_campaign_on(campaign, rules["items"])
     with card(strings.NEXT_WEEKS):
         hint(
             "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
         )
         zone = visit.zone_for(campaign["timezone"])
-        calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
+        show_calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     ids = list(dict.fromkeys(row["bannerId"] for row in assigned["items"] if row["bannerId"]))
     for banner_id in ids[:BANNERS_SHOWN_MAX]:
@@ -66,10 +66,10 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
         if not has_schedule(banner):
             continue
         zone = visit.zone_for(banner["scheduleTimezone"])
-        own = banner_is_on(banner)
+        own = is_banner_on(banner)
         both = list_days(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
         with card(banner["title"], note="Schedules of its banners"):
-            calendar(both, now=visit.now, zone=zone)
+            show_calendar(both, now=visit.now, zone=zone)
 
 
 def has_schedule(banner: Json) -> bool:
@@ -83,7 +83,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
         with card("What it is"), div("stack tight"):
             form.name("name", "Name")
             if is_new and visit.role is not Role.ADVERTISER:
-                owner = await owner_field(form, visit.api, "advertiser")
+                owner = await add_owner_field(form, visit.api, "advertiser")
                 owner.on_value_change(lambda: _take_time_zone(visit, form, owner.value))
             form.text("description", "Description", is_long=True).props("autogrow")
             form.texts("labels", "Labels", hint="To find campaigns that belong together. Enter adds one.")
@@ -162,7 +162,7 @@ CAMPAIGNS: Final = ResourcePages(
         "bidStrategy": "fixed",
     },
     defaults_from_query={"advertiserId": "advertiser"},
-    badge_at=campaign_badge,
+    badge_at=build_campaign_badge,
     links=_add_links,
     list_actions=_add_list_actions,
     actions=_add_actions,

@@ -13,10 +13,10 @@ from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import shown_currency
 from adloom.console.components.forms.amounts import PAISA_PLACES
-from adloom.console.components.forms.category_field import category_field
+from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, empty_state, hint, html, notice, set_attributes
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.components.targeting_sentence import describe_rule, describe_rules
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.contextual_fields import STRATEGIES
@@ -68,7 +68,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
                 form.choice("bidStrategy", "Bids are", STRATEGIES, is_required=True)
                 form.price("targetCpa", "What a conversion should cost", hint="Empty: not said.")
                 _add_dates(form, campaign)
-        category_field(
+        add_category_field(
             form,
             "categories",
             "Pages about",
@@ -185,7 +185,7 @@ def _show_forecast(found: Json) -> None:
         _show_notes(found["notes"])
         return
     notice(found["sentence"], title="Forecast")
-    html(plain_table(COLUMNS, build_rows(found)))
+    html(build_plain_table(COLUMNS, build_rows(found)))
     labels, series = build_series(found["hours"])
     Chart(labels, series, classes="low", description=CHART_TEXT)
     days = found["days"]

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.console.client import ApiClient, ProblemError
-from adloom.console.components.format import moment
+from adloom.console.components.format import format_moment
 from adloom.console.pages.first_campaign.steps import STEPS, CampaignPlan, choose_place
 
 LENGTH_MAX: Final = 12_000  # Servers refuse longer addresses: then a reload begins anew.
@@ -98,7 +98,7 @@ def _decode(text: str) -> KeptPlan | None:
         return None
     try:
         kept = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=KeptPlan)
-        ends_at = moment(kept.campaign.ends_at if kept.campaign else None)
+        ends_at = format_moment(kept.campaign.ends_at if kept.campaign else None)
     except (binascii.Error, msgspec.DecodeError, ValueError):
         return None
     # The last years of the calendar end earlier elsewhere.

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.format import count
+from adloom.console.components.format import format_count
 from adloom.console.components.layout import card, div, heading, html, link_button, set_attributes, snippet
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.first_campaign.kept import read_plan, write_query
@@ -16,17 +16,17 @@ from adloom.console.pages.first_campaign.steps import (
     SAMPLE_PATH,
     CampaignPlan,
     go_step,
-    how_step,
     is_of_sample,
-    what_step,
-    where_step,
+    show_how_step,
+    show_what_step,
+    show_where_step,
 )
 from adloom.console.shell import ADMINS
 
 ADDRESS: Final = "/console/first-campaign"
 REFRESH_SECONDS: Final = 1.0
 STEP_LABELS: Final = ("Where", "What", "How", "Go")
-STEP_BUILDERS: Final = (where_step, what_step, how_step, go_step)
+STEP_BUILDERS: Final = (show_where_step, show_what_step, show_how_step, go_step)
 
 
 async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
@@ -83,14 +83,14 @@ async def _build_checks(visit: PageVisit, placement: Json, campaign: Json) -> Ma
             _check("Readers get it", reason, is_done=is_chosen or seen > 0),
             _check(
                 "It was seen",
-                f"Impressions: {count(seen)}"
+                f"Impressions: {format_count(seen)}"
                 if seen
                 else "Not seen yet. An impression counts when half of the ad is visible for a second.",
                 is_done=seen > 0,
             ),
             _check(
                 "It was clicked",
-                f"Clicks: {count(clicked)}" if clicked else "Not clicked yet.",
+                f"Clicks: {format_count(clicked)}" if clicked else "Not clicked yet.",
                 is_done=clicked > 0,
             ),
         ]

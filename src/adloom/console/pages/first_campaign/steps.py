@@ -9,9 +9,9 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.banner_preview import BANNERS_ABREAST, BannerPreview, with_neighbours
-from adloom.console.components.format import day, money, price
+from adloom.console.components.format import format_day, format_money, format_price
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.fields import reference_field
+from adloom.console.components.forms.fields import add_reference_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.forms.upload import PICTURES, PICTURES_NOTE, add_upload
 from adloom.console.components.layout import card, div, hint, html, notice, set_attributes
@@ -98,7 +98,7 @@ def describe_slug(slug: str) -> str:
 GoTo = Callable[[int], Awaitable[None]]
 
 
-def next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_first: bool = False) -> None:
+def show_next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_first: bool = False) -> None:
     async def forth() -> None:
         on_next()
         await turn(1)
@@ -112,7 +112,7 @@ def next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_firs
         form.buttons("Next", forth)
 
 
-async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
+async def show_where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     """Choose the sample's front page, an existing placement or a new one."""
     sample = await sample_placement(visit.api)
     some = await visit.api.get("/admin/placements", isActive=True, delivery="direct", pageSize=1)
@@ -129,7 +129,7 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
                     f"The quickest way to see it: {sample['label']}, in the magazine that came with this installation."
                 )
         with ui.element("div").bind_visibility_from(choice, "value", value=EXISTING):
-            known = await reference_field(
+            known = await add_reference_field(
                 form,
                 "placementId",
                 "Placement",
@@ -149,7 +149,7 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
             plan.made.pop("placement", None)
             await turn(by)
 
-        next_buttons(form, forth, lambda: None, is_first=True)
+        show_next_buttons(form, forth, lambda: None, is_first=True)
     known.validation = lambda value: None if value or choice.value != EXISTING else "is required"
 
 
@@ -193,7 +193,7 @@ def is_of_sample(placement: Json) -> bool:
     return placement.get("slug") == SAMPLE_SLUG and placement.get("pageContext") == SAMPLE
 
 
-async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
+async def show_what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     known = await _read_images(visit.api)
     first = {
         "headline": "Something worth a look",
@@ -214,7 +214,7 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
                 plan.banner = {**values, "title": values["headline"]}
                 plan.made.pop("banner", None)
 
-            next_buttons(form, turn, keep)
+            show_next_buttons(form, turn, keep)
         with card("Preview"), div("stack"):
             preview = BannerPreview()
 
@@ -229,8 +229,10 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 def _add_banner_fields(
     form: Form, known: list[Json], api: ApiClient, on_file: Callable[[Json], None]
 ) -> list[ui.input | ui.textarea]:
-    headline = form.text("headline", "Headline", is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX))
-    second = form.text("subheadline", "A second line", check=checks.at_most(HEADLINE_LENGTH_MAX))
+    headline = form.text(
+        "headline", "Headline", is_required=True, check=checks.check_at_most(HEADLINE_LENGTH_MAX)
+    )
+    second = form.text("subheadline", "A second line", check=checks.check_at_most(HEADLINE_LENGTH_MAX))
     add_upload(form, api, accepted=PICTURES, note=PICTURES_NOTE, on_file=on_file)
     image = form.url(
         "primaryImageUrl",
@@ -243,7 +245,7 @@ def _add_banner_fields(
         with div("al-pictures"):
             for banner in known:
                 _show_picture(banner, image)
-    button = form.text("ctaLabel", "Button", check=checks.at_most(BUTTON_LENGTH_MAX))
+    button = form.text("ctaLabel", "Button", check=checks.check_at_most(BUTTON_LENGTH_MAX))
     leads_to = form.url("ctaUrl", "Leads to", is_required=True)
     return [headline, second, image, button, leads_to]
 
@@ -265,7 +267,7 @@ async def _read_images(api: ApiClient) -> list[Json]:
     return list(found.values())[:IMAGES_SHOWN_MAX]
 
 
-async def how_step(_: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
+async def show_how_step(_: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     form = Form(plan.campaign or {"name": "My first campaign"}, is_focused=True)
     with card("How should it run?", classes="al-narrow"), div("stack tight"):
         form.name("name", "Name of the campaign")
@@ -285,7 +287,7 @@ async def how_step(_: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
             plan.campaign = form.create_body()
             plan.made.pop("campaign", None)
 
-        next_buttons(form, turn, keep)
+        show_next_buttons(form, turn, keep)
 
 
 async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
@@ -316,7 +318,7 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 
     with div("al-editor"):
         with card("All of it at a glance"), div("stack"):
-            ui.label(summary(plan)).classes("al-sentence")
+            ui.label(show_summary(plan)).classes("al-sentence")
             ui.label(
                 "The campaign becomes active at once: readers can see the ad within two seconds."
             ).classes("quiet")
@@ -329,10 +331,10 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
             BannerPreview("desktop").show(with_neighbours(plan.banner, plan.layout), plan.layout)
 
 
-def summary(plan: CampaignPlan) -> str:
+def show_summary(plan: CampaignPlan) -> str:
     ends_at, bid = plan.campaign.get("endsAt"), plan.campaign.get("bidAmount")
     budget = plan.campaign.get("budgetDailyPaisa")
-    limit = f" and at most {money(budget)} a day" if budget is not None else ""
-    until = f"until {day(ends_at)}" if ends_at else "until you pause it"
-    cost = f"for {price(bid)} per thousand impressions{limit}" if bid else "at no cost"
+    limit = f" and at most {format_money(budget)} a day" if budget is not None else ""
+    until = f"until {format_day(ends_at)}" if ends_at else "until you pause it"
+    cost = f"for {format_price(bid)} per thousand impressions{limit}" if bid else "at no cost"
     return f"“{plan.banner['headline']}” on “{plan.placement['label']}”, {until}, {cost}."

@@ -11,7 +11,7 @@ from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.forms.fields import day_field
+from adloom.console.components.forms.fields import add_day_field
 from adloom.console.components.layout import (
     Tile,
     badge,
@@ -28,7 +28,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.messages import download_sheet, notify_error, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.reports.question import paginate, parse_query, period_field
+from adloom.console.pages.reports.question import add_period_field, paginate, parse_query
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
@@ -159,9 +159,9 @@ def _show_controls(asked: AdsQuery, sellers: Sequence[Json], today: date) -> Non
                     asked.address(sellerId=event.value, campaignId=None, adsetId=None)
                 )
             )
-        period_field((asked.first, asked.last), today, lambda days: ui.navigate.to(asked.address(**days)))
-        day_field("from", "From", asked.first, lambda day: ui.navigate.to(asked.address(**{"from": day})))
-        day_field("to", "To", asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
+        add_period_field((asked.first, asked.last), today, lambda days: ui.navigate.to(asked.address(**days)))
+        add_day_field("from", "From", asked.first, lambda day: ui.navigate.to(asked.address(**{"from": day})))
+        add_day_field("to", "To", asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
 
 
 async def _report(visit: PageVisit, asked: AdsQuery) -> None:
@@ -204,9 +204,13 @@ def _show_totals(summary: Json, asked: AdsQuery) -> None:
     currency = summary["currency"] or "several currencies"
     with div("grid-of tiles"):
         Tile("Spend").update(_write_money(summary[asked.spend_field]), note=currency)
-        Tile("Impressions").update(fmt.count(summary["impressions"]))
-        Tile("Link clicks").update(fmt.count(summary["linkClicks"]), note=fmt.percent(summary["ctr"]))
-        Tile("Purchases").update(fmt.count(summary["purchases"]), note=_write_money(summary["purchaseValue"]))
+        Tile("Impressions").update(fmt.format_count(summary["impressions"]))
+        Tile("Link clicks").update(
+            fmt.format_count(summary["linkClicks"]), note=fmt.format_percent(summary["ctr"])
+        )
+        Tile("Purchases").update(
+            fmt.format_count(summary["purchases"]), note=_write_money(summary["purchaseValue"])
+        )
         Tile("ROAS").update(_write_money(summary["roas"]))
         if asked.is_of_pages:
             Tile("Revenue").update(_write_money(summary["revenue"]))
@@ -233,7 +237,7 @@ def _label(row: Json) -> str:
 
 
 def _build_columns(asked: AdsQuery) -> list[Column]:
-    def number(label: str, field: str, show: Any = fmt.count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
+    def number(label: str, field: str, show: Any = fmt.format_count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
         return Column(
             label, lambda row: show(row[field]), sort=field, is_number=True, is_wide_only=is_wide_only
         )
@@ -253,7 +257,7 @@ def _build_columns(asked: AdsQuery) -> list[Column]:
         number("Spend", asked.spend_field, _write_money),
         number("Impressions", "impressions", is_wide_only=True),
         number("Link clicks", "linkClicks", is_wide_only=True),
-        number("CTR", "ctr", fmt.percent, is_wide_only=True),
+        number("CTR", "ctr", fmt.format_percent, is_wide_only=True),
         number("Purchases", "purchases"),
         number("Per purchase", "costPerPurchase", _write_money, is_wide_only=True),
         number("ROAS", "roas", _write_money),
@@ -261,7 +265,7 @@ def _build_columns(asked: AdsQuery) -> list[Column]:
     pages = [
         number("Orders", "ordersCount", is_wide_only=True),
         number("Revenue", "revenue", _write_money, is_wide_only=True),
-        number("Bought of clicks", "cr2", fmt.percent, is_wide_only=True),
+        number("Bought of clicks", "cr2", fmt.format_percent, is_wide_only=True),
     ]
     return [*first, *figures, *(pages if asked.is_of_pages else ())]
 

@@ -9,9 +9,9 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json, ProblemError, short_id
+from adloom.console.client import ApiClient, Json, ProblemError, shorten_id
 from adloom.console.components import format as fmt
-from adloom.console.components.forms.fields import day_field, picker
+from adloom.console.components.forms.fields import add_day_field, add_picker
 from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.forms.zones import offer_zone
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
@@ -24,12 +24,12 @@ from adloom.console.pages.reports.question import (
     FIELDS,
     OF_TIME,
     ReportFilters,
+    add_period_field,
     describe_change,
     open_saved,
     paginate,
     parse_id,
     parse_query,
-    period_field,
     report_chart,
 )
 from adloom.console.pages.reports.saved import SAVED, add_buttons, show_saved
@@ -115,7 +115,7 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
         ui.navigate.to(f"{ADDRESS}?{question.address(**changes)}")
 
     with div("al-bar al-brief"):
-        period_field((question.first, question.last), today, lambda days: ask(**days))
+        add_period_field((question.first, question.last), today, lambda days: ask(**days))
         by = ui.select(
             {one: one.capitalize() for one in FIELDS}, label="By", value=list(question.by), multiple=True
         )
@@ -125,8 +125,8 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
         rare = div("al-rare").props('id="more-controls"')
     more.on_click(lambda: _toggle(more, rare))
     with rare:
-        day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
-        day_field("to", "To", question.last, lambda day: ask(to=day))
+        add_day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
+        add_day_field("to", "To", question.last, lambda day: ask(to=day))
         metrics = {
             one: question.label(one)
             for one in strings.METRICS
@@ -170,7 +170,7 @@ async def _filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.se
     ]
     for name, label, path, stranger in nouns:
         if visit.role is not stranger:
-            found[name] = await picker(
+            found[name] = await add_picker(
                 label, given.get(name), api=visit.api, path=path, is_clearable=True, sort="createdAt"
             )
     choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
@@ -194,14 +194,14 @@ def _show_totals(totals: Json, question: ReportFilters, earlier: Json | None) ->
             notes = [f"{invalid:,} are not valid, and not billed"] if invalid else []
             notes += [f"{unbound:,} were reported without a token"] if unbound else []
             note = "; ".join(compare(name) + notes)
-            Tile(strings.METRICS[name]).update(fmt.count(totals[name]), note=note)
-        Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]), note="; ".join(compare("ctr")))
+            Tile(strings.METRICS[name]).update(fmt.format_count(totals[name]), note=note)
+        Tile(strings.METRICS["ctr"]).update(fmt.format_percent(totals["ctr"]), note="; ".join(compare("ctr")))
         note = "; ".join(compare("spendPaisa")) if question.has_spend else "Not known by country or device"
-        Tile(question.label("spendPaisa")).update(fmt.money(totals["spendPaisa"]), note=note)
+        Tile(question.label("spendPaisa")).update(fmt.format_money(totals["spendPaisa"]), note=note)
         if totals["conversions"]:
-            worth = fmt.count(totals["conversionValue"])
+            worth = fmt.format_count(totals["conversionValue"])
             Tile(strings.METRICS["conversions"]).update(
-                fmt.count(totals["conversions"]), note=f"worth {worth}"
+                fmt.format_count(totals["conversions"]), note=f"worth {worth}"
             )
 
 
@@ -227,7 +227,7 @@ class _Names:
             case "country" | "device" | "delivery":
                 return WORDS[dimension].get(text, text)
             case _:
-                return self._known.get(text, short_id(text)) if dimension in NAMED else text
+                return self._known.get(text, shorten_id(text)) if dimension in NAMED else text
 
 
 def _build_cell(dimension: str, text: str) -> str | Markup:
@@ -247,21 +247,21 @@ async def _show_table(visit: PageVisit, question: ReportFilters, rows: Sequence[
         for one in question.by
     ]
     figures = {
-        "impressions": Column(COLUMNS["impressions"], lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
-        "clicks": Column(COLUMNS["clicks"], lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
-        "ctr": Column(COLUMNS["ctr"], lambda row: fmt.percent(row["ctr"]), sort="ctr", is_number=True),
+        "impressions": Column(COLUMNS["impressions"], lambda row: fmt.format_count(row["impressions"]), sort="impressions", is_number=True),
+        "clicks": Column(COLUMNS["clicks"], lambda row: fmt.format_count(row["clicks"]), sort="clicks", is_number=True),
+        "ctr": Column(COLUMNS["ctr"], lambda row: fmt.format_percent(row["ctr"]), sort="ctr", is_number=True),
     }  # fmt: skip
     if question.has_spend:
-        figures["spend"] = Column(question.label("spend"), lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)  # fmt: skip
-        figures["overBudgetClicks"] = Column(COLUMNS["overBudgetClicks"], lambda row: fmt.count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)  # fmt: skip
+        figures["spend"] = Column(question.label("spend"), lambda row: fmt.format_money(row["spendPaisa"]), sort="spendPaisa", is_number=True)  # fmt: skip
+        figures["overBudgetClicks"] = Column(COLUMNS["overBudgetClicks"], lambda row: fmt.format_count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)  # fmt: skip
     if visit.role is not Role.PUBLISHER:
         figures |= {
-            one: Column(COLUMNS[one], lambda row, one=one: fmt.count(row[one]), sort=one, is_number=True, is_wide_only=True)
+            one: Column(COLUMNS[one], lambda row, one=one: fmt.format_count(row[one]), sort=one, is_number=True, is_wide_only=True)
             for one in OF_ADVERTISERS
         }  # fmt: skip
     figures |= {
-        "invalid": Column(COLUMNS["invalid"], lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
-        "unbound": Column(COLUMNS["unbound"], lambda row: fmt.count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
+        "invalid": Column(COLUMNS["invalid"], lambda row: fmt.format_count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
+        "unbound": Column(COLUMNS["unbound"], lambda row: fmt.format_count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
     }  # fmt: skip
     wanted = question.columns or figures
     columns += [column for name, column in figures.items() if name in wanted]

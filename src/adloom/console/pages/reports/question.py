@@ -191,7 +191,7 @@ def _rename(name: str, before: str, after: str) -> str:
     return after if name == before else name
 
 
-def period_field(days: Days, today: date, ask: Callable[[dict[str, object]], None]) -> None:
+def add_period_field(days: Days, today: date, ask: Callable[[dict[str, object]], None]) -> None:
     """Show a choice of named periods."""
 
     def choose(event: ValueChangeEventArguments[str]) -> None:

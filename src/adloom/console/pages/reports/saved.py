@@ -58,7 +58,7 @@ def describe_sending(report: Json, *, zone: str) -> str:
         f"Sent by e-mail: {EVERY[report['sendEvery']].lower()}{on} at {report['sendHour']:02}:00, {zone}."
     ]
     for label, field in (("Next", "nextSendAt"), ("Last", "lastSentAt")):
-        at = fmt.moment(report[field])
+        at = fmt.format_moment(report[field])
         if at is not None:
             said.append(f"{label}: {at.astimezone(find_zone(zone) or UTC):%-d %B %Y, %H:%M}.")
     if not report["canBeMailed"]:

@@ -5,7 +5,7 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.format import count
+from adloom.console.components.format import format_count
 from adloom.console.components.layout import div, empty_state, heading, notice, view_links
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.sites.inbox import STATES, ApprovalInbox
@@ -32,7 +32,7 @@ async def show_approvals(visit: PageVisit) -> None:
     asked = visit.query.get("site")
     site = next((one for one in sites if one["siteId"] == asked), sites[0])
     with div("al-bar"):
-        names = {one["siteId"]: f"{one['name']} ({count(one['pending'])} waiting)" for one in sites}
+        names = {one["siteId"]: f"{one['name']} ({format_count(one['pending'])} waiting)" for one in sites}
         field = ui.select(names, label="Site", value=site["siteId"], with_input=True)
         field.props('outlined dense options-dense data-field="site"').style("min-width: 18rem")
         field.on_value_change(
@@ -61,7 +61,9 @@ async def _show(visit: PageVisit, site_id: str, address: str) -> None:
     @ui.refreshable
     async def tabs() -> None:
         counts = await count_decisions(visit, site_id)
-        views = [(f"{label} ({count(counts[name])})", f"{address}{name}") for name, label in STATES.items()]
+        views = [
+            (f"{label} ({format_count(counts[name])})", f"{address}{name}") for name, label in STATES.items()
+        ]
         view_links(views, current=f"{address}{state}", label="States of ads")
 
     async def update() -> None:

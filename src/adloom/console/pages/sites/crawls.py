@@ -9,7 +9,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as fmt
-from adloom.console.components.categories import category_chips
+from adloom.console.components.categories import build_category_chips
 from adloom.console.components.layout import (
     add_tiles,
     badge,
@@ -172,11 +172,14 @@ class LiveCrawl:
 
     def _show_figures(self, crawl: Json) -> None:
         read, classified, unchanged, failed = self._tiles
-        read.update(fmt.count(crawl["pagesFetched"]), note=f"of at most {fmt.count(self._site['maxPages'])}")
-        classified.update(fmt.count(crawl["pagesClassified"]), note="new or changed")
-        unchanged.update(fmt.count(crawl["pagesUnchanged"]), note="kept as they were")
+        read.update(
+            fmt.format_count(crawl["pagesFetched"]),
+            note=f"of at most {fmt.format_count(self._site['maxPages'])}",
+        )
+        classified.update(fmt.format_count(crawl["pagesClassified"]), note="new or changed")
+        unchanged.update(fmt.format_count(crawl["pagesUnchanged"]), note="kept as they were")
         failed.update(
-            fmt.count(crawl["pagesFailed"]),
+            fmt.format_count(crawl["pagesFailed"]),
             note="see below" if crawl["pagesFailed"] and not self.is_under_way else "",
             kind="warn" if crawl["pagesFailed"] else "",
         )
@@ -211,13 +214,17 @@ class LiveCrawl:
 def _say_when(crawl: Json, visit: PageVisit) -> Markup:
     at = crawl["finishedAt"] or crawl["startedAt"]
     word = "ended" if crawl["finishedAt"] else "begun" if at else ""
-    return Markup("{} {}").format(word, fmt.ago(at, now=visit.now)) if at else Markup("waits for the crawler")
+    return (
+        Markup("{} {}").format(word, fmt.format_ago(at, now=visit.now))
+        if at
+        else Markup("waits for the crawler")
+    )
 
 
 def _list_newest(site: Json, pages: list[Json]) -> Markup:
     rows = Markup("").join(
         Markup('<li><a class="cut" href="/console/sites/{}/pages/{}">{}</a>{}</li>').format(
-            site["id"], page["id"], page["title"] or page["url"], category_chips(page["categories"])
+            site["id"], page["id"], page["title"] or page["url"], build_category_chips(page["categories"])
         )
         for page in pages
     )
@@ -242,14 +249,19 @@ def _make_table(visit: PageVisit, site: Json) -> DataTable:
         visit.query,
         [
             Column("State", crawl_badge),
-            Column("Begun", lambda row: fmt.ago(row["startedAt"], now=visit.now)),
+            Column("Begun", lambda row: fmt.format_ago(row["startedAt"], now=visit.now)),
             Column("Took", _describe_duration, is_wide_only=True),
-            Column("Read", lambda row: fmt.count(row["pagesFetched"]), is_number=True),
-            Column("Classified", lambda row: fmt.count(row["pagesClassified"]), is_number=True),
+            Column("Read", lambda row: fmt.format_count(row["pagesFetched"]), is_number=True),
+            Column("Classified", lambda row: fmt.format_count(row["pagesClassified"]), is_number=True),
             Column(
-                "Unchanged", lambda row: fmt.count(row["pagesUnchanged"]), is_number=True, is_wide_only=True
+                "Unchanged",
+                lambda row: fmt.format_count(row["pagesUnchanged"]),
+                is_number=True,
+                is_wide_only=True,
             ),
-            Column("Failed", lambda row: fmt.count(row["pagesFailed"]), is_number=True, is_wide_only=True),
+            Column(
+                "Failed", lambda row: fmt.format_count(row["pagesFailed"]), is_number=True, is_wide_only=True
+            ),
             Column("What it said", _build_reason, is_wide_only=True),
         ],
         read,
@@ -259,8 +271,8 @@ def _make_table(visit: PageVisit, site: Json) -> DataTable:
 
 
 def _describe_duration(crawl: Json) -> str:
-    began, ended = fmt.moment(crawl["startedAt"]), fmt.moment(crawl["finishedAt"])
-    return fmt.duration((ended - began).total_seconds()) if began and ended else strings.NONE
+    began, ended = fmt.format_moment(crawl["startedAt"]), fmt.format_moment(crawl["finishedAt"])
+    return fmt.format_duration((ended - began).total_seconds()) if began and ended else strings.NONE
 
 
 def _build_reason(crawl: Json) -> Markup:
@@ -269,6 +281,6 @@ def _build_reason(crawl: Json) -> Markup:
 
 def crawl_notice(site: Json, crawl: Json) -> None:
     """Say on other tabs that a crawl runs."""
-    text = f"{fmt.count(crawl['pagesFetched'])} pages are read so far."
+    text = f"{fmt.format_count(crawl['pagesFetched'])} pages are read so far."
     with notice(text, title="A crawl is under way"):
         ui.link("Watch it", f"/console/sites/{site['id']}?tab=crawls")

@@ -8,8 +8,8 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.category_field import category_field
-from adloom.console.components.forms.fields import owner_field
+from adloom.console.components.forms.category_field import add_category_field
+from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, hint, html
 from adloom.console.page import PageVisit
@@ -49,11 +49,13 @@ SHAPE_VALUES: Final = {
 async def add_site_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
     with div("grid-of two"):
         with card("What it is"), div("stack tight"):
-            form.text("domain", "Domain", is_required=True, hint="Such as example.com.", check=checks.domain)
+            form.text(
+                "domain", "Domain", is_required=True, hint="Such as example.com.", check=checks.check_domain
+            )
             form.text("name", "Name", check=checks.name, hint="For you and for buyers; empty: its domain.")
             form.time_zone("timezone")
             if is_new and visit.role is not Role.PUBLISHER:
-                await owner_field(form, visit.api, "publisher")
+                await add_owner_field(form, visit.api, "publisher")
             form.flag("isSuspended", "Suspended: no page of it gets a contextual ad")
         with card("How its pages are read"), div("stack tight"):
             _add_crawl_fields(visit, form)
@@ -113,7 +115,7 @@ def _describe_next(visit: PageVisit, expression: str | None, zone: str | None) -
 
 def _add_approval_fields(form: Form) -> None:
     form.choice("approvalMode", "Who decides about banners", APPROVALS, is_required=True)
-    category_field(
+    add_category_field(
         form,
         "adProductBlocklist",
         "Products that may not be advertised",
@@ -124,7 +126,7 @@ def _add_approval_fields(form: Form) -> None:
         "blockedDomains",
         "Domains to which no ad may lead",
         hint="Press Enter after each one.",
-        check=checks.domains,
+        check=checks.check_domains,
     )
     form.flag("acceptsFiller", "Pages without a category may show ads that fit any page")
 
@@ -172,7 +174,7 @@ def _add_shape_field(form: Form, name: str, label: str) -> None:
     picture = html("")
 
     def draw() -> None:
-        picture.content = shape_picture(parse_shape(numbers.value or ""))
+        picture.content = draw_shape(parse_shape(numbers.value or ""))
 
     def choose(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         if event.value != "own":
@@ -203,7 +205,7 @@ def _check_shape(text: str) -> str | None:
     return None if is_shape else "must be 24 numbers, 0 or more and not all 0"
 
 
-def shape_picture(values: Sequence[float]) -> Markup:
+def draw_shape(values: Sequence[float]) -> Markup:
     """Draw a bar for each hour."""
     if len(values) != HOURS or max(values) <= 0:
         return Markup("")

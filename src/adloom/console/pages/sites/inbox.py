@@ -14,7 +14,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.categories import describe_node
-from adloom.console.components.format import ago, count
+from adloom.console.components.format import format_ago, format_count
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, card, div, empty_state, facts, hint, html, set_attributes
 from adloom.console.components.messages import notify_success, notify_undoable
@@ -136,7 +136,7 @@ class ApprovalInbox:
         are_all = len(self._checked) == len(self._rows)
         ui.checkbox("Select all", value=are_all, on_change=self._check_all)
         more = f"the oldest {ROWS_MAX} of " if self._total > len(self._rows) else ""
-        hint(f"{len(self._checked)} selected" if self._checked else f"{more}{count(self._total)}")
+        hint(f"{len(self._checked)} selected" if self._checked else f"{more}{format_count(self._total)}")
         if self._checked:
             with div("row-of tight"):
                 self._add_buttons(len(self._checked))
@@ -237,7 +237,7 @@ class ApprovalInbox:
         finally:
             self._is_busy = False
         done = next(done for name, _, done in DECISIONS.values() if name == decision)
-        said = f"{count(changed)} {'ad is' if changed == 1 else 'ads are'} {done}."
+        said = f"{format_count(changed)} {'ad is' if changed == 1 else 'ads are'} {done}."
         if decision == "approve":
             notify_undoable(said, lambda: self._undo(chosen))
         else:
@@ -259,7 +259,7 @@ class ApprovalInbox:
             self._said.set_text(f"New: {', '.join(row['title'] for row in new[:3])}")
 
 
-def state_badge(state: str) -> Markup:
+def build_state_badge(state: str) -> Markup:
     return badge(STATES[state], KINDS[state])
 
 
@@ -283,7 +283,7 @@ def _build_row(row: Json, *, is_current: bool, is_checked: bool) -> Markup:
 
 def _describe_places(row: Json) -> str:
     pages = row["pages"]
-    return "on no page now" if not pages else f"{count(pages)} {'page' if pages == 1 else 'pages'}"
+    return "on no page now" if not pages else f"{format_count(pages)} {'page' if pages == 1 else 'pages'}"
 
 
 def _list_facts(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
@@ -291,7 +291,9 @@ def _list_facts(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
     size = f"{row['width']} × {row['height']}" if row["width"] and row["height"] else "fits any slot"
     slots = row["slots"]
     where = (
-        f"{_describe_places(row)}, {count(slots)} {'slot' if slots == 1 else 'slots'}" if row["pages"] else ""
+        f"{_describe_places(row)}, {format_count(slots)} {'slot' if slots == 1 else 'slots'}"
+        if row["pages"]
+        else ""
     )
     return [
         ("Title", row["title"]),
@@ -301,16 +303,18 @@ def _list_facts(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
         ("Advertises", describe_node(products(), product) if product else "not said"),
         ("Size", size),
         ("Wants", where or "no page now"),
-        ("Seen first", ago(row["firstSeenAt"], now=visit.now)),
+        ("Seen first", format_ago(row["firstSeenAt"], now=visit.now)),
         *_describe_decision(visit, row),
     ]
 
 
 def _describe_decision(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
     if not row["decidedAt"]:
-        return [("State", state_badge(row["state"]))]
+        return [("State", build_state_badge(row["state"]))]
     who = APPROVED_BY_MODE.get(row["decidedBy"] or "") or row["decidedByName"] or ""
-    said = Markup("{} {} {}").format(state_badge(row["state"]), ago(row["decidedAt"], now=visit.now), who)
+    said = Markup("{} {} {}").format(
+        build_state_badge(row["state"]), format_ago(row["decidedAt"], now=visit.now), who
+    )
     return [("State", said), *([("Reason", row["reason"])] if row["reason"] else [])]
 
 

@@ -7,8 +7,14 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json, fetch_all
-from adloom.console.components.categories import category_chips, describe_category
-from adloom.console.components.format import average, count, full_moment, percent, price
+from adloom.console.components.categories import build_category_chips, describe_category
+from adloom.console.components.format import (
+    format_average,
+    format_count,
+    format_full_moment,
+    format_percent,
+    format_price,
+)
 from adloom.console.components.layout import (
     add_tiles,
     badge,
@@ -19,7 +25,7 @@ from adloom.console.components.layout import (
     html,
     meter,
 )
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.pages.sites.site_pages import page_address
 from adloom.console.resource_pages import Reload
@@ -64,7 +70,9 @@ async def show_market(visit: PageVisit, site: Json, _: Reload) -> None:
         return
     _show_figures(market, unwanted["totalCount"])
     with card("Demand by category", note=_say_when(market["demand"]), classes="flush"):
-        html(plain_table(COLUMNS, [{**one, "siteId": site["id"]} for one in categories[:CATEGORIES_MAX]]))
+        html(
+            build_plain_table(COLUMNS, [{**one, "siteId": site["id"]} for one in categories[:CATEGORIES_MAX]])
+        )
     if len(categories) > CATEGORIES_MAX:
         hint(f"The {CATEGORIES_MAX} categories with most pages are shown.")
     _show_floor(visit, market["floor"])
@@ -77,14 +85,14 @@ def _show_figures(market: Json, unwanted: int) -> None:
     impressions = sum(one["impressions"] for one in categories)
     clicks = sum(one["clicks"] for one in categories)
     tiles = add_tiles("Categories", "Wanted", "Click rate", "Pages without demand")
-    tiles[0].update(count(len(categories)))
-    tiles[1].update(count(wanted), note="by one campaign or more", kind="" if wanted else "warn")
-    tiles[2].update(percent(clicks / impressions if impressions else None), note="of the last weeks")
-    tiles[3].update(count(unwanted), kind="warn" if unwanted else "", note="no ad wants their slots")
+    tiles[0].update(format_count(len(categories)))
+    tiles[1].update(format_count(wanted), note="by one campaign or more", kind="" if wanted else "warn")
+    tiles[2].update(format_percent(clicks / impressions if impressions else None), note="of the last weeks")
+    tiles[3].update(format_count(unwanted), kind="warn" if unwanted else "", note="no ad wants their slots")
 
 
 def _say_when(demand: Json) -> str:
-    return f"Changed last {full_moment(demand['updatedAt'])}" if demand["updatedAt"] else ""
+    return f"Changed last {format_full_moment(demand['updatedAt'])}" if demand["updatedAt"] else ""
 
 
 def _show_floor(visit: PageVisit, floor: Json) -> None:
@@ -93,8 +101,8 @@ def _show_floor(visit: PageVisit, floor: Json) -> None:
         facts(
             [
                 ("The floor is", "moving, by category" if moves else "fixed"),
-                ("It begins at" if moves else "It is", price(floor["floorCpm"])),
-                *([("Never under", price(floor["minFloorCpm"]))] if moves else []),
+                ("It begins at" if moves else "It is", format_price(floor["floorCpm"])),
+                *([("Never under", format_price(floor["minFloorCpm"]))] if moves else []),
             ]
         )
         sweeps: Sequence[Json] = floor["sweeps"]
@@ -119,12 +127,12 @@ def _show_sweep(sweep: Json) -> None:
             html(
                 Markup(
                     '<div class="row-of"><span class="strong">{}</span>{}<span class="num">{}</span></div>'
-                ).format(sweep["name"], badge(label, kind), price(sweep["floorCpm"]))
+                ).format(sweep["name"], badge(label, kind), format_price(sweep["floorCpm"]))
             )
         if sweep["ticksLeft"]:
             hint(f"Other floors are tried again in about {describe_ticks(sweep['ticksLeft'])}.")
         if sweep["tried"]:
-            html(plain_table(TRIED_COLUMNS, sweep["tried"]))
+            html(build_plain_table(TRIED_COLUMNS, sweep["tried"]))
 
 
 def describe_ticks(ticks: int) -> str:
@@ -134,7 +142,7 @@ def describe_ticks(ticks: int) -> str:
 
 def _show_unwanted(visit: PageVisit, site: Json, unwanted: Json) -> None:
     pages, total = unwanted["items"], unwanted["totalCount"]
-    with card("Pages without demand", note=count(total) if total else ""):
+    with card("Pages without demand", note=format_count(total) if total else ""):
         if not pages:
             hint("An ad wants a slot of every fresh page.")
             return
@@ -143,7 +151,7 @@ def _show_unwanted(visit: PageVisit, site: Json, unwanted: Json) -> None:
             Markup('<li><a class="cut" href="{}">{}</a>{}</li>').format(
                 page_address(site["id"], page["id"]),
                 page["title"] or page["url"],
-                category_chips(page["categories"]),
+                build_category_chips(page["categories"]),
             )
             for page in pages
         )
@@ -163,13 +171,13 @@ def _build_demand(row: Json) -> Markup:
     if not row["campaigns"]:
         return badge("Nobody", "warn")
     parts = [
-        *([f"{count(row['pending'])} waiting for approval"] if row["pending"] else []),
+        *([f"{format_count(row['pending'])} waiting for approval"] if row["pending"] else []),
         *(
-            f"{count(number)} {REMOVED.get(name, name.replace('_', ' '))}"
+            f"{format_count(number)} {REMOVED.get(name, name.replace('_', ' '))}"
             for name, number in row["removed"].items()
         ),
     ]
-    shown = f"{count(row['bidding'])} of {count(row['campaigns'])}"
+    shown = f"{format_count(row['bidding'])} of {format_count(row['campaigns'])}"
     return Markup('<span class="num">{}</span> <span class="quiet small">{}</span>').format(
         shown, ", ".join(parts)
     )
@@ -182,22 +190,22 @@ def _build_weight(row: Json) -> Markup:
 
 
 def _click_rate(row: Json) -> str:
-    return percent(row["clicks"] / row["impressions"]) if row["impressions"] else "–"
+    return format_percent(row["clicks"] / row["impressions"]) if row["impressions"] else "–"
 
 
 COLUMNS: Final = (
     Column("Category", _name),
-    Column("Pages", lambda row: count(row["pages"]), is_number=True),
+    Column("Pages", lambda row: format_count(row["pages"]), is_number=True),
     Column("Campaigns", _build_demand),
     Column("Weight", _build_weight, is_wide_only=True),
-    Column("Impressions", lambda row: count(row["impressions"]), is_number=True, is_wide_only=True),
-    Column("Clicks", lambda row: count(row["clicks"]), is_number=True, is_wide_only=True),
+    Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True, is_wide_only=True),
+    Column("Clicks", lambda row: format_count(row["clicks"]), is_number=True, is_wide_only=True),
     Column("Click rate", _click_rate, is_number=True, is_wide_only=True),
-    Column("Floor", lambda row: price(row["floorCpm"]), is_number=True),
+    Column("Floor", lambda row: format_price(row["floorCpm"]), is_number=True),
 )
 TRIED_COLUMNS: Final = (
-    Column("Floor", lambda row: price(row["floorCpm"]), is_number=True),
+    Column("Floor", lambda row: format_price(row["floorCpm"]), is_number=True),
     Column("For", lambda row: describe_ticks(row["ticks"]), is_number=True),
-    Column("Impressions", lambda row: count(row["impressions"]), is_number=True),
-    Column("Earned", lambda row: average(row["revenue"]), is_number=True),
+    Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True),
+    Column("Earned", lambda row: format_average(row["revenue"]), is_number=True),
 )

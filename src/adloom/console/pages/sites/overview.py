@@ -10,7 +10,7 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.categories import describe_category
 from adloom.console.components.charts.treemap import Treemap, TreemapPart
-from adloom.console.components.format import ago, count, percent
+from adloom.console.components.format import format_ago, format_count, format_percent
 from adloom.console.components.layout import (
     badge,
     card,
@@ -36,7 +36,7 @@ LISTED_MAX: Final = 7
 def show_topics(site: Json, topics: Json) -> None:
     items = sorted(topics["items"], key=lambda one: -one["pages"])
     pages_tab = f"/console/sites/{site['id']}?tab=pages"
-    note = f"{count(topics['classified'])} classified pages" if items else ""
+    note = f"{format_count(topics['classified'])} classified pages" if items else ""
     with card("What it is about", note=note):
         if not items:
             empty_state(
@@ -69,9 +69,9 @@ def _list_topics(items: list[Json], classified: int, pages_tab: str) -> Markup:
         ).format(
             href=f"{pages_tab}&category={one['id']}",
             name=describe_category(one["id"]),
-            share=percent(one["pages"] / max(1, classified), places=0),
+            share=format_percent(one["pages"] / max(1, classified), places=0),
             bar=meter(one["pages"] / max(1, classified)),
-            pages=f"{count(one['pages'])} pages" if one["pages"] != 1 else "1 page",
+            pages=f"{format_count(one['pages'])} pages" if one["pages"] != 1 else "1 page",
         )
         for one in items[:LISTED_MAX]
     )
@@ -107,7 +107,9 @@ async def show_overview(visit: PageVisit, site: Json, reload: Reload) -> None:
         crawl_notice(site, crawl)
     waiting = (await count_decisions(visit, site["id"]))["pending"]
     if waiting:
-        text = f"{count(waiting)} {'ad wants' if waiting == 1 else 'ads want'} to be shown on this site."
+        text = (
+            f"{format_count(waiting)} {'ad wants' if waiting == 1 else 'ads want'} to be shown on this site."
+        )
         with notice(text, title="Waiting for your decision"):
             ui.link("Decide", f"{visit.path}?tab=approvals")
     topics = await visit.api.get(f"/admin/sites/{site['id']}/topics")
@@ -143,17 +145,17 @@ def _list_steps(  # noqa: PLR0913 - what the steps depend on
         ),
         Step(
             label="Give it places for ads",
-            note=f"{count(slots)} contextual placements are on this site."
+            note=f"{format_count(slots)} contextual placements are on this site."
             if slots
             else "A placement that is filled by context shows what fits each page.",
             is_done=slots > 0,
             action="New placement",
-            href=new_slot_address(site),
+            href=write_new_slot_address(site),
         ),
     ]
 
 
-def new_slot_address(site: Json) -> str:
+def write_new_slot_address(site: Json) -> str:
     publisher = f"&publisher={site['publisherId']}" if site["publisherId"] else ""
     return f"{PLACEMENTS.new}?site={site['id']}{publisher}&delivery=contextual"
 
@@ -164,14 +166,14 @@ def _describe_pages(visit: PageVisit, site: Json, crawl: Json | None, topics: Js
             site["seedUrl"] or f"https://{site['domain']}/"
         )
     known = Markup("{} pages, {} of them classified.").format(
-        count(topics["pages"]), count(topics["classified"])
+        format_count(topics["pages"]), format_count(topics["classified"])
     )
     return (
         known
         if crawl is None
         else known
         + Markup(" Last crawl: {}.").format(
-            ago(crawl["finishedAt"] or crawl["startedAt"] or visit.now, now=visit.now)
+            format_ago(crawl["finishedAt"] or crawl["startedAt"] or visit.now, now=visit.now)
         )
     )
 

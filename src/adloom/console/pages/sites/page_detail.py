@@ -8,7 +8,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
-from adloom.console.components.categories import confidence_bar, describe_category, evidence_list
+from adloom.console.components.categories import build_confidence_bar, build_evidence_list, describe_category
 from adloom.console.components.layout import card, div, empty_state, facts, heading, hint, html, notice
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.page import PageVisit, page
@@ -64,11 +64,11 @@ def _show_categories(found: Json) -> None:
             with div("stack tight"):
                 html(
                     Markup('<div class="row-of apart"><h3>{}</h3>{}</div>').format(
-                        describe_category(category["id"]), confidence_bar(category["confidence"])
+                        describe_category(category["id"]), build_confidence_bar(category["confidence"])
                     )
                 )
                 if evidence:
-                    html(evidence_list(evidence))
+                    html(build_evidence_list(evidence))
 
 
 def _show_facts(visit: PageVisit, found: Json) -> None:
@@ -80,8 +80,8 @@ def _show_facts(visit: PageVisit, found: Json) -> None:
             ("Address", address),
             ("Language", strings.LANGUAGES.get(found["language"] or "", found["language"] or strings.NONE)),
             ("Text from", SOURCES[found["source"]]),
-            ("Classified", fmt.ago(found["classifiedAt"], now=visit.now)),
-            ("Fresh until", fmt.ago(found["expiresAt"], now=visit.now)),
+            ("Classified", fmt.format_ago(found["classifiedAt"], now=visit.now)),
+            ("Fresh until", fmt.format_ago(found["expiresAt"], now=visit.now)),
             ("Classifier", _describe_classifier(found)),
         ]
     )

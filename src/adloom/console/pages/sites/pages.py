@@ -6,18 +6,18 @@ from markupsafe import Markup
 
 from adloom.console.client import Json, fetch_all
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.format import count, money, percent
+from adloom.console.components.format import format_count, format_money, format_percent
 from adloom.console.components.layout import add_tiles, badge, card, html
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.sites.approvals import show_site_approvals
 from adloom.console.pages.sites.crawls import show_crawls
 from adloom.console.pages.sites.fields import add_site_fields
 from adloom.console.pages.sites.market import show_market
-from adloom.console.pages.sites.overview import new_slot_address, show_overview
+from adloom.console.pages.sites.overview import show_overview, write_new_slot_address
 from adloom.console.pages.sites.site_pages import show_pages
-from adloom.console.pages.sites.verification import verification_badge
+from adloom.console.pages.sites.verification import build_verification_badge
 from adloom.console.resource_pages import Reload, ResourcePages, Tab
 from adloom.console.shell import PUBLISHER_SIDE
 
@@ -27,9 +27,14 @@ CAMPAIGNS_SHOWN_MAX: Final = 20
 async def show_pacing(visit: PageVisit, site: Json, _: Reload) -> None:
     found = await visit.api.get(f"/admin/sites/{site['id']}/pacing")
     requests, served, left_out = add_tiles("Requests today", "Filled", "Left out to keep pace")
-    requests.update(count(found["requests"]))
-    served.update(count(found["served"]), note=percent(found["served"] / max(1, found["requests"]), places=0))
-    left_out.update(count(found["throttled"]), note="offers of campaigns that were ahead of their plan")
+    requests.update(format_count(found["requests"]))
+    served.update(
+        format_count(found["served"]),
+        note=format_percent(found["served"] / max(1, found["requests"]), places=0),
+    )
+    left_out.update(
+        format_count(found["throttled"]), note="offers of campaigns that were ahead of their plan"
+    )
     with card("The usual day", note="Times the average hour, as learned so far; budgets follow it"):
         Chart(
             [f"{hour}:00" for hour in range(24)],
@@ -49,26 +54,28 @@ async def _show_campaigns(visit: PageVisit, campaigns: list[Json]) -> None:
     named = await fetch_all([visit.api.get(f"/admin/campaigns/{one['campaignId']}") for one in shown])
     rows = [{**one, "name": campaign["name"]} for one, campaign in zip(shown, named, strict=True)]
     with card("Campaigns on this site", note="Those farthest from their plan first", classes="flush"):
-        html(plain_table(COLUMNS, rows))
+        html(build_plain_table(COLUMNS, rows))
 
 
 COLUMNS: Final = (
     Column("Campaign", "name"),
-    Column("Daily budget", lambda row: money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
-    Column("Spent", lambda row: money(row["spentPaisa"]), is_number=True),
-    Column("By its plan", lambda row: money(row["expectedPaisa"]), is_number=True),
+    Column(
+        "Daily budget", lambda row: format_money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True
+    ),
+    Column("Spent", lambda row: format_money(row["spentPaisa"]), is_number=True),
+    Column("By its plan", lambda row: format_money(row["expectedPaisa"]), is_number=True),
     Column(
         "Of the plan",
-        lambda row: "—" if row["ratio"] is None else percent(row["ratio"], places=0),
+        lambda row: "—" if row["ratio"] is None else format_percent(row["ratio"], places=0),
         is_number=True,
     ),
-    Column("Left out", lambda row: percent(row["throttle"], places=0), is_number=True),
+    Column("Left out", lambda row: format_percent(row["throttle"], places=0), is_number=True),
 )
 
 
 def _build_site_badge(site: Json) -> Markup:
     suspended = badge("Suspended", "bad") if site["isSuspended"] else Markup("")
-    return verification_badge(site) + suspended
+    return build_verification_badge(site) + suspended
 
 
 SITES: Final = ResourcePages(
@@ -110,7 +117,7 @@ SITES: Final = ResourcePages(
         "This cannot be undone."
     ),
     is_restorable=False,
-    add=lambda site: ("New placement", new_slot_address(site)),
+    add=lambda site: ("New placement", write_new_slot_address(site)),
     tabs={
         "overview": Tab("Overview", show_overview),
         "pages": Tab("Pages", show_pages),

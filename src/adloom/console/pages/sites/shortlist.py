@@ -5,11 +5,11 @@ from typing import Final
 from markupsafe import Markup
 
 from adloom.console import strings
-from adloom.console.client import Json, short_id
+from adloom.console.client import Json, shorten_id
 from adloom.console.components.categories import describe_category
-from adloom.console.components.format import ago, price
+from adloom.console.components.format import format_ago, format_price
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.pages.auctions.page import make_page_address
 from adloom.console.pages.why.candidates import make_slot_question_url
@@ -40,7 +40,7 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
                 )
                 if slot["candidates"]:
                     rows = sorted(slot["candidates"], key=lambda one: one["state"] != "serving")
-                    html(plain_table(COLUMNS, rows))
+                    html(build_plain_table(COLUMNS, rows))
                 else:
                     hint("Nobody wants this slot.")
         if any(one["state"] == "pending" for slot in slots for one in slot["candidates"]):
@@ -63,13 +63,13 @@ def _build_links(visit: PageVisit, found: Json, slot: Json) -> Markup:
 
 
 def _say_when(visit: PageVisit, slots: list[Json]) -> str:
-    return ago(slots[0]["updatedAt"], now=visit.now).striptags() if slots else ""
+    return format_ago(slots[0]["updatedAt"], now=visit.now).striptags() if slots else ""
 
 
 def _build_ad(row: Json) -> Markup:
     return Markup('<div class="strong">{}</div><div class="quiet small">{}</div>').format(
-        row["bannerTitle"] or short_id(row["bannerId"]),
-        f"{row['campaignName'] or short_id(row['campaignId'])} · {row['advertiserName'] or strings.THE_HOUSE}",
+        row["bannerTitle"] or shorten_id(row["bannerId"]),
+        f"{row['campaignName'] or shorten_id(row['campaignId'])} · {row['advertiserName'] or strings.THE_HOUSE}",
     )
 
 
@@ -82,5 +82,5 @@ COLUMNS: Final = (
     Column("State", lambda row: badge(*STATES[row["state"]])),
     Column("Because of", _describe_category, is_wide_only=True),
     Column("Fits", lambda row: f"{row['categoryScore']:.2f}", is_number=True, is_wide_only=True),
-    Column("Pays at most", lambda row: price(row["maxCpm"]), is_number=True),
+    Column("Pays at most", lambda row: format_price(row["maxCpm"]), is_number=True),
 )

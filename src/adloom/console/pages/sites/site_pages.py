@@ -9,9 +9,9 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
-from adloom.console.components.categories import category_chips, describe_category
+from adloom.console.components.categories import build_category_chips, describe_category
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.category_field import category_field
+from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, div, hint
 from adloom.console.components.messages import confirm, notify_success
@@ -64,7 +64,7 @@ async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
             Column("From", lambda row: SOURCES[row["source"]], is_wide_only=True),
             Column(
                 "Classified",
-                lambda row: fmt.ago(row["classifiedAt"], now=visit.now),
+                lambda row: fmt.format_ago(row["classifiedAt"], now=visit.now),
                 sort="classifiedAt",
                 is_wide_only=True,
             ),
@@ -104,7 +104,7 @@ def _describe_topics(topics: Json, chosen: str | None) -> dict[str, str]:
 
 def _build_topics(page: Json) -> Markup:
     if page["categories"]:
-        return category_chips(page["categories"])
+        return build_category_chips(page["categories"])
     reason = (
         "could not be read"
         if page["failure"]
@@ -160,11 +160,11 @@ def _ask_page(visit: PageVisit, site: Json, refresh: Reload) -> None:
 
     with form_dialog("Add a page", "Add", save, {"url": f"https://{site['domain']}/"}) as form:
         form.url("url", "Address", is_required=True, hint=f"On {site['domain']}.")
-        form.text("title", "Title", check=checks.at_most(TITLE_LENGTH_MAX))
+        form.text("title", "Title", check=checks.check_at_most(TITLE_LENGTH_MAX))
         form.text("text", "Text", is_long=True, hint="What it says: we find out what it is about.").props(
             "autogrow"
         )
-        category_field(
+        add_category_field(
             form,
             "categories",
             "Or its categories",

@@ -6,7 +6,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.format import full_moment
+from adloom.console.components.format import format_full_moment
 from adloom.console.components.layout import badge, div, html, notice, snippet
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.page import PageVisit
@@ -19,13 +19,13 @@ WHY: Final = (
 FORCE_NOTE: Final = "It counts as verified at once and without the file. Do this only when you know that the publisher owns the domain."
 
 
-def verification_badge(site: Json) -> Markup:
+def build_verification_badge(site: Json) -> Markup:
     return badge("Verified", "good") if site["verifiedAt"] else badge("Not verified", "warn")
 
 
 def describe_verification(site: Json) -> str:
     if site["verifiedAt"]:
-        return f"{site['verifiedHost']}, since {full_moment(site['verifiedAt'])}. It is checked again every week."
+        return f"{site['verifiedHost']}, since {format_full_moment(site['verifiedAt'])}. It is checked again every week."
     return WHY
 
 

@@ -7,11 +7,11 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.format import ago, moment
+from adloom.console.components.format import format_ago, format_moment
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, copy_button, div
 from adloom.console.components.messages import confirm, notify_success, open_dialog
-from adloom.console.components.table import Column, DataTable, row_button
+from adloom.console.components.table import Column, DataTable, build_row_button
 from adloom.console.page import PageVisit
 from adloom.console.pages.system.acting_for import add_account_names, add_role_fields, show_account
 
@@ -19,9 +19,9 @@ KEYS: Final = "/admin/api-keys"
 TOKENS: Final = "/admin/access-tokens"
 
 
-def made_column(visit: PageVisit) -> Column:
+def build_made_column(visit: PageVisit) -> Column:
     return Column(
-        "Made", lambda row: ago(row["createdAt"], now=visit.now), sort="createdAt", is_wide_only=True
+        "Made", lambda row: format_ago(row["createdAt"], now=visit.now), sort="createdAt", is_wide_only=True
     )
 
 
@@ -29,7 +29,7 @@ def _use_columns(visit: PageVisit) -> list[Column]:
     """Columns of what ends by itself or is revoked: use, end, state and the button to revoke."""
 
     def has_expired(row: Json) -> bool:
-        expires_at = moment(row["expiresAt"])
+        expires_at = format_moment(row["expiresAt"])
         return expires_at is not None and expires_at <= visit.now
 
     def state(row: Json) -> str | Markup:
@@ -38,11 +38,11 @@ def _use_columns(visit: PageVisit) -> list[Column]:
         return badge("expired") if has_expired(row) else badge("in use", "good")
 
     def button(row: Json) -> str | Markup:
-        return "" if row["revokedAt"] or has_expired(row) else row_button("revoke", row["id"], "Revoke")
+        return "" if row["revokedAt"] or has_expired(row) else build_row_button("revoke", row["id"], "Revoke")
 
     return [
-        Column("Last used", lambda row: ago(row["lastUsedAt"], now=visit.now), is_wide_only=True),
-        Column("Ends", lambda row: ago(row["expiresAt"], now=visit.now), is_wide_only=True),
+        Column("Last used", lambda row: format_ago(row["lastUsedAt"], now=visit.now), is_wide_only=True),
+        Column("Ends", lambda row: format_ago(row["expiresAt"], now=visit.now), is_wide_only=True),
         Column("State", state),
         Column("", button, is_number=True),
     ]
@@ -81,7 +81,7 @@ async def show_keys(visit: PageVisit) -> None:
             Column("Begins with", lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
             Column("Role", "role"),
             Column("Acts for", show_account, is_wide_only=True),
-            made_column(visit),
+            build_made_column(visit),
             *_use_columns(visit),
         ],
         read,
@@ -114,7 +114,7 @@ async def show_tokens(visit: PageVisit) -> None:
             Column("For", lambda row: Markup("<b>{}</b>").format(row["subject"])),
             Column("Role", "role"),
             Column("Acts for", show_account, is_wide_only=True),
-            Column("Made", lambda row: ago(row["issuedAt"], now=visit.now), sort="issuedAt"),
+            Column("Made", lambda row: format_ago(row["issuedAt"], now=visit.now), sort="issuedAt"),
             *_use_columns(visit),
         ],
         read,

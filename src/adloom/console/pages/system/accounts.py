@@ -8,14 +8,14 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import full_moment
+from adloom.console.components.format import format_full_moment
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, div
 from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.table import Column, DataTable, row_button
+from adloom.console.components.table import Column, DataTable, build_row_button
 from adloom.console.page import PageVisit
-from adloom.console.pages.system.access import made_column, show_secret_once
+from adloom.console.pages.system.access import build_made_column, show_secret_once
 from adloom.console.pages.system.acting_for import add_role_fields, show_account
 
 ACCOUNTS: Final = "/admin/accounts"
@@ -43,7 +43,7 @@ class AccountsTab:
                 Column("E-mail address", lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
                 Column("Role", "role", sort="role", is_wide_only=True),
                 Column("Acts for", show_account),
-                made_column(visit),
+                build_made_column(visit),
                 Column("State", _build_state),
                 Column("", _build_buttons, is_number=True),
             ],
@@ -89,9 +89,9 @@ class AccountsTab:
             form.text("email", "E-mail address", is_required=True)
             await add_role_fields(form, self._visit.api)
             form.time_zone("timeZone", is_required=False)
-            form.password("password", "Password", is_required=False, check=checks.password).props["hint"] = (
-                NO_PASSWORD_HINT
-            )
+            form.password("password", "Password", is_required=False, check=checks.check_password).props[
+                "hint"
+            ] = NO_PASSWORD_HINT
 
     async def _edit(self, person_id: str) -> None:
         person = self._people[person_id]
@@ -119,7 +119,7 @@ class AccountsTab:
     async def _make_link(self, person_id: str) -> None:
         email = self._find_email(person_id)
         made = await self._visit.api.post(f"{ACCOUNTS}/{person_id}/link")
-        note = LINK_NOTE.format(email=email, until=full_moment(made["expiresAt"]))
+        note = LINK_NOTE.format(email=email, until=format_full_moment(made["expiresAt"]))
 
         async def send() -> None:
             await self._visit.api.post(f"{ACCOUNTS}/{person_id}/mail-link")
@@ -188,7 +188,7 @@ class AccountsTab:
             await self._say(f"The password is set; {email} is logged out everywhere.")
 
         with form_dialog(f"A new password for {email}", "Set password", save) as form:
-            form.password("password", "Password", check=checks.password).props["hint"] = PASSWORD_HINT
+            form.password("password", "Password", check=checks.check_password).props["hint"] = PASSWORD_HINT
 
 
 async def show_accounts(visit: PageVisit) -> None:
@@ -212,4 +212,4 @@ def _build_buttons(row: Json) -> Markup:
     if row["hasSecondFactor"]:
         names["factor"] = "Second factor off"
     names["remove"] = "Remove"
-    return Markup(" ").join(row_button(name, row["id"], label) for name, label in names.items())
+    return Markup(" ").join(build_row_button(name, row["id"], label) for name, label in names.items())

@@ -7,10 +7,17 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import ago, count, duration, full_moment, percent, rate
+from adloom.console.components.format import (
+    format_ago,
+    format_count,
+    format_duration,
+    format_full_moment,
+    format_percent,
+    rate,
+)
 from adloom.console.components.layout import Tile, badge, card, div, empty_state, facts, html
 from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.table import CLICK_HANDLER, Column, plain_table, row_button
+from adloom.console.components.table import CLICK_HANDLER, Column, build_plain_table, build_row_button
 from adloom.console.page import PageVisit, refresh_every
 from adloom.ops.checks.shards import name_longest
 
@@ -38,13 +45,13 @@ async def show_processes(visit: PageVisit) -> None:
         catalog.update(str(answer["catalogVersion"]))
         requests.update(rate(traffic["requestsPerSecond"]), values=[one["requests"] for one in minutes])
         fill.update(
-            percent(traffic["fill"], places=1),
+            format_percent(traffic["fill"], places=1),
             values=[one["filled"] / one["requests"] if one["requests"] else None for one in minutes],
         )
         columns = _build_columns(visit, answer["catalogVersion"])
         if any(row["shards"] for row in answer["items"]):
             columns.append(Column("Shards", _describe_shards, is_number=True))
-        table.content = plain_table(columns, answer["items"])
+        table.content = build_plain_table(columns, answer["items"])
         table.set_visibility(bool(answer["items"]))
         nothing.set_visibility(not answer["items"])
 
@@ -57,7 +64,7 @@ def _build_columns(visit: PageVisit, catalog_version: int) -> list[Column]:
         Column("Process", lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
         Column("Machine", "host", is_wide_only=True),
         Column("PID", lambda row: str(row["pid"]), is_number=True, is_wide_only=True),
-        Column("Up since", lambda row: ago(row["startedAt"], now=visit.now)),
+        Column("Up since", lambda row: format_ago(row["startedAt"], now=visit.now)),
         Column("Index", lambda row: _describe_index(row, catalog_version)),
         Column("Requests/s", lambda row: rate(row["requestsPerSecond"]), is_number=True),
         Column("Median / 99 %", _describe_latency, is_number=True, is_wide_only=True),
@@ -77,14 +84,14 @@ def _describe_index(row: Json, catalog_version: int) -> str | Markup:
 def _describe_latency(row: Json) -> str:
     if row["p50Seconds"] is None:
         return strings.NONE
-    return f"{duration(row['p50Seconds'])} / {duration(row['p99Seconds'])}"
+    return f"{format_duration(row['p50Seconds'])} / {format_duration(row['p99Seconds'])}"
 
 
 def _describe_pending_events(row: Json) -> str | Markup:
     if row["pending"] is None:
         return strings.NONE
-    hint = f"{count(row['pending'])} events, {count(row['spoolBytes'] or 0)} bytes on disk"
-    return Markup('<span title="{}">{}</span>').format(hint, count(row["pending"]))
+    hint = f"{format_count(row['pending'])} events, {format_count(row['spoolBytes'] or 0)} bytes on disk"
+    return Markup('<span title="{}">{}</span>').format(hint, format_count(row["pending"]))
 
 
 def _describe_shards(row: Json) -> str | Markup:
@@ -96,11 +103,11 @@ def _describe_shards(row: Json) -> str | Markup:
         return badge("no NATS", "bad")
     waiting = sum(shards["lag"].values())
     hint = strings.SHARDS_HINT.format(
-        waiting=count(waiting) + name_longest(shards["lag"]),
-        fenced=count(shards["fencedWrites"]),
-        moves=count(shards["moves"]),
+        waiting=format_count(waiting) + name_longest(shards["lag"]),
+        fenced=format_count(shards["fencedWrites"]),
+        moves=format_count(shards["moves"]),
     )
-    shown = f"{len(shards['held'])}" + (f", {count(waiting)} wait" if waiting else "")
+    shown = f"{len(shards['held'])}" + (f", {format_count(waiting)} wait" if waiting else "")
     return Markup('<span title="{}">{}</span>').format(hint, shown)
 
 
@@ -123,7 +130,7 @@ async def show_settings(visit: PageVisit) -> None:
         *(_build_column(process) for process in processes),
     ]
     with card(classes="flush"):
-        html(plain_table(columns, rows))
+        html(build_plain_table(columns, rows))
 
 
 def _build_column(process: str) -> Column:
@@ -148,10 +155,10 @@ async def show_ledger(visit: PageVisit) -> None:
 
     async def refresh() -> None:
         answer = await visit.api.get("/admin/system/ledger")
-        entries.update(count(answer["entries"]))
+        entries.update(format_count(answer["entries"]))
         memory.update(f"{answer['memoryBytes'] / MEGABYTE:,.1f} MB")
-        dead.update(count(answer["dead"]), kind="warn" if answer["dead"] else "")
-        table.content = plain_table(COLUMNS, answer["projections"])
+        dead.update(format_count(answer["dead"]), kind="warn" if answer["dead"] else "")
+        table.content = build_plain_table(COLUMNS, answer["projections"])
 
     await refresh()
     refresh_every(REFRESH_SECONDS, refresh)
@@ -160,7 +167,7 @@ async def show_ledger(visit: PageVisit) -> None:
 def _describe_lag(row: Json) -> str:
     if not row["behindEntries"]:
         return badge("nothing", "good")
-    shown = f"{count(row['behindEntries'])} events, {duration(row['behindSeconds'])}"
+    shown = f"{format_count(row['behindEntries'])} events, {format_duration(row['behindSeconds'])}"
     return badge(shown, "warn" if row["behindSeconds"] > LAG_SECONDS_GOOD else "info")
 
 
@@ -168,8 +175,8 @@ COLUMNS: Final = [
     Column("Projection", "name"),
     Column("Behind", _describe_lag),
     Column("Processed by", lambda row: row["owner"] or badge("nobody", "bad"), is_wide_only=True),
-    Column("Failing", lambda row: count(row["failing"]), is_number=True),
-    Column("Given up", lambda row: count(row["dead"]), is_number=True),
+    Column("Failing", lambda row: format_count(row["failing"]), is_number=True),
+    Column("Given up", lambda row: format_count(row["dead"]), is_number=True),
 ]
 
 
@@ -206,7 +213,7 @@ class DeadLettersTab:
         answer = await self._visit.api.get(DEAD_LETTERS, after=self._next)
         self._shown += answer["items"]
         self._next = answer["next"]
-        self._table.content = plain_table(self._build_columns(), self._shown)
+        self._table.content = build_plain_table(self._build_columns(), self._shown)
         self._table.set_visibility(bool(self._shown))
         self._nothing.set_visibility(not self._shown)
         self._more.set_visibility(self._next is not None)
@@ -215,7 +222,7 @@ class DeadLettersTab:
         return [
             Column("Letter", lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
             Column("Projection", "projection"),
-            Column("Given up", lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
+            Column("Given up", lambda row: format_ago(row["at"], now=self._visit.now), is_wide_only=True),
             Column("Tries", lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
             Column("Reason", "reason", is_wide_only=True),
             Column("", _build_actions, is_number=True),
@@ -241,7 +248,7 @@ class DeadLettersTab:
                 [
                     ("Letter", letter["id"]),
                     ("Projection", letter["projection"]),
-                    ("Given up", full_moment(letter["at"])),
+                    ("Given up", format_full_moment(letter["at"])),
                     ("Tries", str(letter["tries"])),
                     ("Reason", letter["reason"]),
                 ]
@@ -267,4 +274,4 @@ class DeadLettersTab:
 
 def _build_actions(row: Json) -> Markup:
     names = (("show", "Show"), ("retry", "Try again"), ("forget", "Delete"))
-    return Markup(" ").join(row_button(name, row["id"], label) for name, label in names)
+    return Markup(" ").join(build_row_button(name, row["id"], label) for name, label in names)

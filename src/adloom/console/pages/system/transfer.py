@@ -11,7 +11,7 @@ from nicegui import events, ui
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.layout import add_tiles, card, div, hint, html, notice, set_attributes
 from adloom.console.components.messages import download_sheet, notify_error, notify_success
-from adloom.console.components.table import Column, plain_table
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.history import format_value
 from adloom.console.page import PageVisit
 from adloom.console.words.field_labels import label_field
@@ -128,7 +128,7 @@ class CatalogUpload:
                 return
             rows = [describe_problem(place, message) for place, message in error.fields.items()]
             columns = [Column("Where", "where"), Column("Field", "field"), Column("What is wrong", "message")]
-            html(plain_table(columns, rows[:SHOWN_MAX]))
+            html(build_plain_table(columns, rows[:SHOWN_MAX]))
             if len(rows) > SHOWN_MAX:
                 hint(f"and {len(rows) - SHOWN_MAX:,} more")
 
@@ -143,7 +143,9 @@ class CatalogUpload:
                 for action, label in ACTIONS.items()
             ),
         ]
-        html(plain_table(columns, [{"what": NAMES.get(key, key), **one} for key, one in counts.items()]))
+        html(
+            build_plain_table(columns, [{"what": NAMES.get(key, key), **one} for key, one in counts.items()])
+        )
         total = answer["created"] + answer["updated"]
         if not total:
             notice("The catalog is already as the file says.", title="Nothing would change")
@@ -160,7 +162,7 @@ def _show_changes(changes: list[Json], total: int) -> None:
         Column("What", lambda row: "new" if row["action"] == "create" else "changed"),
         Column("Changes", _list_fields),
     ]
-    html(plain_table(columns, changes[:SHOWN_MAX]))
+    html(build_plain_table(columns, changes[:SHOWN_MAX]))
     if total > SHOWN_MAX:
         hint(f"and {total - SHOWN_MAX:,} more")
 

@@ -8,8 +8,8 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as fmt
-from adloom.console.components.charts.bars import FunnelStep, funnel
-from adloom.console.components.forms.fields import picker
+from adloom.console.components.charts.bars import FunnelStep, build_funnel
+from adloom.console.components.forms.fields import add_picker
 from adloom.console.components.layout import (
     NoticeKind,
     Tile,
@@ -82,7 +82,7 @@ async def show_campaign(visit: PageVisit) -> None:
     if any(rule["ruleType"] == "country" and rule["operator"] == "in" and rule["isActive"] for rule in rules):
         await warn_of_unknown_countries(visit)
     _show_figures(found)
-    with card("Step by step", note=f"Since {fmt.full_moment(found['since'])}", classes="flush"):
+    with card("Step by step", note=f"Since {fmt.format_full_moment(found['since'])}", classes="flush"):
         _show_checks(found)
     if found["auctions"]["held"]:
         _show_auctions(found["auctions"])
@@ -96,7 +96,7 @@ async def warn_of_unknown_countries(visit: PageVisit) -> None:
 
 
 async def _show_chooser(api: ApiClient, campaign_id: str) -> None:
-    field = await picker("Campaign", campaign_id, api=api, path="/admin/campaigns", sort="name")
+    field = await add_picker("Campaign", campaign_id, api=api, path="/admin/campaigns", sort="name")
     field.props('outlined dense options-dense data-field="campaign"').style("max-width: 26rem")
     field.on_value_change(lambda event: ui.navigate.to(f"/console/why?campaign={event.value}"))
 
@@ -104,12 +104,12 @@ async def _show_chooser(api: ApiClient, campaign_id: str) -> None:
 def _show_figures(found: Json) -> None:
     auctions = found["auctions"]
     with div("grid-of tiles"):
-        Tile("Impressions").update(fmt.count(found["impressions"]))
-        Tile("Clicks").update(fmt.count(found["clicks"]))
+        Tile("Impressions").update(fmt.format_count(found["impressions"]))
+        Tile("Clicks").update(fmt.format_count(found["clicks"]))
         if auctions["held"]:
-            share = fmt.percent(auctions["won"] / auctions["held"], places=0)
-            Tile("Auctions it could win").update(fmt.count(auctions["held"]))
-            Tile("Auctions won").update(fmt.count(auctions["won"]), note=f"{share} of all")
+            share = fmt.format_percent(auctions["won"] / auctions["held"], places=0)
+            Tile("Auctions it could win").update(fmt.format_count(auctions["held"]))
+            Tile("Auctions won").update(fmt.format_count(auctions["won"]), note=f"{share} of all")
 
 
 def _show_checks(found: Json) -> None:
@@ -159,10 +159,10 @@ def _show_auctions(auctions: Json) -> None:
             found.append(FunnelStep(label=STEPS[name].label, left=left, note=STEPS[name].note))
     note = STEPS["won"].note
     if auctions["ecpm"] is not None and auctions["winningEcpm"] is not None:
-        note = f"Where it lost, its eCPM was {fmt.average(auctions['ecpm'])} on average; the winner's was {fmt.average(auctions['winningEcpm'])}."
+        note = f"Where it lost, its eCPM was {fmt.format_average(auctions['ecpm'])} on average; the winner's was {fmt.format_average(auctions['winningEcpm'])}."
     found.append(FunnelStep(label=STEPS["won"].label, left=auctions["won"], note=note, kind="good"))
     with card("In the auctions since then"):
-        funnel(found, description="In the auctions since then")
+        build_funnel(found, description="In the auctions since then")
 
 
 async def _show_placements(api: ApiClient, campaign_id: str) -> None:

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, ProblemError, short_id
+from adloom.console.client import Json, ProblemError, shorten_id
 from adloom.console.components import format as fmt
-from adloom.console.components.charts.bars import FunnelStep, funnel
+from adloom.console.components.charts.bars import FunnelStep, build_funnel
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html, link_button, notice
 from adloom.console.page import PageVisit
 from adloom.console.shell import ADVERTISER_SIDE, PUBLISHER_SIDE
@@ -139,7 +139,7 @@ def count_by_step(removed: Mapping[str, int]) -> Counter[str]:
     return taken
 
 
-def funnel_steps(
+def list_funnel_steps(
     removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool, is_contextual: bool = False
 ) -> list[FunnelStep]:
     """Build the funnel from removals by name, and the numbers of losers and winners."""
@@ -183,7 +183,7 @@ NumberColumn = tuple[
 ]  # Label, classes and content; its label stays on a phone.
 
 
-def candidate_table(
+def build_candidate_table(
     candidates: Sequence[Json],
     *,
     role: Role,
@@ -226,14 +226,14 @@ def _build_name(one: Json, role: Role) -> Markup:
     banner_id, campaign_id = one.get("adId"), one.get("campaignId")
     if banner_id is None or campaign_id is None:
         return Markup('<span class="quiet">{}</span>').format("another account's")
-    title = one.get("title") or short_id(banner_id)
+    title = one.get("title") or shorten_id(banner_id)
     if role not in PAGES_OF["campaign"]:
         return Markup('<span class="strong">{}</span><div class="quiet small">{}</div>').format(
             title, one.get("campaignName") or ""
         )
     return Markup(
         '<a href="/console/banners/{}">{}</a><div class="small"><a class="quiet" href="/console/campaigns/{}">{}</a></div>'
-    ).format(banner_id, title, campaign_id, one.get("campaignName") or short_id(campaign_id))
+    ).format(banner_id, title, campaign_id, one.get("campaignName") or shorten_id(campaign_id))
 
 
 def _build_reason(one: Json, link: Markup) -> Markup:
@@ -277,14 +277,14 @@ def show_score(value: float | None, *, places: int = 2) -> str:
 
 def _bid(one: Json) -> str:
     bid = one.get("bid")
-    return strings.NONE if bid is None else f"{fmt.price(bid)} {(one.get('bidType') or '').upper()}"
+    return strings.NONE if bid is None else f"{fmt.format_price(bid)} {(one.get('bidType') or '').upper()}"
 
 
 AUCTION_NUMBERS: Final[list[NumberColumn]] = [
-    ("eCPM", "num", lambda one: fmt.average(one.get("ecpm"))),
+    ("eCPM", "num", lambda one: fmt.format_average(one.get("ecpm"))),
     ("Bid", "num", _bid),
-    ("To win", "num strong", lambda one: fmt.price(one.get("wouldHaveToBid"))),
-    ("CTR", "num", lambda one: fmt.percent(one.get("predictedCtr"))),
+    ("To win", "num strong", lambda one: fmt.format_price(one.get("wouldHaveToBid"))),
+    ("CTR", "num", lambda one: fmt.format_percent(one.get("predictedCtr"))),
     ("Quality", "num", lambda one: show_score(one.get("qualityScore"))),
 ]
 
@@ -306,7 +306,7 @@ async def show_recorded(visit: PageVisit) -> None:
         notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     with div("row-of apart"):
-        ui.label(f"Held {fmt.full_moment(auction['auctionTime'])}").classes("quiet")
+        ui.label(f"Held {fmt.format_full_moment(auction['auctionTime'])}").classes("quiet")
         with div("row-of"):
             again = await make_question_url(visit, auction)
             if again:
@@ -319,8 +319,8 @@ def show_auction(auction: Json, role: Role) -> None:
     bids: list[Json] = auction["bids"]
     won = sum(bid["outcome"] == "won" for bid in bids)
     with card(strings.AUCTION_FUNNEL):
-        funnel(
-            funnel_steps(
+        build_funnel(
+            list_funnel_steps(
                 _count_removed(auction),
                 lost=max(0, auction["bidCount"] - won),
                 won=won,
@@ -331,7 +331,7 @@ def show_auction(auction: Json, role: Role) -> None:
         )
     with card("Candidates", note=f"{len(bids):,}", classes="flush"):
         explained = [_name_bid(bid, auction["names"]) for bid in bids]
-        candidate_table(explained, role=role, is_auction=True, placement_id=auction["placementId"])
+        build_candidate_table(explained, role=role, is_auction=True, placement_id=auction["placementId"])
     if len(bids) >= BIDS_MAX:
         hint("At most 256 bids of an auction are recorded one by one; the funnel counts all.")
 

@@ -11,8 +11,8 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as fmt
-from adloom.console.components.charts.bars import funnel
-from adloom.console.components.forms.fields import picker
+from adloom.console.components.charts.bars import build_funnel
+from adloom.console.components.forms.fields import add_picker
 from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.layout import (
     card,
@@ -27,7 +27,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.messages import notify_success
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign, warn_of_unknown_countries
-from adloom.console.pages.why.candidates import candidate_table, funnel_steps, show_recorded
+from adloom.console.pages.why.candidates import build_candidate_table, list_funnel_steps, show_recorded
 from adloom.console.pages.why.slot import show_slot
 from adloom.console.words.device_words import DEVICE_NAMES, name_device
 from adloom.core.actor import Role
@@ -98,7 +98,7 @@ async def _show_form(visit: PageVisit) -> None:
     query = visit.query
     fields: dict[str, Any] = {}
     with div("al-fields"):
-        placement = await picker(
+        placement = await add_picker(
             "Placement",
             query.get("placement"),
             api=visit.api,
@@ -186,11 +186,11 @@ async def _answer(
         with card(title):
             # In a large market not all candidates are sent, but all are counted.
             lost = _count(answer) - sum(answer["removed"].values()) - len(won)
-            steps = funnel_steps(answer["removed"], lost=lost, won=len(won), is_auction=is_auction)
-            funnel(steps, description=title)
+            steps = list_funnel_steps(answer["removed"], lost=lost, won=len(won), is_auction=is_auction)
+            build_funnel(steps, description=title)
     with below:
         with card("Candidates", note=f"{_count(answer):,}", classes="flush"):
-            candidate_table(
+            build_candidate_table(
                 candidates,
                 role=visit.role,
                 is_auction=is_auction,
@@ -246,7 +246,7 @@ def _say_who_wins(won: list[Json], answer: Json) -> None:
     if not won:
         notice("No banner would win this auction.", kind="warn")
         return
-    title, price = won[0].get("title") or "another account's", fmt.price(answer["finalPrice"])
+    title, price = won[0].get("title") or "another account's", fmt.format_price(answer["finalPrice"])
     notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
 
 

@@ -7,14 +7,14 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
-from adloom.console.components.charts.bars import funnel
+from adloom.console.components.charts.bars import build_funnel
 from adloom.console.components.layout import card, empty_state, facts, notice
 from adloom.console.page import PageVisit
 from adloom.console.pages.why.candidates import (
     NumberColumn,
-    candidate_table,
+    build_candidate_table,
     explain_record,
-    funnel_steps,
+    list_funnel_steps,
     show_score,
 )
 from adloom.console.shell import PUBLISHER_SIDE
@@ -60,12 +60,12 @@ async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below
             lost = sum(one["outcome"] == "lost" for one in candidates)
             removed = Counter(one["removedBy"] for one in candidates if one["outcome"] == "removed")
             with card(FUNNEL):
-                steps = funnel_steps(removed, lost=lost, won=won, is_auction=True, is_contextual=True)
-                funnel(steps, description=FUNNEL)
+                steps = list_funnel_steps(removed, lost=lost, won=won, is_auction=True, is_contextual=True)
+                build_funnel(steps, description=FUNNEL)
     with below:
         if candidates:
             with card("Creatives", note=f"{len(candidates):,}", classes="flush"):
-                candidate_table(
+                build_candidate_table(
                     candidates,
                     role=visit.role,
                     is_auction=True,
@@ -85,13 +85,13 @@ def _ask_for_page(visit: PageVisit, placement: Json) -> None:
     )
 
 
-FIT: Final[NumberColumn] = ("Fit", "num", lambda one: fmt.percent(one["categoryScore"]))
+FIT: Final[NumberColumn] = ("Fit", "num", lambda one: fmt.format_percent(one["categoryScore"]))
 NUMBERS: Final[list[NumberColumn]] = [
-    ("Bid CPM", "num", lambda one: fmt.price(one["maxCpm"])),
-    ("Drawn CTR", "num", lambda one: fmt.percent(one.get("sampledCtr"))),
+    ("Bid CPM", "num", lambda one: fmt.format_price(one["maxCpm"])),
+    ("Drawn CTR", "num", lambda one: fmt.format_percent(one.get("sampledCtr"))),
     ("Score", "num", lambda one: show_score(one.get("score"), places=4)),
     FIT,
-    ("Price CPM", "num strong", lambda one: fmt.price(one.get("priceCpm"))),
+    ("Price CPM", "num strong", lambda one: fmt.format_price(one.get("priceCpm"))),
 ]
 
 
@@ -106,14 +106,16 @@ def _say_what_is_shown(answer: Json, candidates: list[Json]) -> None:
     won = next((one for one in candidates if one["outcome"] == "won"), None)
     if won is not None:
         price = answer.get("priceCpm")
-        paid = "" if price is None else f", for {fmt.price(price)} per thousand impressions"
+        paid = "" if price is None else f", for {fmt.format_price(price)} per thousand impressions"
         notice(f"“{won['title']}” is shown in this draw{paid}.", kind="good")
     elif candidates:
         notice("None of the creatives that want this slot is shown.", kind="warn")
     else:
         notice("No creative wants this slot.", kind="warn")
     if answer["throttle"]:
-        notice(f"Pacing holds back {fmt.percent(answer['throttle'])} of the requests of those that are left.")
+        notice(
+            f"Pacing holds back {fmt.format_percent(answer['throttle'])} of the requests of those that are left."
+        )
 
 
 def _describe_state(answer: Json) -> str:
@@ -121,5 +123,7 @@ def _describe_state(answer: Json) -> str:
 
 
 def _list_topics(answer: Json) -> list[tuple[str, str]]:
-    topics = [f"{one['name']} ({fmt.percent(one['confidence'])})" for one in answer["page"]["categories"]]
+    topics = [
+        f"{one['name']} ({fmt.format_percent(one['confidence'])})" for one in answer["page"]["categories"]
+    ]
     return [("About", ", ".join(topics))] if topics else []
