@@ -14,7 +14,7 @@ from adloom.core.clock import SystemClock
 from adloom.runtime.postgres import Pool
 from adloom.stats.model import Grouping, StatsQuestion
 from adloom.stats.rollup import Rollup
-from adloom.stats.store import statistics
+from adloom.stats.store import read_statistics
 from bench.figures import BenchTable, show, tabulate_ratios
 from bench.fill import STATEMENT_SECONDS_MAX, CatalogSize, fill_day
 from bench.processes import ShowStatus
@@ -191,6 +191,6 @@ async def _measure_best(pool: Pool, question: StatsQuestion) -> tuple[int, float
     best, found = float("inf"), 0
     for _ in range(ROUNDS):
         started_at = time.perf_counter()
-        found = len(await statistics(pool, question, today=TODAY, rows_max=ROWS_MAX))
+        found = len(await read_statistics(pool, question, today=TODAY, rows_max=ROWS_MAX))
         best = min(best, time.perf_counter() - started_at)
     return found, best

@@ -161,7 +161,7 @@ class TablesServer:
             if not isinstance(happening, Impression | Click):
                 found.append(CountedEntry(entry_id, happening, happening.user_id))
                 continue
-            row = self.rows.get(key_of(happening))
+            row = self.rows.get(get_key(happening))
             if row is not None and (row.entry_ms, row.entry_seq) == parse_entry_id(entry_id):
                 marks = tuple(row.marks or ())
                 found.append(CountedEntry(entry_id, happening, row.user_id, marks, row.is_valid))
@@ -226,7 +226,7 @@ class TablesConnection(Connection):
             self._server.roll_up(day)
 
 
-def key_of(event: Event) -> EventKey:
+def get_key(event: Event) -> EventKey:
     return EventKey("impression" if isinstance(event, Impression) else "click", event.correlation_id)
 
 
@@ -267,7 +267,7 @@ class TopicConnection(Connection):
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Publish what counted of a batch; the answer may be lost."""
         counted = await self._tables.find_counted(records)
-        keys = [key_of(one.event) for one in counted if isinstance(one.event, Impression | Click)]
+        keys = [get_key(one.event) for one in counted if isinstance(one.event, Impression | Click)]
         await self.transact(
             "topic", lambda: self._server.publish(keys, after=after, cursor=cursor), CursorMovedError
         )

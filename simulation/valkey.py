@@ -323,7 +323,7 @@ class ValkeyClient(_ValkeyConnection):
         yield Pipeline(self._server, self._host)
 
 
-def valkey_of(server: ValkeyServer, host: Host) -> Valkey:
+def make_valkey(server: ValkeyServer, host: Host) -> Valkey:
     """Build a client: one by its calls, not by its type."""
     return cast("Valkey", ValkeyClient(server, host))
 

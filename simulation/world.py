@@ -16,9 +16,9 @@ from simulation.faults import LATE_SECONDS_MAX
 from simulation.laws import Books, quarantine_violations, violations
 from simulation.loop import seeded
 from simulation.processes import BRISK, ConnectionLostError, DeliveryProcess, Pace, Servers, WorkerProcess
-from simulation.readers import Readers
 from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer, TopicServer
 from simulation.valkey import EventLogServer
+from simulation.visitors import Visitors
 
 DAY_SECONDS: Final = 86_400.0
 CAMPAIGNS: Final = 3
@@ -52,7 +52,9 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             topic=plan.topic(self._faults, log.outages),
             disk=plan.disk(self._faults),
         )
-        self._readers = Readers(self._ask, self._faults, self._clock, self._ids, seeded(plan.seed, "readers"))
+        self._visitors = Visitors(
+            self._ask, self._faults, self._clock, self._ids, seeded(plan.seed, "readers")
+        )
         self._spoiled: list[bytes] = []
 
     async def run(self) -> None:
@@ -75,7 +77,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             while clock() < self._plan.seconds:
                 rate = self._plan.views_per_second * _find_traffic_share(clock())
                 await asyncio.sleep(self._chance.expovariate(rate))
-                views.create_task(self._readers.view_page(SLUG))
+                views.create_task(self._visitors.view_page(SLUG))
                 if self._faults.strikes("entry spoiled", self._faults.rates.spoiled):
                     self._spoil()
 
@@ -144,21 +146,21 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             invalid_counts=tables.invalid_counts,
             topic=self._servers.topic.published,
         )
-        self.violations += violations(self._readers.witness, books)
+        self.violations += violations(self._visitors.witness, books)
         self.violations += quarantine_violations(self._spoiled, self._servers.log.dead.values())
 
     def _count(self) -> dict[str, int]:
-        readers, servers = self._readers, self._servers
+        visitors, servers = self._visitors, self._servers
         counted = {
             kind: sum(count for (_, each), count in servers.tables.counts.items() if each == kind)
             for kind in ("impression", "click")
         }
         return {
-            "page views": readers.requests,
-            "page views without an answer": readers.unserved,
-            "requests answered 503": readers.refused,
-            "events sent": len(readers.witness.sent),
-            "events accepted": len(readers.witness.accepted),
+            "page views": visitors.requests,
+            "page views without an answer": visitors.unserved,
+            "requests answered 503": visitors.refused,
+            "events sent": len(visitors.witness.sent),
+            "events accepted": len(visitors.witness.accepted),
             "impressions counted": counted["impression"],
             "clicks counted": counted["click"],
             "of them not valid": sum(servers.tables.invalid_counts.values()),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adloom.runtime.embedded.binaries import valkey_server, valkey_version
+from adloom.runtime.embedded.binaries import find_valkey_server, read_valkey_version
 from adloom.runtime.embedded.checksums import PROGRAM_SUMS, ChangedProgramError, check_program
 from scripts.audit import FOUND, NOT_LOOKED_UP, summarize
 from scripts.pin import pins_in, with_pins
@@ -101,12 +101,12 @@ def test_the_programs_of_the_pinned_servers_have_checksums() -> None:
 
 def test_a_changed_program_is_not_run(tmp_path: Path) -> None:
     changed = tmp_path / "valkey-server"
-    changed.write_bytes(valkey_server().read_bytes())
-    check_program(changed, valkey_version())
+    changed.write_bytes(find_valkey_server().read_bytes())
+    check_program(changed, read_valkey_version())
     changed.write_bytes(changed.read_bytes() + b"!")
 
     with pytest.raises(ChangedProgramError, match="uv sync --reinstall"):
-        check_program(changed, valkey_version())
+        check_program(changed, read_valkey_version())
     check_program(changed, "0.0.0")  # Nothing is known of another version.
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 import typer
 from rich.console import Console
 
-from adloom.bidding.decide import decide_beside
+from adloom.bidding.decide import decide_with_shadows
 from adloom.bidding.ports import Nets
 from adloom.bidding.window import BidStrategy
 from adloom.budgets.bid_model import BidCounts, BidsDecided, MultiplierRequest
@@ -105,7 +105,7 @@ def decide_for(requests: Sequence[MultiplierRequest], nets: Nets) -> list[BidsDe
         complete = [
             add_counts(one, one.counts.plus(BidCounts(400, 8))) for one in requests[start : start + BATCH_MAX]
         ]
-        answers = decide_beside([build_window_request(one) for one in complete], nets)
+        answers = decide_with_shadows([build_window_request(one) for one in complete], nets)
         decided += [
             build_decided(request, answer.decision, answer.state, answer.shadows)
             for request, answer in zip(complete, answers, strict=True)

@@ -32,7 +32,7 @@ from adloom.market.messages import AllDemand, RecordResults
 from adloom.market.routing import auctioneer_address, ranker_address
 from adloom.market.shortlist.model import PageShortlists
 from adloom.runtime.actors.actor import Address
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 from bench.catalog import SEED
 from bench.contextual.catalog import PAGES_A_SITE, SLOTS, choose_categories, name_domain, name_page, name_slot
 from bench.figures import BenchTable, GoalResult, show
@@ -51,7 +51,7 @@ class BenchNetwork(Network):
     """Loses nothing, and keeps no row: it is encoded as the worker does, and counted. Only steps are measured."""
 
     def __init__(self) -> None:
-        taxonomy = content()
+        taxonomy = load_content()
         super().__init__(SEED, ancestors={one.id: tuple(taxonomy.ancestors(one.id)) for one in taxonomy})
         self.pages_written = 0
         self.seconds = 0.0

@@ -23,7 +23,7 @@ from adloom.serving.index.index import Index, replace_placements
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, Snapshot, compute_price
 from adloom.serving.index.site import NO_SITES, SiteRow, compile_site
 from adloom.serving.index.steps import run_steps
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 from bench.catalog import SEED, build_id
 
 CATEGORIES: Final = 200
@@ -55,7 +55,7 @@ class ContextualCatalog(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose_categories(count: int = CATEGORIES) -> list[str]:
     """Return categories that have parents, so that ancestors matter."""
-    below = [one.id for one in content() if content().ancestors(one.id)]
+    below = [one.id for one in load_content() if load_content().ancestors(one.id)]
     return below[:count]
 
 

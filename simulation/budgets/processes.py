@@ -51,7 +51,7 @@ from simulation.budgets.database import (
 )
 from simulation.campaigns import AUCTION_SLUG, PLACEMENT_KEY
 from simulation.faults import Host
-from simulation.valkey import EventLogServer, GroupConnection, SimulatedLeaderLock, ValkeyServer, valkey_of
+from simulation.valkey import EventLogServer, GroupConnection, SimulatedLeaderLock, ValkeyServer, make_valkey
 
 LEASE_SECONDS: Final = 5.0
 STRATEGY_SECONDS: Final = 0.5
@@ -124,7 +124,7 @@ class BudgetWorkerProcess:
         has_strategies: bool = False,
     ) -> None:
         self.host = Host()
-        database, valkey = servers.database, valkey_of(servers.valkey, self.host)
+        database, valkey = servers.database, make_valkey(servers.valkey, self.host)
         catalog, audience = SimulatedCatalog(database, self.host), ValkeyBroadcaster(valkey)
         strategies = WildStrategies(chance)
         configurer = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
@@ -197,7 +197,7 @@ class SellingProcess:
         self._clock = clock
         self._states = PlacementStates()
         self._leasing = LeaseClient(
-            valkey_of(servers.valkey, self.host),
+            make_valkey(servers.valkey, self.host),
             self._states,
             clock,
             process=name,

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adloom.cli.main import app
-from adloom.cli.user_errors import user_message
+from adloom.cli.user_errors import describe_for_user
 from adloom.ops.capacity.coefficients_file import CoefficientsFileError, find_own_file, read_coefficients
 
 
@@ -46,7 +46,7 @@ def test_coefficients_come_from_a_file_this_machine_or_the_package(
     named.write_text("{}")
     with pytest.raises(CoefficientsFileError, match=r"named\.json has no coefficients") as raised:
         read_coefficients(named)
-    assert user_message(raised.value)
+    assert describe_for_user(raised.value)
 
 
 def test_shares_of_more_than_everything_are_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.app.listeners import listen, port_of
+from adloom.app.listeners import get_port, listen
 from adloom.app.up.listener_group import ListenerGroup, choose_open
 
 CONNECTIONS = 48
@@ -15,7 +15,7 @@ CONNECTIONS = 48
 
 def accepted(listeners: list[socket.socket]) -> list[int]:
     """Connect some times, and return how many connections each socket has got."""
-    address = ("127.0.0.1", port_of(listeners[0]))
+    address = ("127.0.0.1", get_port(listeners[0]))
     clients = [socket.create_connection(address) for _ in range(CONNECTIONS)]
     counts = [0 for _ in listeners]
     for number, listener in enumerate(listeners):

@@ -8,8 +8,8 @@ from adloom.app.listeners import (
     LISTEN_FD,
     ListenError,
     bind_socket,
+    get_port,
     listen,
-    port_of,
     take_socket,
 )
 from adloom.runtime.ports import free_port
@@ -22,7 +22,7 @@ def test_without_a_supervisor_the_process_binds_the_port(monkeypatch: pytest.Mon
     port = free_port()
 
     with take_socket(LOOPBACK, port) as listener:
-        assert port_of(listener) == port
+        assert get_port(listener) == port
         socket.create_connection((LOOPBACK, port)).close()
 
 
@@ -33,13 +33,13 @@ def test_the_socket_of_a_supervisor_is_used_and_not_inherited_further(
         monkeypatch.setenv(LISTEN_FD, str(socket.dup(bound.fileno())))
 
         with take_socket("ignored", 1) as listener:
-            assert port_of(listener) == port_of(bound)
+            assert get_port(listener) == get_port(bound)
             assert not listener.get_inheritable()
 
 
 def test_all_sockets_that_share_a_port_get_connections() -> None:
     with listen(LOOPBACK, 0, count=2) as listeners:
-        address = (LOOPBACK, port_of(listeners[0]))
+        address = (LOOPBACK, get_port(listeners[0]))
         for listener in listeners:
             listener.setblocking(False)  # noqa: FBT003 - the standard library's own
 
@@ -54,8 +54,8 @@ def test_all_sockets_that_share_a_port_get_connections() -> None:
 def test_the_error_about_a_busy_port_names_the_port_and_its_flag(count: int) -> None:
     with (
         listen(LOOPBACK, 0, count=count) as listeners,
-        pytest.raises(ListenError, match=rf"Port {port_of(listeners[0])} .* --delivery-port"),
-        listen(LOOPBACK, port_of(listeners[0]), count=count, flag="--delivery-port"),
+        pytest.raises(ListenError, match=rf"Port {get_port(listeners[0])} .* --delivery-port"),
+        listen(LOOPBACK, get_port(listeners[0]), count=count, flag="--delivery-port"),
     ):
         pass
 

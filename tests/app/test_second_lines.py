@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from adloom.app.progress import SecondLines, StepProgress, say_elapsed, show_elapsed
+from adloom.app.progress import SecondLines, StepProgress, print_elapsed, show_elapsed
 from adloom.cli.replay import ReplayProgress
 
 
@@ -54,7 +54,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 def test_work_that_says_nothing_itself_is_said_to_run_until_it_ends() -> None:
     said: list[str] = []
 
-    with say_elapsed("Loading the sample", said.append, every_seconds=0.01):
+    with print_elapsed("Loading the sample", said.append, every_seconds=0.01):
         wait_for(lambda: len(said) > 1)
     ended_at = len(said)
     time.sleep(0.05)

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from adloom.cli.days import SyncCommandError, check_days, sync
-from adloom.cli.user_errors import user_message
+from adloom.cli.user_errors import describe_for_user
 from adloom.core.clock import ManualClock
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, PermanentJobError
 from adloom.runtime.postgres import Pool
@@ -93,7 +93,7 @@ async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, servic
             )
 
     assert "failed: Meta no longer takes the access token." in file.getvalue()
-    assert user_message(raised.value) is not None
+    assert describe_for_user(raised.value) is not None
 
 
 async def test_a_sync_without_sellers_is_an_error(service_urls: Services) -> None:

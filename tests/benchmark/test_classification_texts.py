@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 import adloom
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 TEXTS = Path(adloom.__file__).parent / "benchmark" / "data" / "classification.jsonl"
 TEXTS_PER_ROOT_MIN = 8
@@ -53,7 +53,7 @@ def test_every_root_has_enough_texts_in_both_languages() -> None:
     for text in read_texts():
         languages_by_root.setdefault(text.root, Counter())[text.language] += 1
 
-    assert set(languages_by_root) == {root.id for root in content().children(None)}
+    assert set(languages_by_root) == {root.id for root in load_content().children(None)}
     for root, languages in languages_by_root.items():
         assert languages.total() >= TEXTS_PER_ROOT_MIN, root
         assert set(languages) == {"de", "en"}, root
@@ -73,15 +73,15 @@ def test_the_letters_of_a_text_fit_its_language() -> None:
 
 def test_labels_are_nodes_of_the_content_taxonomy() -> None:
     for text in read_texts():
-        root = content().find(text.root)
+        root = load_content().find(text.root)
         assert root is not None
         assert (root.tier, root.name) == (1, text.root_name), text.id
         if text.tier2 is not None:
-            node = content().find(text.tier2)
+            node = load_content().find(text.tier2)
             assert node is not None
             assert (node.tier, node.parent_id) == (2, text.root), text.id
         if text.second_root is not None:
-            second = content().find(text.second_root)
+            second = load_content().find(text.second_root)
             assert second is not None
             assert second.tier == 1
             assert second.id != text.root, text.id

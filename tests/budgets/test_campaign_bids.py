@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_beside
+from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_with_shadows
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.window import BidDecision, BidRules, BidStrategy, BidWindow
-from adloom.budgets.bid_model import BidCounts, BidRow, BidsDecided, BidStanding, MultiplierRequest
+from adloom.budgets.bid_model import BidCounts, BidProgress, BidRow, BidsDecided, MultiplierRequest
 from adloom.budgets.bids.decider import BidDecider, add_counts
 from adloom.budgets.campaign.bids import ANSWER_SECONDS_MAX, bound_multiplier, get_multiplier
 from adloom.budgets.campaign.state import CampaignState
@@ -186,7 +186,7 @@ def play_a_morning(seed: int) -> list[BidRow]:
         lease = bench.answered(report=report, lease=lease, opportunities=500).lease
         if requests := bench.published(MultiplierRequest):
             asked_now = add_counts(requests[0], BidCounts(100 * report, report))
-            [found] = decide_beside(
+            [found] = decide_with_shadows(
                 [WindowRequest(asked_now.strategy, asked_now.memory, asked_now.window, asked_now.rules)],
                 Nets(),
             )
@@ -229,7 +229,7 @@ def test_a_state_with_a_decision_is_read_again() -> None:
     read = msgspec.msgpack.decode(msgspec.msgpack.encode(bench.state), type=CampaignState)
 
     assert read == bench.state
-    assert isinstance(read.bids, BidStanding)
+    assert isinstance(read.bids, BidProgress)
 
 
 # ---------------------------------------------------------------- the decider
@@ -317,7 +317,7 @@ async def test_a_strategy_that_raises_is_replaced_by_the_pacer() -> None:
 async def test_a_strategy_that_hangs_answers_nobody_and_stops_nobody() -> None:
     def hang(requests: Sequence[WindowRequest], nets: Nets) -> list[ShadowedAnswer]:
         time.sleep(0.2)
-        return decide_beside(requests, nets)
+        return decide_with_shadows(requests, nets)
 
     async def decide() -> None:
         told, decider = await decide_with(hang, seconds_max=0.01, rounds=3)
@@ -329,7 +329,7 @@ async def test_a_strategy_that_hangs_answers_nobody_and_stops_nobody() -> None:
 
 
 async def test_each_decision_has_what_the_other_strategies_would_have_bid() -> None:
-    [decided], _ = await decide_with(decide_beside)
+    [decided], _ = await decide_with(decide_with_shadows)
 
     assert set(decided.shadows) == {"fixed", "pacer", "dqn"}
     assert decided.shadows[BidStrategy.FIXED].multiplier == 1.0

@@ -13,7 +13,7 @@ from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual
 from simulation.faults import NO_FAULTS, Faults, Host, VirtualClock
 from simulation.loop import Trace, seeded
-from simulation.valkey import ValkeyServer, valkey_of
+from simulation.valkey import ValkeyServer, make_valkey
 from tests.support.actors import START
 
 
@@ -28,7 +28,7 @@ def test_an_inbox_without_a_connection_waits_and_ends_no_session() -> None:
     async def sessions_after_a_minute() -> int:
         server = ValkeyServer(Faults(NO_FAULTS, seeded(1, "faults"), Trace()))
         server.outages.is_up = False
-        valkey = valkey_of(server, Host())
+        valkey = make_valkey(server, Host())
         inbox = Inbox(
             valkey, OneSession(cast("Any", None)), NullHost(), ValkeyBroadcaster(valkey), VirtualClock(START)
         )

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from adloom.console.words.campaign_words import (
+    describe_campaign_status,
     describe_empty,
     describe_missing,
     describe_moment,
     describe_spent,
-    describe_standing,
 )
 
 NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
@@ -46,15 +46,15 @@ def a_campaign(status: str = "active", **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_the_status_in_words_knows_the_dates(campaign: dict[str, Any], text: str, kind: str) -> None:
-    assert describe_standing(campaign, now=NOW) == (text, kind)
+    assert describe_campaign_status(campaign, now=NOW) == (text, kind)
 
 
 def test_words_follow_the_zone_of_the_person() -> None:
     soon = a_campaign(startsAt="2026-11-17T20:00:00Z")
     figures = {"dailySpentAt": "2026-11-17T20:10:00Z", "totalSpentAt": None}
 
-    assert describe_standing(soon, now=NOW).text == "Starts today at 20:00"
-    assert describe_standing(soon, now=NOW, zone="Asia/Kolkata").text == "Starts tomorrow"
+    assert describe_campaign_status(soon, now=NOW).text == "Starts today at 20:00"
+    assert describe_campaign_status(soon, now=NOW, zone="Asia/Kolkata").text == "Starts tomorrow"
     assert describe_spent(figures, zone="Asia/Kolkata", now=NOW) == [
         "The day's budget is spent by about 01:40 tomorrow."
     ]

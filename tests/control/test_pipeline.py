@@ -16,8 +16,8 @@ from starlette.responses import Response
 from adloom.core.actor import Role
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.answering import find_postgres
+from adloom.runtime.http.api.database_timeout import ASK_AGAIN_SECONDS, WAIT_SECONDS, DatabaseTimeout
 from adloom.runtime.http.api.middleware import BODY_BYTES_MAX
-from adloom.runtime.http.api.patience import ASK_AGAIN_SECONDS, PATIENCE_SECONDS, Patience
 from adloom.runtime.ports import free_port
 from tests.support.builders import banner_body
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
@@ -288,20 +288,20 @@ async def test_requests_do_not_wait_for_a_frozen_valkey(database_url: str) -> No
 
 async def test_a_slow_request_is_left_alone_while_the_database_answers() -> None:
     async def answer_slowly() -> Response:
-        await asyncio.sleep(PATIENCE_SECONDS + 0.2)
+        await asyncio.sleep(WAIT_SECONDS + 0.2)
         return Response("done")
 
     async def is_answering() -> bool:
         return True
 
-    answer = await Patience(is_answering).wait_for(answer_slowly(), "GET")
+    answer = await DatabaseTimeout(is_answering).wait_for(answer_slowly(), "GET")
 
     assert answer.body == b"done"
 
 
 async def test_one_unanswered_question_is_not_an_outage_and_two_in_a_row_are() -> None:
     async def answer_slowly() -> Response:
-        await asyncio.sleep(PATIENCE_SECONDS + ASK_AGAIN_SECONDS / 2)
+        await asyncio.sleep(WAIT_SECONDS + ASK_AGAIN_SECONDS / 2)
         return Response("done")
 
     async def wait_with(answers: list[bool]) -> Response:
@@ -310,7 +310,7 @@ async def test_one_unanswered_question_is_not_an_outage_and_two_in_a_row_are() -
         async def is_answering() -> bool:
             return next(given)
 
-        return await Patience(is_answering).wait_for(answer_slowly(), "GET")
+        return await DatabaseTimeout(is_answering).wait_for(answer_slowly(), "GET")
 
     assert (await wait_with([False, True])).body == b"done"
     with pytest.raises(UnavailableError, match="PostgreSQL does not answer"):

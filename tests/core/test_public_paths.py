@@ -4,7 +4,7 @@ import pytest
 
 from adloom.core.public_paths import NEUTRAL_NAMES, find_blocked_word, name_neutrally, parse_public_prefix
 from adloom.core.setting import SettingValueError
-from adloom.runtime.background_settings import crawler_settings
+from adloom.runtime.background_settings import read_crawler_settings
 from adloom.runtime.settings import delivery_settings
 
 GOOD = {
@@ -72,6 +72,7 @@ def test_addresses_in_offers_and_of_the_crawler_are_below_the_prefix() -> None:
 
     assert delivery_settings(given).link_url == "https://media.example.com/a"
     assert (
-        crawler_settings(given).outbound.user_agent == "AdloomBot/1.0 (+https://media.example.com/a/crawler)"
+        read_crawler_settings(given).outbound.user_agent
+        == "AdloomBot/1.0 (+https://media.example.com/a/crawler)"
     )
     assert delivery_settings(GOOD).link_url == "http://127.0.0.1:8080"

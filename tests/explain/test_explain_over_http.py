@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from adloom.budgets.bid_model import BidStanding
+from adloom.budgets.bid_model import BidProgress
 from adloom.core.actor import Role
 from adloom.core.clock import SystemClock
 from adloom.core.money import Micros
@@ -192,7 +192,7 @@ async def test_the_throttle_of_pacing_and_the_multiplier_of_bids_are_in_an_expla
     await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
     assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")).status_code == 200
     state = a_busy_state(charged=1, held=0, leased=5, daily_budget=Micros(100_000_000))
-    bids = BidStanding(day=state.day, multiplier=0.5)
+    bids = BidProgress(day=state.day, multiplier=0.5)
     await keep(pool, campaign, msgspec.structs.replace(state, pace=PaceState(throttle=0.4), bids=bids))
 
     body = {"slot": "story", "url": url}

@@ -11,7 +11,7 @@ import pytest
 from adloom.core.delivery import Delivery
 from adloom.core.ids import PlacementId, SiteId
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
-from adloom.pages.model import PageCategory, expiry
+from adloom.pages.model import PageCategory, compute_expiry
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import Snapshot
@@ -74,7 +74,9 @@ def a_world(case: ContextualCase) -> World:
     world = World(an_index())
     ages = {"known": timedelta(hours=1), "stale": timedelta(hours=50)}
     world.pages.tables[SITE] = NO_PAGES.with_changes(
-        PageEntry(f"example.com/{name}", 1, (PageCategory("483", 0.9),), NOON - age, expiry(NOON - age))
+        PageEntry(
+            f"example.com/{name}", 1, (PageCategory("483", 0.9),), NOON - age, compute_expiry(NOON - age)
+        )
         for name, age in ages.items()
     )
     world.queue.is_away = case.queue == "away"

@@ -10,7 +10,7 @@ import pytest
 from adloom.auction.calibration import CalibrationWindow, build_report
 from adloom.bidding.decide import BELOW_MARKET
 from adloom.bidding.window import BidDecision
-from adloom.budgets.bid_model import BidStanding
+from adloom.budgets.bid_model import BidProgress
 from adloom.core.actor import Role
 from adloom.core.money import micros_from_paisa
 from adloom.events.ctr.store import LearningStore
@@ -259,7 +259,7 @@ async def test_a_campaign_says_why_it_spends_too_little_and_that_its_target_is_b
 ) -> None:
     campaign = await active(admin, budgetDailyPaisa=10_000, bidAmount=5)
     state = a_busy_state(charged=12, held=0, leased=0)
-    bids = BidStanding(
+    bids = BidProgress(
         day=state.day,
         multiplier=0.3,
         decision=BidDecision(multiplier=0.3, reason="pacer", note=BELOW_MARKET),

@@ -6,7 +6,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import PageId, SiteId, SystemIds
 from adloom.pages.cleaning import KEPT_AFTER_EXPIRY, PageCleaning
 from adloom.pages.follow.store import read_versions
-from adloom.pages.model import Evidence, PageCategory, PageSource, expiry
+from adloom.pages.model import Evidence, PageCategory, PageSource, compute_expiry
 from adloom.pages.store import (
     PageClassification,
     WrittenPage,
@@ -38,7 +38,7 @@ def found(at: datetime = NOON, **changes: object) -> PageClassification:
         "text_start": "Flour and water.",
         "etag": '"1"',
         "classified_at": at,
-        "expires_at": expiry(at),
+        "expires_at": compute_expiry(at),
         **changes,
     }
     return PageClassification(**fields)  # pyright: ignore[reportArgumentType] - as above

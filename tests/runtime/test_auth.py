@@ -18,11 +18,11 @@ from adloom.core.setting import Secret
 from adloom.runtime.auth import (
     PASSWORDS_WAITING_MAX,
     Passwords,
-    api_key_hint,
     issue_access_token,
-    new_api_key,
-    new_opaque_token,
+    make_api_key,
+    make_opaque_token,
     verify_access_token,
+    write_api_key_hint,
 )
 from adloom.runtime.secret_hash import hash_secret
 from adloom.runtime.settings import TokenSettings
@@ -132,16 +132,16 @@ def test_a_token_that_was_changed_anywhere_is_refused(text: str, place: int) -> 
 
 
 def test_an_api_key_is_identified_by_its_prefix_and_stored_as_a_hash() -> None:
-    key = new_api_key()
+    key = make_api_key()
 
     assert key.startswith("adk_")
-    assert api_key_hint(key) == key[:12]
+    assert write_api_key_hint(key) == key[:12]
     assert len(hash_secret(key)) == 32
-    assert hash_secret(key) == hash_secret(key) != hash_secret(new_api_key())
+    assert hash_secret(key) == hash_secret(key) != hash_secret(make_api_key())
 
 
 def test_tokens_never_repeat() -> None:
-    assert len({new_opaque_token() for _ in range(1000)}) == 1000
+    assert len({make_opaque_token() for _ in range(1000)}) == 1000
 
 
 async def test_a_password_matches_only_its_own_hash() -> None:

@@ -9,7 +9,7 @@ import pytest
 from adloom.app.delivery_traffic import build_offer_bounds, lift_limits
 from adloom.cli.dotenv_file import with_dotenv
 from adloom.pages.model import FRESH_HOURS
-from adloom.runtime.background_settings import classifier_settings, crawler_settings
+from adloom.runtime.background_settings import read_classifier_settings, read_crawler_settings
 from adloom.runtime.settings import (
     SettingsError,
     add_redis_password,
@@ -219,14 +219,14 @@ def test_the_defaults_of_the_sync_and_of_the_cache_are_those_of_the_specificatio
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "gemini"])
 def test_a_language_model_without_its_key_is_refused_at_the_start(provider: str) -> None:
     with pytest.raises(SettingsError, match=r"ADLOOM_CLASSIFIER_KEY is not set: set it to your API key"):
-        classifier_settings({**GOOD, "ADLOOM_CLASSIFIER": provider})
+        read_classifier_settings({**GOOD, "ADLOOM_CLASSIFIER": provider})
 
-    assert classifier_settings({**GOOD, "ADLOOM_CLASSIFIER": provider, "ADLOOM_CLASSIFIER_KEY": "k"})
+    assert read_classifier_settings({**GOOD, "ADLOOM_CLASSIFIER": provider, "ADLOOM_CLASSIFIER_KEY": "k"})
 
 
 def test_pages_are_fresh_for_as_long_as_one_setting_says() -> None:
     given = {**GOOD, "ADLOOM_PAGE_FRESH_HOURS": "5"}
-    readers = (control_settings, crawler_settings, classifier_settings)
+    readers = (control_settings, read_crawler_settings, read_classifier_settings)
 
     assert {read(GOOD).page_fresh_hours for read in readers} == {FRESH_HOURS}
     assert {read(given).page_fresh_hours for read in readers} == {5}

@@ -23,7 +23,7 @@ from adloom.sample.content.catalog import (
 )
 from adloom.sample.content.document import build_document, choose_ids
 from adloom.schedule.pacing import PacingStrategy
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 from tests.sample.builders import LOADED_AT, a_manifest
 
 DOCUMENT = build_document(a_manifest().things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
@@ -66,7 +66,7 @@ def test_every_auction_has_at_least_three_bidders() -> None:
 
 @pytest.mark.parametrize("article", ARTICLES, ids=lambda article: article.key)
 def test_every_article_has_contextual_demand_that_is_approved(article: Article) -> None:
-    about = {node for one in article.categories for node in (one.id, *content().ancestors(one.id))}
+    about = {node for one in article.categories for node in (one.id, *load_content().ancestors(one.id))}
     bids = [one for one in CAMPAIGNS if about & set(one.categories)]
 
     # Two slots, and no campaign in both.

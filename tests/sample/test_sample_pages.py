@@ -11,12 +11,12 @@ from adloom.pages.model import CATEGORIES_MAX
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
 from adloom.sample.content.articles import ARTICLES, Article
 from adloom.sample.content.catalog import BANNERS, MAGAZINE, SITE_BY_KEY, SITES, SLOTS, read_data
-from adloom.sample.content.document import phone_picture_of, picture_of
+from adloom.sample.content.document import find_phone_picture, find_picture
 from adloom.sample.content.pictures import FREE_PATH
 from adloom.sample.pages.pages import TAG_PATH, sample_pages
 from adloom.sample.pages.routes import sample_routes
 from adloom.sample.visitors.visits import SIGHTS
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 PAGES = sample_pages()
 STYLE = read_data("page.css").decode()
@@ -73,7 +73,7 @@ def test_an_article_is_about_categories_of_the_taxonomy(article: Article) -> Non
     ids = [category.id for category in article.categories]
 
     assert 1 <= len(ids) <= CATEGORIES_MAX
-    assert content().unknown(ids) == []
+    assert load_content().unknown(ids) == []
     assert all(0 < category.confidence <= 1 for category in article.categories)
 
 
@@ -119,7 +119,7 @@ def test_simulated_visitors_request_the_slots_of_the_pages() -> None:
 
 def test_the_pictures_and_the_page_of_every_banner_exist() -> None:
     for creative in BANNERS:
-        shown = (picture_of(creative), phone_picture_of(creative))
+        shown = (find_picture(creative), find_phone_picture(creative))
         assert all(is_ok(picture.path) for picture in shown if picture)
         assert is_ok(creative.page)
 
@@ -132,6 +132,8 @@ def test_an_unknown_picture_is_a_404() -> None:
     assert answer_of("/sample/pictures/tea-rust-99999x99999.svg").head.startswith(b"HTTP/1.1 404 ")
 
 
-@pytest.mark.parametrize("path", ["/sample", "/sample/shop", "/sample/page.css", picture_of(BANNERS[0]).path])
+@pytest.mark.parametrize(
+    "path", ["/sample", "/sample/shop", "/sample/page.css", find_picture(BANNERS[0]).path]
+)
 def test_every_path_is_a_404_without_the_sample(path: str) -> None:
     assert answer_of(path, is_loaded=False).head.startswith(b"HTTP/1.1 404 ")

@@ -4,13 +4,13 @@ import functools
 from datetime import datetime, timedelta
 from typing import Any
 
-from adloom.sample.visitors.past import past_events
+from adloom.sample.visitors.past import draw_past_events
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 
 @functools.cache
 def events_of_a_load() -> list[dict[str, Any]]:
-    return list(past_events(a_manifest(), a_chance()))
+    return list(draw_past_events(a_manifest(), a_chance()))
 
 
 def test_all_events_are_in_the_24_hours_before_the_load() -> None:
@@ -21,7 +21,7 @@ def test_all_events_are_in_the_24_hours_before_the_load() -> None:
 
 
 def test_repeated_events_are_the_same_events() -> None:
-    again = list(past_events(a_manifest(), a_chance()))
+    again = list(draw_past_events(a_manifest(), a_chance()))
 
     names = [event["correlationId"] for event in again]
     assert again == events_of_a_load()
@@ -29,7 +29,7 @@ def test_repeated_events_are_the_same_events() -> None:
 
 
 def test_another_load_has_different_correlation_ids() -> None:
-    later = past_events(a_manifest(loaded_at=LOADED_AT + timedelta(hours=1)), a_chance())
+    later = draw_past_events(a_manifest(loaded_at=LOADED_AT + timedelta(hours=1)), a_chance())
     correlation_ids = {event["correlationId"] for event in events_of_a_load()}
 
     assert not correlation_ids & {event["correlationId"] for event in later}

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from adloom.sample.content.catalog import BANNERS
-from adloom.sample.content.document import phone_picture_of, picture_of
+from adloom.sample.content.document import find_phone_picture, find_picture
 from adloom.sample.content.pictures import HILLS, PALETTES, SUBJECTS, Picture
 
 
@@ -36,6 +36,6 @@ def test_every_palette_makes_a_different_picture() -> None:
 
 def test_every_banner_has_a_picture_for_phones() -> None:
     for creative in BANNERS:
-        shown = phone_picture_of(creative) or picture_of(creative)
+        shown = find_phone_picture(creative) or find_picture(creative)
 
         assert shown.width <= 600

@@ -2,7 +2,7 @@
 
 from adloom.sample.content.articles import ARTICLES
 from adloom.sample.visitors.visitors import pick_visitor
-from adloom.sample.visitors.visits import SIGHTS, SeenOffer, ctrs_of, pick_visit, react_to
+from adloom.sample.visitors.visits import SIGHTS, SeenOffer, list_ctrs, pick_visit, react_to
 from tests.sample.builders import a_chance, a_manifest
 
 
@@ -59,15 +59,15 @@ def test_an_ad_outside_the_sample_is_neither_seen_nor_clicked() -> None:
 def test_every_banner_of_the_sample_has_a_ctr() -> None:
     manifest = a_manifest()
 
-    assert ctrs_of(manifest).keys() == set(manifest.ids_of("banners").values())
-    assert all(0 < ctr < 0.05 for ctr in ctrs_of(manifest).values())
+    assert list_ctrs(manifest).keys() == set(manifest.ids_of("banners").values())
+    assert all(0 < ctr < 0.05 for ctr in list_ctrs(manifest).values())
 
 
 def test_readers_click_more_on_what_they_read_about() -> None:
     manifest = a_manifest()
     books = manifest.ids_of("banners")["story-books"]
 
-    reading, walking = ctrs_of(manifest, "Reading"), ctrs_of(manifest, "Walks")
+    reading, walking = list_ctrs(manifest, "Reading"), list_ctrs(manifest, "Walks")
 
     assert reading[books] > 5 * walking[books]
     assert [sight.section for sight, _ in SIGHTS if sight.section] == [one.section for one in ARTICLES]

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.schedule.schedule_window import ClosedReason, find_closed_reason, is_open, next_change
+from adloom.schedule.schedule_window import ClosedReason, find_closed_reason, find_next_change, is_open
 from tests.schedule.builders import NOON, a_schedule, a_window, utc
 
 BEFORE = NOON - timedelta(hours=1)
@@ -169,7 +169,7 @@ def test_a_schedule_with_an_unreadable_rule_or_zone_is_closed(unreadable: dict[s
     schedule = a_schedule(**{"recurrence_rule": "FREQ=DAILY", **unreadable})
 
     assert find_closed_reason(schedule, now=NOON) == ClosedReason.UNREADABLE
-    assert next_change(schedule, now=NOON) is None
+    assert find_next_change(schedule, now=NOON) is None
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_a_schedule_with_an_unreadable_rule_or_zone_is_closed(unreadable: dict[s
     ],
 )
 def test_the_next_change_is_the_next_boundary(schedule: Schedule, expected: datetime | None) -> None:
-    assert next_change(schedule, now=NOON) == expected
+    assert find_next_change(schedule, now=NOON) == expected
 
 
 def test_a_clock_change_can_be_the_next_change() -> None:
     schedule = a_window("02:30", "04:00", timezone="Europe/Berlin")
 
-    assert next_change(schedule, now=utc("2026-03-29T00:15")) == utc("2026-03-29T01:00")
+    assert find_next_change(schedule, now=utc("2026-03-29T00:15")) == utc("2026-03-29T01:00")
 
 
 # Laws, on schedules and moments of all kinds.
@@ -242,7 +242,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
 @given(schedules(), MOMENTS)
 def test_nothing_changes_before_the_next_change(schedule: Schedule, now: datetime) -> None:
     answer = is_open(schedule, now=now)
-    change = next_change(schedule, now=now)
+    change = find_next_change(schedule, now=now)
 
     assert change is None or change > now
     end = change or now + timedelta(days=40)

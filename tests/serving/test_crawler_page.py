@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from adloom.runtime.background_settings import crawler_settings
+from adloom.runtime.background_settings import read_crawler_settings
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
 from adloom.serving.crawler_page import crawler_routes
 
@@ -14,7 +14,7 @@ SERVICES = {"DATABASE_URL": "postgresql://x/x", "REDIS_URL": "redis://x"}
 @pytest.mark.parametrize("url", ["https://ads.example.com", "https://ads.example.com/", None])
 def test_the_user_agent_links_to_a_page_of_delivery(url: str | None) -> None:
     variables = SERVICES if url is None else {**SERVICES, "ADLOOM_DELIVERY_URL": url}
-    agent = crawler_settings(variables).outbound.user_agent
+    agent = read_crawler_settings(variables).outbound.user_agent
 
     link = re.fullmatch(r"AdloomBot/1\.0 \(\+https?://[\w.:]+(/\w+)\)", agent)
     assert link is not None, agent

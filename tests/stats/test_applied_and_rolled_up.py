@@ -11,9 +11,9 @@ from adloom.events.log.event import Conversion, Event
 from adloom.events.ports import DecodedEntry
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
-from adloom.stats.model import OF_READERS, Counts, Grouping, StatsQuestion, total
+from adloom.stats.model import OF_READERS, Counts, Grouping, StatsQuestion, sum_rows
 from adloom.stats.rollup import Rollup
-from adloom.stats.store import statistics
+from adloom.stats.store import read_statistics
 from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT, REQUEST, a_click, a_conversion, an_impression
 
 DAY = date(2026, 11, 14)
@@ -56,7 +56,7 @@ async def ledger(pool: Pool) -> Ledger:
 
 async def counted(pool: Pool, *groupings: Grouping, day: date = DAY) -> Counts:
     question = StatsQuestion(first=day, last=day, groupings=groupings)
-    return total(await statistics(pool, question, today=DAY + timedelta(days=2), rows_max=1_000))
+    return sum_rows(await read_statistics(pool, question, today=DAY + timedelta(days=2), rows_max=1_000))
 
 
 async def test_statistics_follow_a_click_that_becomes_valid_after_its_day_was_rolled_up(
@@ -97,7 +97,7 @@ async def test_conversions_are_in_both_sources_also_after_their_day_was_rolled_u
     assert await counted(pool, Grouping.DAY) == await counted(pool, Grouping.HOUR) == converted
     [mobile] = [
         row.counts
-        for row in await statistics(
+        for row in await read_statistics(
             pool,
             StatsQuestion(first=DAY, last=DAY, groupings=(Grouping.DEVICE,)),
             today=DAY + timedelta(days=2),

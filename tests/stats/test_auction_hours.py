@@ -70,10 +70,10 @@ async def test_the_sums_of_any_span_equal_a_recount_of_its_auctions(pool: Pool, 
 
 async def agree(pool: Pool, question: AuctionQuestion, asked: list[Auctioned]) -> None:
     async with pool.acquire() as connection:
-        whole = await store.statistics(connection, question)
+        whole = await store.read_statistics(connection, question)
         listed = await store.page(connection, question, PageRequest(sort="auction_time", size=100))
-        by_hour = await store.breakdown(connection, question, AuctionGrouping.HOUR)
-        by_type = await store.breakdown(connection, question, AuctionGrouping.PLACEMENT_TYPE)
+        by_hour = await store.read_breakdown(connection, question, AuctionGrouping.HOUR)
+        by_type = await store.read_breakdown(connection, question, AuctionGrouping.PLACEMENT_TYPE)
     wins = sum(one.winner is not None for one in asked)
 
     assert (whole.auctions, whole.wins, whole.bids) == (len(asked), wins, sum(one.bid_count for one in asked))

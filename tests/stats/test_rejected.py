@@ -9,7 +9,7 @@ import pytest
 from adloom.core.actor import Role
 from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.postgres import Pool
-from adloom.stats.rejected.store import bare_address
+from adloom.stats.rejected.store import strip_address
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.event_rows import EventRows, noon
@@ -285,7 +285,7 @@ async def test_the_list_is_read_from_the_index_of_invalid_events(pool: Pool, row
     ],
 )
 def test_a_shown_url_has_no_query_and_no_credentials(address: str | None, bare: str | None) -> None:
-    assert bare_address(address) == bare
+    assert strip_address(address) == bare
 
 
 async def test_a_click_that_did_not_fit_the_budget_is_listed_although_it_is_valid(

@@ -318,7 +318,7 @@ async def test_figures_of_a_deleted_placement_are_rolled_up(pool: Pool, rollup: 
 async def test_a_batch_reads_only_its_own_blocks(pool: Pool) -> None:
     """If each batch read the whole day, a large one would take hours."""
     await insert_events(pool, *many(600), an_event(at=NOON + ONE_DAY))
-    begins, ends = rollup_store.bounds_of(DAY)
+    begins, ends = rollup_store.find_bounds(DAY)
 
     async with rollup_store.one_snapshot(pool, DAY) as connection:
         await rollup_store.make_stage(connection)

@@ -21,10 +21,10 @@ from adloom.stats.rollup import (
     ROLLUP_STATS,
     Rollup,
     StaleDays,
-    day_of,
-    nightly_job_id,
+    get_day,
+    name_nightly_job,
+    name_stale_job,
     rollup_job,
-    stale_job_id,
 )
 from tests.stats.event_rows import an_event, insert_catalog, insert_events
 
@@ -99,13 +99,13 @@ async def rolled_days(pool: Pool) -> list[date]:
     ],
 )
 def test_the_nightly_job_names_the_day_before(moment: datetime, job_id: str) -> None:
-    assert nightly_job_id(moment) == rollup_job(EVERY_NIGHT).job_id(moment) == job_id
+    assert name_nightly_job(moment) == rollup_job(EVERY_NIGHT).job_id(moment) == job_id
 
 
 def test_the_id_of_a_job_names_its_day() -> None:
-    assert day_of("banner-rollup-2026-11-14") == (DAY, False)
-    assert day_of(stale_job_id(DAY, 12_345)) == (DAY, True)
-    assert stale_job_id(DAY, 12_345) == "banner-rollup-2026-11-14-12345"
+    assert get_day("banner-rollup-2026-11-14") == (DAY, False)
+    assert get_day(name_stale_job(DAY, 12_345)) == (DAY, True)
+    assert name_stale_job(DAY, 12_345) == "banner-rollup-2026-11-14-12345"
 
 
 def test_the_time_of_the_nightly_job_is_a_setting() -> None:

@@ -10,7 +10,7 @@ from adloom.core.actor import Role
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
 from adloom.schedule.budget_day import build_budget_day
-from adloom.stats.spend.curve import Plan, curve
+from adloom.stats.spend.curve import Plan, compute_curve
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, problem
@@ -26,16 +26,20 @@ SPEND = """
 def test_past_hours_add_up_and_future_spend_is_unknown() -> None:
     by_hour = {DAY.starts_at: Micros(3), DAY.starts_at + 11 * HOUR: Micros(4)}
 
-    points = {one.at.hour: one for one in curve(DAY, by_hour, Plan(), spent=Micros(9), now=NOON + HOUR / 2)}
+    points = {
+        one.at.hour: one for one in compute_curve(DAY, by_hour, Plan(), spent=Micros(9), now=NOON + HOUR / 2)
+    }
 
     assert [points[hour].spent for hour in (1, 11)] == [3, 3]
-    at = {one.at: one.spent for one in curve(DAY, by_hour, Plan(), spent=Micros(9), now=NOON + HOUR / 2)}
+    at = {
+        one.at: one.spent for one in compute_curve(DAY, by_hour, Plan(), spent=Micros(9), now=NOON + HOUR / 2)
+    }
     assert (at[NOON], at[NOON + HOUR / 2], at[DAY.ends_at]) == (7, 9, None)
 
 
 def test_the_planned_line_follows_the_pacing() -> None:
-    smooth = curve(DAY, {}, Plan(smooth=Micros(2_400)), spent=Micros(0), now=NOON)
-    fast = curve(DAY, {}, Plan(accelerated=Micros(2_400)), spent=Micros(0), now=NOON)
+    smooth = compute_curve(DAY, {}, Plan(smooth=Micros(2_400)), spent=Micros(0), now=NOON)
+    fast = compute_curve(DAY, {}, Plan(accelerated=Micros(2_400)), spent=Micros(0), now=NOON)
 
     at = {one.at: one.line for one in smooth}
     assert (at[DAY.starts_at], at[NOON], at[DAY.ends_at]) == (100, 1_440, 2_400)
@@ -60,7 +64,7 @@ def test_a_spend_curve_never_falls_and_ends_at_the_spend(
     by_hour = {DAY.starts_at + hour * HOUR: Micros(amount) for hour, amount in hours.items()}
     spent = Micros(sum(amount for hour, amount in by_hour.items() if hour <= now))
 
-    points = curve(DAY, by_hour, Plan(smooth=Micros(budget)), spent=spent, now=now)
+    points = compute_curve(DAY, by_hour, Plan(smooth=Micros(budget)), spent=spent, now=now)
 
     known = [one.spent for one in points if one.spent is not None]
     assert known == sorted(known)

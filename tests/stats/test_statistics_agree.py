@@ -22,10 +22,10 @@ from adloom.stats.model import (
     Key,
     StatsQuestion,
     StatsRow,
-    total,
+    sum_rows,
 )
 from adloom.stats.rollup import Rollup
-from adloom.stats.store import Sources, SourceSpan, sources, statistics
+from adloom.stats.store import Sources, SourceSpan, find_sources, read_statistics
 from tests.stats.event_rows import EventRow, insert_catalog, insert_events
 
 FIRST = date(2026, 11, 10)
@@ -94,7 +94,7 @@ EMPTY = (
 async def ask(pool: Pool, chosen: tuple[Grouping, ...], **fields: Any) -> list[StatsRow]:
     question = StatsQuestion(first=FIRST, last=LAST, groupings=chosen)
     asked = msgspec.structs.replace(question, **fields)
-    return await statistics(pool, asked, today=TODAY, rows_max=100_000)
+    return await read_statistics(pool, asked, today=TODAY, rows_max=100_000)
 
 
 @against_the_database
@@ -130,8 +130,8 @@ async def test_every_grouping_has_the_same_total_in_both_sources(  # noqa: PLR09
     assert live == mixed
     assert as_mapping(live) == expected(inserted, chosen, names, spent)
     assert as_mapping(stale) == expected([*inserted, *late], chosen, names, spent)
-    assert total(await ask(pool, (Grouping.DAY,))) == counts_of([*inserted, *late], spent)
-    assert without_spend(total(stale)) == without_spend(counts_of([*inserted, *late]))
+    assert sum_rows(await ask(pool, (Grouping.DAY,))) == counts_of([*inserted, *late], spent)
+    assert without_spend(sum_rows(stale)) == without_spend(counts_of([*inserted, *late]))
 
 
 @against_the_database
@@ -190,7 +190,7 @@ async def test_rolled_up_days_are_not_read_from_the_counts(pool: Pool) -> None:
     await pool.execute("DELETE FROM events.event_counts")
 
     for grouping in Grouping:
-        found = total(await ask(pool, (grouping,))).impressions
+        found = sum_rows(await ask(pool, (grouping,))).impressions
         assert found == (0 if grouping in ONLY_LIVE else 1)
 
 
@@ -199,7 +199,7 @@ def test_every_day_of_a_range_is_read_from_one_source(rolled: set[int], first: i
     whole = SourceSpan(FIRST + first * ONE_DAY, FIRST + (first + length) * ONE_DAY)
     rolled_up = {FIRST + number * ONE_DAY for number in rolled} & set(days_of(whole))
 
-    parted = sources(whole, sorted(rolled_up))
+    parted = find_sources(whole, sorted(rolled_up))
 
     assert [day for span in parted.rolled_up for day in days_of(span)] == sorted(rolled_up)
     assert [day for span in parted.live for day in days_of(span)] == sorted(set(days_of(whole)) - rolled_up)
@@ -208,8 +208,8 @@ def test_every_day_of_a_range_is_read_from_one_source(rolled: set[int], first: i
 
 
 def test_a_range_without_rolled_up_days_is_one_span() -> None:
-    assert sources(WHOLE, []) == Sources(live=(WHOLE,))
-    assert sources(WHOLE, days_of(WHOLE)) == Sources(rolled_up=(WHOLE,))
+    assert find_sources(WHOLE, []) == Sources(live=(WHOLE,))
+    assert find_sources(WHOLE, days_of(WHOLE)) == Sources(rolled_up=(WHOLE,))
 
 
 def days_of(span: SourceSpan) -> list[date]:

@@ -17,7 +17,7 @@ from adloom.market.shortlist.table import ShortlistTable
 from adloom.pages.classify.queue import PutResult
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
-from adloom.pages.model import expiry
+from adloom.pages.model import compute_expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.api import CountPage, SlotRoutes
@@ -119,7 +119,7 @@ def a_request(url: str = BREAD, *, origin: str = "https://example.com", **fields
 
 
 def known(url: str, at: datetime) -> PageTable:
-    return NO_PAGES.with_changes([PageEntry(url, 1, (), at, expiry(at))])
+    return NO_PAGES.with_changes([PageEntry(url, 1, (), at, compute_expiry(at))])
 
 
 class FakeShortlists:

@@ -21,7 +21,7 @@ from adloom.market.results.window import NO_RESULTS
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.market.shortlist.table import ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
-from adloom.pages.model import PageCategory, expiry
+from adloom.pages.model import PageCategory, compute_expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.slot_auctions import Publish
@@ -127,7 +127,7 @@ class Site:
 
     def page(self) -> PageEntry:
         categories = tuple(PageCategory(one, 0.9) for one in self.categories)
-        return PageEntry("example.com/a", 1, categories, NOON, expiry(NOON))
+        return PageEntry("example.com/a", 1, categories, NOON, compute_expiry(NOON))
 
     def listed(self) -> ListedPage:
         candidates = tuple(

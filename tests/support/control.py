@@ -20,7 +20,7 @@ from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
 from adloom.runtime.auth import Passwords, issue_access_token
-from adloom.runtime.files.place import folder_url
+from adloom.runtime.files.place import write_folder_url
 from adloom.runtime.settings import ControlSettings, Secret, Services, Telemetry
 from tests.support.builders import (
     NOON,
@@ -53,7 +53,7 @@ def control_settings(database_url: str, redis_url: str, **changes: Any) -> Contr
         token_secret=Secret(SECRET),
         rate_limit_permits_per_minute=1_000_000,
         trusted_proxies=(),
-        assets_url=folder_url(Path("/nonexistent")),
+        assets_url=write_folder_url(Path("/nonexistent")),
     )
     return msgspec.structs.replace(settings, **changes)
 
@@ -170,7 +170,7 @@ def error_fields(body: Json) -> set[str]:
 
 @pytest.fixture
 async def control(database_url: str, redis_url: str, tmp_path: Path) -> AsyncGenerator[ControlPlane]:
-    settings = control_settings(database_url, redis_url, assets_url=folder_url(tmp_path / "assets"))
+    settings = control_settings(database_url, redis_url, assets_url=write_folder_url(tmp_path / "assets"))
     async with running_control(settings) as plane:
         yield plane
 

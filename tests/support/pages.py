@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from adloom.core.ids import SiteId, SystemIds
-from adloom.pages.model import expiry
+from adloom.pages.model import compute_expiry
 from adloom.runtime.postgres import Connection, Pool
 
 INSERT_SITE = "INSERT INTO sites (public_id, domain, name) VALUES ($1, $2, $2)"
@@ -32,7 +32,7 @@ async def write_page(
 ) -> None:
     """Write what a page is about, as of a moment; with None it waits for its first classification."""
     given = [{"id": one, "confidence": share} for one, share in (categories or {"483": 0.9}).items()]
-    expires_at = None if at is None else expiry(at)
+    expires_at = None if at is None else compute_expiry(at)
     await connection.execute(WRITE_PAGE, SystemIds().new(), site_id, url, given, at, expires_at)
 
 
@@ -72,7 +72,7 @@ async def write_shortlist(
 ) -> None:
     """Write what competes for the slots of a page, as the market does."""
     listed = [{"slot": slot, "candidates": candidates} for slot, candidates in slots.items()]
-    await pool.execute(WRITE_SHORTLIST, site_id, url, 1, listed, at, expiry(at))
+    await pool.execute(WRITE_SHORTLIST, site_id, url, 1, listed, at, compute_expiry(at))
 
 
 def a_candidate(banner_id: str, campaign_id: str, **fields: object) -> dict[str, object]:

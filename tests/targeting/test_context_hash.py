@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from adloom.targeting.context import context_hash
+from adloom.targeting.context import hash_context
 from tests.targeting.builders import a_context
 
 
@@ -19,13 +19,13 @@ def test_the_hash_is_of_eight_values_in_their_order() -> None:
         referrer_domain="a.com",
     )
 
-    assert context_hash(context) == sha256(b"mobile|DE|true|de|9|1|false|a.com").hexdigest()[:16]
+    assert hash_context(context) == sha256(b"mobile|DE|true|de|9|1|false|a.com").hexdigest()[:16]
 
 
 def test_an_unknown_value_is_empty_in_the_hash() -> None:
     context = a_context(device=None, country=None, language=None, is_new_visitor=True, hour=0, day=0)
 
-    assert context_hash(context) == sha256(b"||false||0|0|true|").hexdigest()[:16]
+    assert hash_context(context) == sha256(b"||false||0|0|true|").hexdigest()[:16]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_an_unknown_value_is_empty_in_the_hash() -> None:
     ],
 )
 def test_each_of_the_eight_values_changes_the_hash(field: str, value: object) -> None:
-    assert context_hash(a_context(**{field: value})) != context_hash(a_context())
+    assert hash_context(a_context(**{field: value})) != hash_context(a_context())
 
 
 def test_the_segment_is_not_part_of_the_hash() -> None:
-    assert context_hash(a_context(segment="buyers")) == context_hash(a_context())
+    assert hash_context(a_context(segment="buyers")) == hash_context(a_context())

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adloom.targeting.context import Context
-from adloom.targeting.evaluate import find_failing, matches, matches_all, value_of
+from adloom.targeting.evaluate import find_failing, get_value, matches, matches_all
 from adloom.targeting.rules import OPERATORS, Operator, Rule, RuleType, parse_rule
 from tests.targeting.builders import a_context
 from tests.targeting.strategies import DOMAINS, HOURS, contexts, rules
@@ -76,7 +76,7 @@ def test_not_in_is_the_complement_of_in(rule: Rule, context: Context) -> None:
     outside = Rule(rule.rule_type, Operator.NOT_IN, rule.values)
 
     assert matches(inside, context) is not matches(outside, context)
-    if value_of(rule.rule_type, context) is None:
+    if get_value(rule.rule_type, context) is None:
         assert matches(outside, context)
 
 
@@ -115,4 +115,4 @@ def test_a_campaign_without_rules_targets_all_visitors() -> None:
 def test_every_rule_type_reads_a_value_of_the_context(kind: RuleType) -> None:
     full_context = a_context(segment="buyers", referrer_domain="example.com")
 
-    assert value_of(kind, full_context) is not None
+    assert get_value(kind, full_context) is not None

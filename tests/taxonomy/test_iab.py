@@ -6,26 +6,26 @@ from importlib import resources
 
 import pytest
 
-from adloom.taxonomy.iab import content, content_of_products, products
+from adloom.taxonomy.iab import load_content, load_content_of_products, load_products
 
 SPORTS, TENNIS = "483", "539"
 
 
 def test_the_published_tables_are_read_whole() -> None:
-    roots = [node for node in content() if node.tier == 1]
+    roots = [node for node in load_content() if node.tier == 1]
 
-    assert (len(content()), len(roots)) == (704, 37)
-    assert (len(products()), len(products().children(None))) == (583, 45)
-    assert {node.tier for node in content()} == {1, 2, 3, 4}
-    assert {node.tier for node in products()} == {1, 2, 3}
+    assert (len(load_content()), len(roots)) == (704, 37)
+    assert (len(load_products()), len(load_products().children(None))) == (583, 45)
+    assert {node.tier for node in load_content()} == {1, 2, 3, 4}
+    assert {node.tier for node in load_products()} == {1, 2, 3}
 
 
 def test_a_node_has_its_place() -> None:
-    tennis = content().find(TENNIS)
+    tennis = load_content().find(TENNIS)
 
     assert tennis is not None
     assert (tennis.name, tennis.path, tennis.parent_id) == ("Tennis", ("Sports", "Tennis"), SPORTS)
-    assert TENNIS in content().descendants(SPORTS)
+    assert TENNIS in load_content().descendants(SPORTS)
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ def test_a_node_has_its_place() -> None:
 def test_a_product_lies_where_its_tiers_say(
     product_id: str, parent_id: str | None, path: tuple[str, ...]
 ) -> None:
-    node = products().find(product_id)
+    node = load_products().find(product_id)
 
     assert node is not None
     assert (node.parent_id, node.path) == (parent_id, path)
 
 
 def test_horse_racing_is_below_equine_sports_although_its_parent_column_says_sports() -> None:
-    assert content().ancestors("497") == ("496", SPORTS)
+    assert load_content().ancestors("497") == ("496", SPORTS)
 
 
 def test_names_have_no_blanks_at_their_ends() -> None:
-    assert [node.name for node in (*content(), *products()) if node.name != node.name.strip()] == []
+    assert [node.name for node in (*load_content(), *load_products()) if node.name != node.name.strip()] == []
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_names_have_no_blanks_at_their_ends() -> None:
     ],
 )
 def test_a_product_leads_to_content_by_name(product_id: str, content_path: tuple[str, ...]) -> None:
-    found = content_of_products()[product_id]
+    found = load_content_of_products()[product_id]
 
-    assert content().path(found) == content_path
+    assert load_content().path(found) == content_path
 
 
 def test_most_products_lead_to_content_and_only_to_what_exists() -> None:
-    pairs = content_of_products()
+    pairs = load_content_of_products()
 
     assert len(pairs) > 500
-    assert set(pairs) <= {node.id for node in products()}
-    assert set(pairs.values()) <= {node.id for node in content()}
+    assert set(pairs) <= {node.id for node in load_products()}
+    assert set(pairs.values()) <= {node.id for node in load_content()}
     assert "1049" not in pairs, "cannabis leads to no content"
 
 

@@ -41,7 +41,7 @@ from adloom.market.routing import EVERYWHERE, auctioneer_address, ranker_address
 from adloom.market.store import MarketWriter
 from adloom.pages.follow.page_table import PageEntry
 from adloom.pages.model import PageCategory
-from adloom.pages.site.messages import ChangePages, CheckSite, ConfigureSite, SiteConfig, site_address
+from adloom.pages.site.messages import ChangePages, CheckSite, ConfigureSite, SiteConfig, make_site_address
 from adloom.pages.site.step import SiteKind
 from adloom.runtime.actors.actor import Address, AnyKind
 from adloom.runtime.postgres import Connection, Pool
@@ -106,7 +106,7 @@ class _Names(NamedTuple):
         """Questions whose answers tell that all before them was applied."""
         return [
             *((advertiser_address(one), AskBudget()) for one in self.advertisers),
-            *((site_address(one), CheckSite()) for one in self.sites),
+            *((make_site_address(one), CheckSite()) for one in self.sites),
         ]
 
     @property
@@ -220,7 +220,7 @@ def _make_log(seed: int, names: _Names, now: datetime) -> list[list[Message]]:
             message = _make_advertiser_message(chance, number, advertiser_id, names, now)
             sent.append((advertiser_address(advertiser_id), message))
         for site_id in names.sites:
-            sent.append((site_address(site_id), _make_site_message(chance, number, now)))
+            sent.append((make_site_address(site_id), _make_site_message(chance, number, now)))
             sent.append((auctioneer_address(site_id), _make_auction_message(chance, number, now)))
             category = chance.choice(CATEGORIES)
             counted = RecordResults(chance.randrange(100), chance.randrange(5), now, number + 1)

@@ -7,7 +7,7 @@ from typing import Final
 
 import asyncpg
 
-from adloom.runtime.embedded.binaries import find_unprivileged_user, give_ownership, postgres_home
+from adloom.runtime.embedded.binaries import find_postgres_home, find_unprivileged_user, give_ownership
 from adloom.runtime.embedded.postgres import DATABASE, OWNER, EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.ports import free_port
@@ -48,7 +48,7 @@ async def copy_standby(primary: EmbeddedPostgres, folder: Path, *, password: str
         Program(
             name="pg_basebackup",
             arguments=(
-                str(postgres_home(reachable_by=user) / "bin" / "pg_basebackup"),
+                str(find_postgres_home(reachable_by=user) / "bin" / "pg_basebackup"),
                 f"--pgdata={folder}",
                 f"--dbname=postgresql://{OWNER}:{password}@127.0.0.1:{primary.port}/{DATABASE}?application_name={STANDBY}",
                 "--write-recovery-conf",

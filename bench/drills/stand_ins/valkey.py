@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from adloom.runtime.embedded.binaries import find_unprivileged_user, give_ownership, valkey_server
+from adloom.runtime.embedded.binaries import find_unprivileged_user, find_valkey_server, give_ownership
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import CONFIG_NAME, EmbeddedValkey
 from adloom.runtime.ports import free_port
@@ -51,7 +51,7 @@ class SentinelServer:
         return Program(
             name="sentinel",
             arguments=(
-                str(valkey_server(reachable_by=self._user)),
+                str(find_valkey_server(reachable_by=self._user)),
                 str(self._folder / CONFIG_NAME),
                 "--sentinel",
             ),

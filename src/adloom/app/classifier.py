@@ -18,7 +18,11 @@ from adloom.pages.classify.providers.apis import PROVIDERS
 from adloom.pages.classify.providers.classifier import LanguageModelClassifier, open_model_client
 from adloom.pages.classify.queue import STREAM
 from adloom.pages.classify.worker import ClassifyWorker
-from adloom.runtime.background_settings import ClassifierSettings, LanguageModelSettings, classifier_settings
+from adloom.runtime.background_settings import (
+    ClassifierSettings,
+    LanguageModelSettings,
+    read_classifier_settings,
+)
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
@@ -38,7 +42,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 def main() -> None:
     use_one_thread()
-    run_process(classifier_settings, classify)
+    run_process(read_classifier_settings, classify)
 
 
 async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:

@@ -87,11 +87,11 @@ from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.files.place import open_files
 from adloom.runtime.http.answering import make_postgres_question
 from adloom.runtime.http.api.actor_limits import ActorLimits
+from adloom.runtime.http.api.database_timeout import DatabaseTimeout
 from adloom.runtime.http.api.dependencies import build_document
 from adloom.runtime.http.api.document import name_servers, tidy_document
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
-from adloom.runtime.http.api.patience import Patience
 from adloom.runtime.http.background_check import run_checks
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
@@ -288,7 +288,7 @@ def build_control(
             yield
 
     app = _build_app(lifespan)
-    app.state.patience = Patience(make_postgres_question(settings.services.database_url))
+    app.state.database_timeout = DatabaseTimeout(make_postgres_question(settings.services.database_url))
     app.state.spend_feed = feed
     app.state.site_feed = site_feed
     app.state.clock = clock

@@ -16,7 +16,7 @@ from adloom.pages.crawl.schedule import CrawlSchedule
 from adloom.pages.crawl.visit import PageReader, VisitParts
 from adloom.pages.verification.verify import RECHECK_SITES, VerificationRecheck, recheck_job
 from adloom.resource.changes import Catalog
-from adloom.runtime.background_settings import CrawlerSettings, crawler_settings
+from adloom.runtime.background_settings import CrawlerSettings, read_crawler_settings
 from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound
@@ -35,7 +35,7 @@ Run = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
 def main() -> None:
-    run_process(crawler_settings, crawl)
+    run_process(read_crawler_settings, crawl)
 
 
 async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:

@@ -48,7 +48,7 @@ def listen(host: str, port: int, *, count: int, flag: str | None = None) -> Gene
             listener.close()
 
 
-def port_of(listener: socket.socket) -> int:
+def get_port(listener: socket.socket) -> int:
     port: int = listener.getsockname()[1]
     return port
 
@@ -68,7 +68,7 @@ def _bind_sockets(host: str, port: int, *, count: int, flag: str | None) -> list
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listener.bind((host, port))
             listener.listen(BACKLOG_MAX)
-            port = port_of(listener)
+            port = get_port(listener)
     except OSError as error:
         for listener in listeners:
             listener.close()

@@ -33,7 +33,7 @@ class StepProgress:
             with (
                 self._console.status(title)
                 if self._console.is_terminal
-                else say_elapsed(title, self.print_line, every_seconds=self._line_seconds)
+                else print_elapsed(title, self.print_line, every_seconds=self._line_seconds)
             ):
                 yield
         except BaseException:
@@ -80,7 +80,7 @@ class SecondLines:
 
 
 @contextlib.contextmanager
-def say_elapsed(
+def print_elapsed(
     title: str, write: Callable[[str], object], *, every_seconds: float = LINE_SECONDS
 ) -> Generator[None]:
     """Print every second how long the block has been running. A thread does it, so the block need not."""
@@ -105,7 +105,7 @@ def show_elapsed(title: str, console: Console | None = None) -> Generator[None]:
     """Show that something of unknown length runs: a moving bar on a terminal, a line a second elsewhere."""
     console = console or Console(stderr=True)
     if not console.is_terminal:
-        with say_elapsed(title, _write_error):
+        with print_elapsed(title, _write_error):
             yield
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

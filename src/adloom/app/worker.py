@@ -12,11 +12,11 @@ from adloom.app.actors.compose import Run, WorkerActors, WorkerParts, compose_ac
 from adloom.app.health import answer_health
 from adloom.app.metrics.stats_sync import register_sync
 from adloom.app.metrics.worker import (
-    register_books,
     register_days,
     register_jobs,
     register_learning,
     register_ledger,
+    register_ledger_comparison,
     register_mail,
     register_projections,
     register_rollup,
@@ -24,10 +24,10 @@ from adloom.app.metrics.worker import (
 from adloom.app.process import run_process
 from adloom.budgets.bids.nets import read_fleet_weights
 from adloom.budgets.charges.projection import CHARGES
-from adloom.budgets.money.comparison import BookComparison
+from adloom.budgets.money.comparison import LedgerComparison
 from adloom.budgets.worker import WorkerIdentity
 from adloom.catalog import schedule_sync
-from adloom.catalog.asset.cleaning import CLEAN_ASSETS, AssetCleaning, asset_cleaning_job
+from adloom.catalog.asset.cleaning import CLEAN_ASSETS, AssetCleaning, make_asset_cleaning_job
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.currency import Currency
@@ -45,9 +45,9 @@ from adloom.events.tables.partitions import PartitionMaintenance, RetentionPerio
 from adloom.events.topics.publish import TopicTrimmer
 from adloom.identity.link.mail import MAIL_LINK, LinkMailer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
-from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, again_job
+from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, make_again_job
 from adloom.pages.classify.queue import ClassifyQueue
-from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, cleaning_job
+from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, make_cleaning_job
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.files.place import open_files
@@ -71,7 +71,7 @@ from adloom.stats.saved_report.send import (
     MAIL_REPORT,
     DueReports,
     ReportMailer,
-    due_reports_job,
+    make_due_reports_job,
 )
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
 from adloom.sync.processor import SyncProcessor, choose_backoff
@@ -132,8 +132,8 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
             settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker, link, weights
         )
         actors = compose_actors(parts)
-        books = BookComparison(pool, clock, is_leader=actors.budgets.is_leader)
-        register_books(metrics, books)
+        books = LedgerComparison(pool, clock, is_leader=actors.budgets.is_leader)
+        register_ledger_comparison(metrics, books)
         by_role = {
             **_log_runs(parts, actors, books),
             WorkerRole.JOBS: _build_job_runs(
@@ -154,7 +154,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
                 task.cancel()
 
 
-def _make_heartbeat(parts: WorkerParts, books: BookComparison) -> HeartbeatPublisher:
+def _make_heartbeat(parts: WorkerParts, books: LedgerComparison) -> HeartbeatPublisher:
     link = parts.link
     return HeartbeatPublisher(
         parts.valkey,
@@ -169,7 +169,9 @@ def _make_heartbeat(parts: WorkerParts, books: BookComparison) -> HeartbeatPubli
     )
 
 
-def _log_runs(parts: WorkerParts, actors: WorkerActors, books: BookComparison) -> dict[WorkerRole, list[Run]]:
+def _log_runs(
+    parts: WorkerParts, actors: WorkerActors, books: LedgerComparison
+) -> dict[WorkerRole, list[Run]]:
     """Compose the projections, the retention of their data, and what runs the actors."""
     settings, metrics, clock, valkey, pool, ledger_pool, _, worker, _, _ = parts
     listed = list_projections(
@@ -290,10 +292,10 @@ def _build_job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them a
         for job in (
             sync_job(settings.schedule_sync_cron),
             rollup_job(settings.stats_rollup_cron),
-            cleaning_job(),
-            asset_cleaning_job(),
-            again_job(),
-            due_reports_job(),
+            make_cleaning_job(),
+            make_asset_cleaning_job(),
+            make_again_job(),
+            make_due_reports_job(),
             stats.cron_job,
         )
     ]

@@ -82,7 +82,7 @@ def decide_all(requests: Sequence[WindowRequest], nets: Nets) -> list[WindowAnsw
     return [_finish(one, proposals[index]) for index, one in enumerate(requests)]
 
 
-def decide_beside(requests: Sequence[WindowRequest], nets: Nets) -> list[ShadowedAnswer]:
+def decide_with_shadows(requests: Sequence[WindowRequest], nets: Nets) -> list[ShadowedAnswer]:
     """Decide for all at once, and say what the other strategies would have done with the same counters."""
     requests = [_changed(one, window=one.window.without_dust()) for one in requests]
     observed = [observe(one.state, one.window) for one in requests]

@@ -65,7 +65,7 @@ def load_nets() -> Nets:
     return build_nets(read_shipped("fleet"), read_shipped("dqn"))
 
 
-def build_beside_shipped(fleet: bytes) -> Nets:
+def build_with_own_fleet(fleet: bytes) -> Nets:
     """Build the nets with other weights of `fleet` than those of the package."""
     return Nets(_build_fleet(fleet), load_nets().dqn)
 

@@ -44,7 +44,7 @@ class BidCounts(msgspec.Struct, frozen=True):
 NO_COUNTS: Final = BidCounts()
 
 
-class BidStanding(msgspec.Struct, frozen=True, kw_only=True):
+class BidProgress(msgspec.Struct, frozen=True, kw_only=True):
     """A campaign's multiplier, and what its strategies remember."""
 
     day: date = date.min

@@ -18,7 +18,7 @@ import msgspec
 
 from adloom.budgets.advertiser import step as advertiser_step
 from adloom.budgets.advertiser.state import AdvertiserState
-from adloom.budgets.bid_model import BidStanding
+from adloom.budgets.bid_model import BidProgress
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.headroom import pacing_allowance
 from adloom.budgets.campaign.pace import get_throttle
@@ -53,7 +53,7 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     projected: Micros
     budget_day: BudgetDay
     throttle: float = 0.0  # The share of its offers that is left out to keep pace.
-    bids: BidStanding | None = None  # Of a campaign with a bid that was offered today.
+    bids: BidProgress | None = None  # Of a campaign with a bid that was offered today.
     site_key: int | None = None  # Whose traffic it follows; else that of the installation.
     unconfirmed: Micros = NOTHING  # Held by offers of today that nobody saw or clicked in time.
 

@@ -29,7 +29,7 @@ from adloom.resource.api import (
     PublisherReads,
     add_change_route,
     build_router,
-    catalog_router,
+    make_catalog_router,
 )
 from adloom.resource.forms import build_answer, build_patch
 from adloom.resource.shapes import Paisa
@@ -82,7 +82,7 @@ campaigns_router = build_router(campaigns)
 targeting_rules_router = build_router(targeting_rules)
 # What the catalog calls a banner is an ad here.
 frequency_caps_router = build_router(frequency_caps, but=("list",))
-assigned_router = catalog_router("/admin/assignments", tag="assignments")
+assigned_router = make_catalog_router("/admin/assignments", tag="assignments")
 transfer_router = build_transfer_router(CATALOG)
 
 

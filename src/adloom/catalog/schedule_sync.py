@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from adloom.core.clock import Clock
-from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, system_author
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, make_system_author
 from adloom.resource.changes import Catalog, CatalogWrite, IndexedNoun
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
@@ -100,7 +100,7 @@ class ScheduleSync:
     """Moves scheduled, active and ended things by their dates."""
 
     def __init__(self, catalog: Catalog, clock: Clock, *, rows_max: int = ROWS_MAX) -> None:
-        self._catalog = catalog.written_by(system_author("schedule-sync"))
+        self._catalog = catalog.written_by(make_system_author("schedule-sync"))
         self._clock = clock
         self._rows_max = rows_max
         # A plain counter, read by a collector.

@@ -24,12 +24,14 @@ def backup(file: ArchiveFile, *, data_dir: DataDir = None) -> None:
     from adloom.core.clock import SystemClock
     from adloom.events.log.spool.drain import locate_spool
     from adloom.ops.backup.make import make_backup
-    from adloom.runtime.files.place import FOLDER_NAME, find_folder, folder_url
+    from adloom.runtime.files.place import FOLDER_NAME, find_folder, write_folder_url
 
     _log_problems_only()
     directory = data_directory(data_dir)
     spool = locate_spool(os.environ, directory)
-    assets = find_folder(os.environ.get("ADLOOM_ASSETS_URL") or folder_url(directory.path / FOLDER_NAME))
+    assets = find_folder(
+        os.environ.get("ADLOOM_ASSETS_URL") or write_folder_url(directory.path / FOLDER_NAME)
+    )
     manifest = asyncio.run(
         make_backup(
             directory, spool, file.absolute(), _make_progress(), now=SystemClock().now(), assets=assets

@@ -19,7 +19,7 @@ from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.outbound.failure import OutboundError
 from adloom.runtime.outbound.settings import OutboundSettings
 from adloom.runtime.settings import read_settings
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 BYTES_MAX = 2 * 2**20
 OK = 200
@@ -69,7 +69,7 @@ def describe(page: PageContent, found: Classification) -> dict[str, object]:
         "title": page.title,
         "language": page.language,
         "categories": [
-            {"id": one.id, "path": content().path(one.id), "confidence": one.confidence}
+            {"id": one.id, "path": load_content().path(one.id), "confidence": one.confidence}
             for one in found.categories
         ],
         "evidence": found.evidence,
@@ -90,7 +90,7 @@ def print_classification(console: Console, page: PageContent, found: Classificat
             for evidence in found.evidence
             if evidence.category == one.id
         )
-        table.add_row(" › ".join(content().path(one.id)), one.id, f"{one.confidence:.2f}", phrases)  # noqa: RUF001 - for people
+        table.add_row(" › ".join(load_content().path(one.id)), one.id, f"{one.confidence:.2f}", phrases)  # noqa: RUF001 - for people
     console.print(table)
 
 

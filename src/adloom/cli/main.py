@@ -81,9 +81,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        from adloom.cli.user_errors import user_message
+        from adloom.cli.user_errors import describe_for_user
 
-        if (complaint := user_message(error)) is None:
+        if (complaint := describe_for_user(error)) is None:
             raise
         typer.echo(f"adloom: {complaint}", err=True)
         sys.exit(1)

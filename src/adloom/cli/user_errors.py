@@ -42,6 +42,6 @@ USER_ERRORS = (
 )
 
 
-def user_message(error: Exception) -> str | None:
+def describe_for_user(error: Exception) -> str | None:
     """Return the message of an error that the user can fix; None for others."""
     return str(error) if isinstance(error, USER_ERRORS) else None

@@ -16,7 +16,7 @@ from adloom.serving.auction.bid_record import FLOOR, FREQUENCY_CAP
 from adloom.serving.eligibility.caps import CLICK_CAP, IMPRESSION_CAP, find_reached_cap
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps
 from adloom.targeting.context import Context
-from adloom.targeting.evaluate import find_failing, value_of
+from adloom.targeting.evaluate import find_failing, get_value
 from adloom.targeting.rules import Operator, Rule, RuleType
 
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -194,7 +194,7 @@ def explain_rule(rule: Rule, context: Context) -> Reason:
         name=f"targeting:{kind}",
         subject=SUBJECTS[kind],
         wanted=_describe_wanted(rule) if words is None else words[bool(rule.values[0])],
-        found=_describe(kind, value_of(kind, context)) if words is None else words[is_so],
+        found=_describe(kind, get_value(kind, context)) if words is None else words[is_so],
         rule_type=kind,
     )
 

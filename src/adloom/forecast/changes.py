@@ -29,7 +29,7 @@ from adloom.serving.index.rows import (
     compute_price,
 )
 from adloom.targeting.rules import Operator, Rule, RuleType, parse_rule
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 # Statuses that a change of bid or dates may end; any other reason stays.
 BY_PRICE: Final = frozenset({AssignmentStatus.LIVE, AssignmentStatus.FLOOR, AssignmentStatus.NO_BID})
@@ -266,7 +266,7 @@ def _parse_categories(value: str, campaign: NamedCampaign, market: SimulatedMark
             f"The campaign {campaign.name} wants no contextual slots: it has no categories to change."
         )
     named = tuple(word for word in re.split(r"[\s,]+", value) if word)
-    unknown = [one for one in named if content().find(one) is None]
+    unknown = [one for one in named if load_content().find(one) is None]
     if unknown:
         raise MarketChangeError(f"The content taxonomy has no {', '.join(unknown)}: give ids such as 483.")
     return named

@@ -5,7 +5,7 @@ from uuid import UUID
 from adloom.core.actor import ACCOUNT_ROLES, Role
 from adloom.core.errors import wrong_field
 from adloom.identity.model import check_account
-from adloom.resource.accounts import is_open, unknown_account
+from adloom.resource.accounts import is_open, make_unknown_account_error
 from adloom.runtime.postgres import Connection
 
 FIELD = "accountId"
@@ -25,7 +25,7 @@ async def check_acts_for(connection: Connection, role: Role, account_id: UUID | 
         if await is_open(connection, other, account_id) is not None:
             message = f"names {_with_article(other)}, not {_with_article(role)}"
             raise wrong_field(FIELD, message, f"{FIELD} {message}: change it, or the role.")
-    raise unknown_account(role, FIELD)
+    raise make_unknown_account_error(role, FIELD)
 
 
 def _with_article(role: Role) -> str:

@@ -13,12 +13,13 @@ from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, wro
 from adloom.identity import store
 from adloom.identity.acting_for import check_acts_for
 from adloom.identity.model import KEY_LIFETIME, KEY_SUBJECT, ApiKey
-from adloom.identity.security_record import API_KEY, author_of, record_event
+from adloom.identity.security_record import API_KEY, make_author, record_event
 from adloom.identity.sessions import Credentials, UserSessions
 from adloom.resource.audit.difference import describe_creation
 from adloom.resource.audit.entry import Author
 from adloom.resource.forms import build_answer
-from adloom.runtime.auth import api_key_hint, new_api_key
+from adloom.runtime.auth import make_api_key, write_api_key_hint
+from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.dependencies import (
     CurrentActor,
     Database,
@@ -29,7 +30,6 @@ from adloom.runtime.http.api.dependencies import (
 )
 from adloom.runtime.http.api.origin import ClientOrigin, find_address, find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.patience import PatientRoute
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name, Text, Text255
 from adloom.runtime.http.client_address import rate_limit_key
 from adloom.runtime.http.rate_limit import RateLimiter
@@ -109,7 +109,7 @@ def require_admin_of(things: str) -> Callable[..., None]:
 
 
 def _get_author(request: Request, actor: CurrentActor) -> Author:
-    return author_of(actor, find_origin(request))
+    return make_author(actor, find_origin(request))
 
 
 SessionsOfTheApp = Annotated[UserSessions, Depends(_get_sessions)]
@@ -119,7 +119,7 @@ SecurityAuthor = Annotated[Author, Depends(_get_author)]
 auth_router = APIRouter(
     prefix="/auth",
     tags=["log in"],
-    route_class=PatientRoute,
+    route_class=TimedRoute,
     dependencies=[Depends(limit_attempts)],
     responses=problems(400, 401, 403, 413, 429, 503),
 )
@@ -160,11 +160,11 @@ async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands i
     expires_at = body.expires_at if is_given else now + KEY_LIFETIME
     if expires_at is not None and expires_at <= now:
         raise wrong_field("expiresAt", "must be in the future", "A key cannot end before it begins.")
-    secret = new_api_key()
+    secret = make_api_key()
     key = ApiKey(
         id=ids.new(),
         name=body.name,
-        key_hint=api_key_hint(secret),
+        key_hint=write_api_key_hint(secret),
         role=body.role,
         account_id=body.account_id,
         created_at=now,

@@ -15,10 +15,10 @@ from adloom.identity.second_factor.second_factors import (
     SecondFactors,
     SecondFactorSetUpRequiredError,
 )
-from adloom.identity.security_record import USER, author_of, record_event, stranger
+from adloom.identity.security_record import USER, make_author, make_stranger, record_event
 from adloom.identity.sessions import Credentials, UserSessions, record_log_in
 from adloom.identity.store import find_user_of_token, read_user
-from adloom.runtime.auth import new_opaque_token
+from adloom.runtime.auth import make_opaque_token
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
 from adloom.runtime.secret_hash import hash_secret
@@ -114,7 +114,7 @@ class ConsoleSessions:
     ) -> tuple[str, list[str]]:
         """Turn on the second factor that a role needs; return the token of the log-in, and recovery codes."""
         user = await self.find_pending(pending, now=now)
-        author = author_of(user.actor, origin)
+        author = make_author(user.actor, origin)
         codes = await self._second_factors.confirm(user.id, code, now=now, author=author)
         return await self._begin(user, now, origin), codes
 
@@ -167,7 +167,7 @@ class ConsoleSessions:
         async with self._pool.acquire() as connection, connection.transaction():
             user_id: UUID | None = await connection.fetchval(END, hash_secret(token))
             if user_id is not None:
-                author = stranger(origin, str(user_id))
+                author = make_stranger(origin, str(user_id))
                 await record_event(connection, author, "log_out", USER, user_id, at=now)
 
     async def _begin_checked(self, user: User, code: str | None, now: datetime, origin: ClientOrigin) -> str:
@@ -181,7 +181,7 @@ class ConsoleSessions:
         return await self._begin(user, now, origin)
 
     async def _begin(self, user: User, now: datetime, origin: ClientOrigin) -> str:
-        token = new_opaque_token()
+        token = make_opaque_token()
         async with self._pool.acquire() as connection, connection.transaction():
             for statement in DELETE_EXPIRED:
                 await connection.execute(statement, now)
@@ -192,6 +192,6 @@ class ConsoleSessions:
 
 async def create_welcome(pool: Pool, email: str, *, now: datetime) -> str:
     """Make the token of a link that logs a user in once."""
-    token = new_opaque_token()
+    token = make_opaque_token()
     await pool.execute(INSERT_WELCOME, hash_secret(token), email, now + WELCOME_LIFETIME)
     return token

@@ -21,11 +21,11 @@ NOBODY: Final = "none"  # The role of who is not logged in.
 REPEATS_AT_ONCE_MAX: Final = 60
 
 
-def author_of(actor: Actor, origin: ClientOrigin) -> Author:
+def make_author(actor: Actor, origin: ClientOrigin) -> Author:
     return build_author(actor, origin.request_id, origin.network)
 
 
-def stranger(origin: ClientOrigin, subject: str = UNKNOWN) -> Author:
+def make_stranger(origin: ClientOrigin, subject: str = UNKNOWN) -> Author:
     """Return the author of what was done by somebody who is not logged in."""
     return Author(subject=subject, role=NOBODY, request_id=origin.request_id, network=origin.network)
 
@@ -60,7 +60,7 @@ class RepeatedEvents:
                 self._unknown.take(about, now=at)
         except RateLimitedError:
             return
-        await self._pool_record(stranger(origin, about), "log_in_failed", USER, about, at)
+        await self._pool_record(make_stranger(origin, about), "log_in_failed", USER, about, at)
 
     async def record_dead_secret(
         self, noun: str, noun_id: UUID, origin: ClientOrigin, *, at: datetime
@@ -71,7 +71,7 @@ class RepeatedEvents:
         except RateLimitedError:
             return
         await self._pool_record(
-            stranger(origin, f"{noun}:{noun_id}"), "used_after_revocation", noun, str(noun_id), at
+            make_stranger(origin, f"{noun}:{noun_id}"), "used_after_revocation", noun, str(noun_id), at
         )
 
     async def _pool_record(self, author: Author, action: str, noun: str, noun_id: str, at: datetime) -> None:

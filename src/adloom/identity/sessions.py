@@ -11,9 +11,9 @@ from adloom.core.errors import ForbiddenError, UnauthenticatedError, wrong_field
 from adloom.core.ids import IdSource, UserId
 from adloom.identity import store
 from adloom.identity.model import PASSWORD_LENGTH_MIN, RefreshState, RefreshVerdict, User, judge_refresh
-from adloom.identity.security_record import USER, RepeatedEvents, author_of, record_event, stranger
+from adloom.identity.security_record import USER, RepeatedEvents, make_author, make_stranger, record_event
 from adloom.identity.shared_brake import SharedBrake
-from adloom.runtime.auth import Passwords, issue_access_token, new_opaque_token
+from adloom.runtime.auth import Passwords, issue_access_token, make_opaque_token
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.secret_hash import hash_secret
@@ -163,7 +163,7 @@ class UserSessions:
         async with self._pool.acquire() as connection, connection.transaction():
             await store.set_password(connection, user.id, hashed)
             await store.end_log_ins(connection, user.id)
-            author = author_of(user.actor, origin)
+            author = make_author(user.actor, origin)
             await record_event(connection, author, "password_changed", USER, user.id, at=now)
             found = await store.find_user_of_token(connection, user.id, None)
         assert found is not None
@@ -178,7 +178,7 @@ class UserSessions:
             verdict = judge_refresh(state, now=now)
             if state is not None and verdict is RefreshVerdict.END_FAMILY:
                 await connection.execute(END_FAMILY, state.family_id)
-                author = stranger(origin, str(state.user.id))
+                author = make_stranger(origin, str(state.user.id))
                 await record_event(connection, author, "refresh_token_reused", USER, state.user.id, at=now)
             if state is not None and verdict is RefreshVerdict.ROTATE:
                 await connection.execute(MARK_USED, token_hash, now)
@@ -192,13 +192,13 @@ class UserSessions:
         async with self._pool.acquire() as connection, connection.transaction():
             user_id: UUID | None = await connection.fetchval(END_FAMILY_OF, hash_secret(refresh_token))
             if user_id is not None:
-                author = stranger(origin, str(user_id))
+                author = make_stranger(origin, str(user_id))
                 await record_event(connection, author, "log_out", USER, user_id, at=now)
 
     async def _issue_tokens(
         self, connection: Connection, user: User, family_id: UUID, now: datetime, *, began_at: datetime
     ) -> TokenPair:
-        refresh_token = new_opaque_token()
+        refresh_token = make_opaque_token()
         ends_at = began_at + timedelta(days=self._tokens.log_in_days)
         expires_at = min(now + timedelta(days=self._tokens.refresh_days), ends_at)
         # The log-in ends with its refresh token, and access tokens with the log-in.
@@ -224,7 +224,7 @@ class UserSessions:
 async def record_log_in(connection: Connection, user: User, *, now: datetime, origin: ClientOrigin) -> None:
     """Write down that a person has logged in, and remember from where."""
     await store.see_network(connection, user.id, origin.network, now)
-    await record_event(connection, author_of(user.actor, origin), "log_in", USER, user.id, at=now)
+    await record_event(connection, make_author(user.actor, origin), "log_in", USER, user.id, at=now)
 
 
 async def _lock_refresh(connection: Connection, token_hash: bytes) -> RefreshState | None:

@@ -13,7 +13,7 @@ from adloom.market.messages import BidderMessage, DirectoryMessage, DistributorM
 from adloom.market.ranker import ranker
 from adloom.market.routing import AUCTIONEER, BIDDER, DISTRIBUTOR, RANKER
 from adloom.runtime.actors.actor import ActorKind, AnyKind
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 
 def make_kinds(*, campaigns_max: int = CAMPAIGNS_A_SLOT) -> list[AnyKind]:
@@ -59,7 +59,7 @@ def make_kinds(*, campaigns_max: int = CAMPAIGNS_A_SLOT) -> list[AnyKind]:
         ActorKind(
             AUCTIONEER,
             AuctioneerState,
-            auctioneer.make_step(content().ancestors),
+            auctioneer.make_step(load_content().ancestors),
             partial(auctioneer.new_auctioneer, campaigns_max=campaigns_max),
             on_waking=wake,
             is_transient=True,

@@ -24,7 +24,7 @@ from adloom.market.shortlist.model import Shortlist
 from adloom.pages.follow.page_table import PageEntry
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
-from adloom.taxonomy.iab import products
+from adloom.taxonomy.iab import load_products
 
 SITES: Final = """
     SELECT id, public_id, domain, is_suspended, accepts_filler, approval_mode, floor_cpm_micros, min_floor_cpm_micros,
@@ -149,7 +149,7 @@ def sell_page(entry: PageEntry) -> PageForSale | None:
 
 def _build_terms(site: Record, slots: Sequence[Record], *, version: int) -> SiteTerms:
     blocked = site["ad_product_blocklist"]
-    below = (node for product in blocked for node in products().descendants(product))
+    below = (node for product in blocked for node in load_products().descendants(product))
     return SiteTerms(
         version=version,
         domain=site["domain"],

@@ -63,7 +63,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             findings += shards.judge_shards(seen)
             findings += [processes.judge_weights(one) for one in seen if one.kind == "worker"]
         if not isinstance(connection, Finding):
-            findings.append(await money.check_books(connection, clock))
+            findings.append(await money.check_money_ledger(connection, clock))
             findings += await sync.check_sync(connection, clock)
         version = None if isinstance(connection, Finding) else await database.read_catalog_version(connection)
     return [*findings, *await _check_processes(last if is_running else None, version)]

@@ -18,7 +18,7 @@ from adloom.core.money import decimal_from_micros
 from adloom.pages.audit import record_given, record_removed
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import make_request
-from adloom.pages.model import CATEGORIES_MAX, PageCategory, PageSource, SitePage, expiry
+from adloom.pages.model import CATEGORIES_MAX, PageCategory, PageSource, SitePage, compute_expiry
 from adloom.pages.notice import PageNotice, publish_written
 from adloom.pages.slots import PageSlots, find_slots
 from adloom.pages.store import (
@@ -41,7 +41,7 @@ from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, N
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 TEXT_LENGTH_MAX: Final = 200_000
 RETRY_SECONDS: Final = 5
@@ -300,7 +300,11 @@ async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database,
         **msgspec.structs.asdict(counts),
         items=[
             SiteTopicAnswer(
-                id=one.id, name=_name(one.id), path=content().path(one.id), pages=one.pages, weight=one.weight
+                id=one.id,
+                name=_name(one.id),
+                path=load_content().path(one.id),
+                pages=one.pages,
+                weight=one.weight,
             )
             for one in counted
         ],
@@ -308,9 +312,9 @@ async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database,
 
 
 def _with_descendants(category: str) -> frozenset[str]:
-    if category not in content():
+    if category not in load_content():
         raise wrong_field("category", "names no category: GET /admin/taxonomy/content lists them")
-    return content().descendants(category) | {category}
+    return load_content().descendants(category) | {category}
 
 
 def _find_url_of_site(text: str, site: Site) -> str:
@@ -339,7 +343,7 @@ def _take_categories(body: PageBody, now: datetime, *, fresh_hours: int) -> Page
         categories=tuple(PageCategory(one.id, one.confidence) for one in given),
         source=PageSource.GIVEN,
         classified_at=now,
-        expires_at=expiry(now, fresh_hours=fresh_hours),
+        expires_at=compute_expiry(now, fresh_hours=fresh_hours),
     )
 
 
@@ -382,7 +386,7 @@ def _describe(page: SitePage, now: datetime) -> dict[str, Any]:
     }
     categories = [
         PageCategoryAnswer(
-            id=one.id, name=_name(one.id), path=content().path(one.id), confidence=one.confidence
+            id=one.id, name=_name(one.id), path=load_content().path(one.id), confidence=one.confidence
         )
         for one in page.categories
     ]
@@ -390,5 +394,5 @@ def _describe(page: SitePage, now: datetime) -> dict[str, Any]:
 
 
 def _name(category: str) -> str:
-    node = content().find(category)
+    node = load_content().find(category)
     return node.name if node else category

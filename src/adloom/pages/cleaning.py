@@ -27,7 +27,7 @@ ROWS_MAX: Final = 1_000
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-def cleaning_job() -> CronJob:
+def make_cleaning_job() -> CronJob:
     return CronJob(
         name=CLEAN_PAGES, cron=EVERY_5_MINUTES, job_id=lambda moment: f"pages-clean-{moment:%Y-%m-%dT%H%M}"
     )

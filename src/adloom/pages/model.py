@@ -66,5 +66,5 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
         return self.expires_at is not None and now < self.expires_at
 
 
-def expiry(classified_at: datetime, *, fresh_hours: int = FRESH_HOURS) -> datetime:
+def compute_expiry(classified_at: datetime, *, fresh_hours: int = FRESH_HOURS) -> datetime:
     return classified_at + timedelta(hours=fresh_hours)

@@ -8,7 +8,7 @@ from adloom.core.actor import Role
 from adloom.core.clock import Clock
 from adloom.core.errors import ValidationFailedError, wrong_field
 from adloom.resource.audit import store as audit_store
-from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, system_author
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, make_system_author
 from adloom.runtime.postgres import Connection, Pool
 
 ACCOUNT_TABLES: Final = {Role.ADVERTISER: "advertisers", Role.PUBLISHER: "publishers"}
@@ -28,7 +28,7 @@ INSERT = {
 }
 
 
-def unknown_account(role: Role, field: str) -> ValidationFailedError:
+def make_unknown_account_error(role: Role, field: str) -> ValidationFailedError:
     """Return the error for a field that names no account."""
     return wrong_field(field, f"names no {role}", f"There is no {role} with this id.")
 
@@ -45,7 +45,7 @@ async def insert_account(connection: Connection, role: Role, account_id: UUID, *
     async with connection.transaction():
         if await connection.fetchval(INSERT[role], account_id, name, now):
             entry = NewAuditEntry(about, "create", {"name": {"from": None, "to": name}})
-            await audit_store.append(connection, system_author("tokens"), [entry], at=now)
+            await audit_store.append(connection, make_system_author("tokens"), [entry], at=now)
 
 
 class AccountRegistry:

@@ -106,7 +106,7 @@ class Access(msgspec.Struct, frozen=True):
     writes: Callable[..., Writer]
 
 
-def access_by_role(owner: Owner) -> Access:
+def choose_access(owner: Owner) -> Access:
     """Let accounts of the owner's role read and write their own rows; accounts themselves are written by admins."""
 
     def reads(actor: CurrentActor) -> Scope:
@@ -133,13 +133,13 @@ def _writes_as_publisher(actor: CurrentActor) -> Scope:
 
 CurrentCatalog = Annotated[Catalog, Depends(_get_catalog)]
 AdminWrites = Annotated[Scope, Depends(_writes_as_admin)]
-AdvertiserReads = Annotated[Scope, Depends(access_by_role(ADVERTISER).reads)]
+AdvertiserReads = Annotated[Scope, Depends(choose_access(ADVERTISER).reads)]
 AdvertiserWrites = Annotated[Scope, Depends(_writes_as_advertiser)]
-PublisherReads = Annotated[Scope, Depends(access_by_role(PUBLISHER).reads)]
+PublisherReads = Annotated[Scope, Depends(choose_access(PUBLISHER).reads)]
 PublisherWrites = Annotated[Scope, Depends(_writes_as_publisher)]
 
 
-def catalog_router(prefix: str, *, tag: str) -> APIRouter:
+def make_catalog_router(prefix: str, *, tag: str) -> APIRouter:
     """Make a guarded router, with the errors that any of its routes may answer."""
     return APIRouter(
         prefix=prefix,
@@ -154,8 +154,8 @@ def build_router(
 ) -> APIRouter:
     """Make the routes of a noun; `but` names those that it writes itself, like "create"."""
     assert resource.owner is not None, "who may read is known by whose it is"
-    router = catalog_router(resource.path, tag=resource.tag)
-    routes = _Routes(resource, access or access_by_role(resource.owner))
+    router = make_catalog_router(resource.path, tag=resource.tag)
+    routes = _Routes(resource, access or choose_access(resource.owner))
     a_thing, one = f"{resource.article} {resource.words}", f"/{{{resource.name}_id}}"
     also = ", also one that is deleted" if resource.is_soft_deleted else ""
     restorable = "; it can be restored" if resource.is_soft_deleted else ""
@@ -198,7 +198,7 @@ def add_change_route(  # noqa: PLR0913 - a route is that much
 ) -> None:
     """Add a route that changes a thing by a rule of its own: a move, a part of its fields."""
     assert resource.owner is not None, "who may write is known by whose it is"
-    routes = _Routes(resource, access_by_role(resource.owner))
+    routes = _Routes(resource, choose_access(resource.owner))
     router.add_api_route(
         f"/{{{resource.name}_id}}/{action}",
         routes.apply_rule(rule, body, is_body_optional=is_body_optional),

@@ -23,7 +23,7 @@ from adloom.resource.audit.difference import (
     describe_deletion,
     name_action,
 )
-from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, system_author
+from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, make_system_author
 from adloom.resource.etag import UNCONDITIONAL, Precondition
 from adloom.resource.quotas import check_quotas
 from adloom.runtime.postgres import Connection, Pool
@@ -117,7 +117,7 @@ class Catalog:
         self._pool = pool
         self._valkey = valkey
         self._clock = clock or SystemClock()
-        self._author = author or system_author("catalog")
+        self._author = author or make_system_author("catalog")
         self._precondition = precondition
         self._quotas = quotas
 

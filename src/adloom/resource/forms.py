@@ -137,7 +137,7 @@ def _build_part_answer(struct: type[msgspec.Struct]) -> type[Answer]:
     return build_answer(f"{struct.__name__}Answer", struct.__doc__ or "", struct)
 
 
-def owner_field(owner: Owner) -> tuple[Any, None]:
+def make_owner_field(owner: Owner) -> tuple[Any, None]:
     """Return the field by which a body names the owner; the server decides whether it may."""
     return Annotated[UUID | None, Field(alias=owner.alias, description=owner.description)], None
 

@@ -46,7 +46,7 @@ class QuotaReachedError(ConflictError):
     code = "ACCOUNT_QUOTA_REACHED"
 
 
-def quota_of(quotas: QuotaSettings, noun: str) -> int:
+def find_quota(quotas: QuotaSettings, noun: str) -> int:
     return {
         "campaign": quotas.campaigns_max,
         "banner": quotas.banners_max,
@@ -63,7 +63,7 @@ async def check_quotas(
     """Raise where an account has too many of what it has just made; the caller rolls back."""
     for noun in sorted(COUNTS.keys() & set(made)):
         count: int = await connection.fetchval(COUNTS[noun], account_id)
-        most = quota_of(quotas, noun)
+        most = find_quota(quotas, noun)
         if count > most:
             raise QuotaReachedError(
                 f"This account may have {most} {noun}s and would have {count}. Delete some, or ask the operator."

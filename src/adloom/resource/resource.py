@@ -37,7 +37,7 @@ from adloom.resource.forms import (
     build_patch,
     build_query,
     list_fields,
-    owner_field,
+    make_owner_field,
     read_annotations,
     strip_rules,
 )
@@ -206,7 +206,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         fields = {**self.form_fields, **self.create_form}
         annotations = read_annotations(self.struct)
         if self.owner is not None and self.table.has_own_owner:
-            fields[self.owner.field] = owner_field(self.owner)
+            fields[self.owner.field] = make_owner_field(self.owner)
         elif self.identity == ("id",):
             fields |= {field: (annotations[field], ...) for field in self.parents}
         doc = self.docs.get("body", f"A new {self.words}.")
@@ -216,7 +216,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     def patch(self) -> type[Patch]:
         fields = dict(self.form_fields)
         if self.owner is not None and self.owner.is_in_patch:
-            fields[self.owner.field] = owner_field(self.owner)
+            fields[self.owner.field] = make_owner_field(self.owner)
         return build_patch(f"{self.struct.__name__}Patch", f"Changes of {self.article} {self.words}.", fields)
 
     @cached_property

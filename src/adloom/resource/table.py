@@ -16,8 +16,8 @@ import msgspec
 from adloom.core.actor import Role
 from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
-from adloom.resource.accounts import ACCOUNT_TABLES, is_open, unknown_account
-from adloom.resource.audit.difference import find_changed_fields, virtual_fields
+from adloom.resource.accounts import ACCOUNT_TABLES, is_open, make_unknown_account_error
+from adloom.resource.audit.difference import find_changed_fields, list_virtual_fields
 from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.etag import moved_forward
@@ -89,7 +89,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The fields that are stored, in the struct's order."""
-        virtual = virtual_fields(self.struct)
+        virtual = list_virtual_fields(self.struct)
         return tuple(field for field in self.struct.__struct_fields__ if field not in virtual)
 
     @cached_property
@@ -129,7 +129,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
                 f"LEFT JOIN {ACCOUNT_TABLES[owner.role]} AS {field}_owner"
                 f" ON {field}_owner.id = {field}_row.{owner.field}"
             )
-        virtual = virtual_fields(self.struct)
+        virtual = list_virtual_fields(self.struct)
         columns = [f"{self.outside(field)} AS {_quote(field)}" for field in self.fields]
         columns += [f"{expression} AS {field}" for field, expression in virtual.items()]
         last = "it.id" if self.identity == ("id",) else f"it.{self.identity[-1]}"
@@ -262,7 +262,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         if self.owner is not None and self.has_own_owner:
             owner_id: UUID | None = getattr(thing, self.owner.field)
             if owner_id is not None and not await is_open(write.connection, self.owner.role, owner_id):
-                raise unknown_account(self.owner.role, self.owner.alias)
+                raise make_unknown_account_error(self.owner.role, self.owner.alias)
         self._touch(write, await self.insert_rows(write.connection, [thing]))
         write.record_creation(await self.subject_of(write.connection, thing), thing)
 

@@ -151,17 +151,17 @@ def _is_signed(secret: str, token: str) -> bool:
     return True
 
 
-def new_opaque_token() -> str:
+def make_opaque_token() -> str:
     """Make a random token; only its hash is stored."""
     return secrets.token_urlsafe(RANDOM_BYTES)
 
 
-def new_api_key() -> str:
+def make_api_key() -> str:
     """Make a key for a machine; it is shown once, and only its hash is stored."""
-    return API_KEY_PREFIX + new_opaque_token()
+    return API_KEY_PREFIX + make_opaque_token()
 
 
-def api_key_hint(key: str) -> str:
+def write_api_key_hint(key: str) -> str:
     """Return the beginning of a key, by which its owner recognises it."""
     return key[:API_KEY_HINT_LENGTH]
 
@@ -185,7 +185,7 @@ class Passwords:
         does not show which users exist.
         """
         if self._decoy is None:
-            self._decoy = await self.hash(new_opaque_token())
+            self._decoy = await self.hash(make_opaque_token())
         is_right = await self._run_in_turn(self._verify, password_hash or self._decoy, password)
         return is_right and password_hash is not None
 

@@ -50,7 +50,7 @@ def find_closed_reason(schedule: Schedule, *, now: datetime) -> ClosedReason | N
     return _find_why_not_recurring(schedule, now)
 
 
-def next_change(schedule: Schedule, *, now: datetime) -> datetime | None:
+def find_next_change(schedule: Schedule, *, now: datetime) -> datetime | None:
     """Return until when the answer certainly stays the same; None is forever.
 
     It may be earlier than the next change, never later.

@@ -33,8 +33,8 @@ from adloom.runtime.http.api.sheets import (
     answer_file,
     wants_csv,
 )
-from adloom.stats.model import UTC_ZONE, Grouping, StatsQuestion, csv_of, json_of
-from adloom.stats.store import read_key_names, statistics
+from adloom.stats.model import UTC_ZONE, Grouping, StatsQuestion, write_csv, write_json
+from adloom.stats.store import read_key_names, read_statistics
 
 ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 30 MB.
 # Counts by hour, country and device are many: at most a year of them, and a month to compare.
@@ -192,7 +192,7 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
 ) -> Response:
     """Count impressions and clicks, today's included; an account sees its own."""
     question = msgspec.structs.replace(_build_question(query, actor), counts_unbound=counts_unbound)
-    rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
+    rows = await read_statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise _make_wrong_error(
             "groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days"
@@ -200,12 +200,12 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
     async with pool.acquire() as connection:
         names = await read_key_names(connection, rows)
     if not wants_csv(query.format, accept):
-        body = await asyncio.to_thread(json_of, question.groupings, rows, names)
+        body = await asyncio.to_thread(write_json, question.groupings, rows, names)
         return Response(body, media_type=JSON)
     name = f"adloom-banners-{question.first}-to-{question.last}.csv"
     currency: Currency = request.app.state.currency
     write = functools.partial(
-        csv_of,
+        write_csv,
         question.groupings,
         rows,
         names,

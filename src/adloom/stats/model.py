@@ -115,7 +115,7 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts
 
 
-def total(rows: Sequence[StatsRow]) -> Counts:
+def sum_rows(rows: Sequence[StatsRow]) -> Counts:
     """Sum rows; a value that is unknown in one row is unknown in the sum."""
     spend = _sum_known([row.counts.spend for row in rows])
     value = _sum_known([row.counts.conversion_value for row in rows])
@@ -177,7 +177,7 @@ class NamedKeys:
         return [self._names.get(part) if isinstance(part, UUID) else None for part in parts]
 
 
-def json_of(
+def write_json(
     groupings: Sequence[Grouping],
     rows: Sequence[StatsRow],
     names: Mapping[UUID, str] | None = None,
@@ -193,7 +193,7 @@ def json_of(
                 | describe_counts(row.counts)
                 for row in rows
             ],
-            "totals": describe_counts(total(rows)),
+            "totals": describe_counts(sum_rows(rows)),
         }
     )
 
@@ -201,7 +201,7 @@ def json_of(
 IN_SHEETS_OF_PUBLISHERS: Final = {"spend": "revenue", "spendPaisa": "revenuePaisa"}
 
 
-def csv_of(  # noqa: PLR0913 - what a sheet is made of
+def write_csv(  # noqa: PLR0913 - what a sheet is made of
     groupings: Sequence[Grouping],
     rows: Sequence[StatsRow],
     names: Mapping[UUID, str] | None = None,

@@ -71,23 +71,23 @@ class TakesJobs(Protocol):
         ...
 
 
-def nightly_job_id(moment: datetime) -> str:
+def name_nightly_job(moment: datetime) -> str:
     return f"{JOB_ID_PREFIX}{moment.date() - ONE_DAY}"
 
 
-def stale_job_id(day: date, version: int) -> str:
+def name_stale_job(day: date, version: int) -> str:
     """Return the id of a day's rollup as of now: another number of events gives another id."""
     return f"{JOB_ID_PREFIX}{day}-{version}"
 
 
-def day_of(job_id: str) -> tuple[date, bool]:
+def get_day(job_id: str) -> tuple[date, bool]:
     """Parse a job's id into its day, and whether to roll up only if stale."""
     named = job_id.removeprefix(JOB_ID_PREFIX)
     return date.fromisoformat(named[:ISO_DAY_LENGTH]), len(named) > ISO_DAY_LENGTH
 
 
 def rollup_job(cron: Cron) -> CronJob:
-    return CronJob(name=ROLLUP_STATS, cron=cron, job_id=nightly_job_id)
+    return CronJob(name=ROLLUP_STATS, cron=cron, job_id=name_nightly_job)
 
 
 def batches(found: DayFound, batch_blocks: int) -> Iterator[tuple[str, range, float]]:
@@ -131,11 +131,11 @@ class StaleDays:
     async def _put_stale(self) -> None:
         now = self._clock.now()
         night = self._cron.latest_until(now).date()
-        stale = await rollup_store.stale_days(self._pool, before=night, quiet_since=now - REST)
+        stale = await rollup_store.read_stale_days(self._pool, before=night, quiet_since=now - REST)
         self.count = len(stale)
         for one in stale:
             if one.is_due:
-                job_id = stale_job_id(one.day, one.version)
+                job_id = name_stale_job(one.day, one.version)
                 await self._queue.put(ROLLUP_STATS, job_id=job_id, priority=BEHIND_ALL_OTHERS)
                 await self._queue.retry(job_id, died_before=now - DEAD_REST)
 
@@ -161,7 +161,7 @@ class Rollup:
 
     async def handle(self, job: JobAttempt) -> None:
         """Roll up the day that the job names, then look for others that need it."""
-        day, only_if_stale = day_of(job.id)
+        day, only_if_stale = get_day(job.id)
         try:
             rolled = await self.roll_up(day, only_if_stale=only_if_stale)
         except DayDroppedError as error:  # It waited too long, and another attempt would not help.

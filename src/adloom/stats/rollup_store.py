@@ -222,7 +222,7 @@ async def make_stage(connection: Connection) -> None:
 
 
 async def stage(connection: Connection, day: date, kind: str, blocks: range) -> None:
-    begins, ends = bounds_of(day)
+    begins, ends = find_bounds(day)
     await connection.execute(
         STAGE[kind], begins, ends, (blocks.start, 0), (blocks.stop, 0), timeout=STATEMENT_SECONDS_MAX
     )
@@ -235,8 +235,8 @@ async def stage_events(connection: Connection) -> int:
 
 async def overwrite(connection: Connection, day: date, found: DayFound, *, now: datetime) -> int:
     """Replace the day's statistics by what was staged; return the number of rows."""
-    await connection.execute(STAGE_SPEND, *bounds_of(day), timeout=STATEMENT_SECONDS_MAX)
-    await connection.execute(STAGE_CONVERSIONS, *bounds_of(day), timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(STAGE_SPEND, *find_bounds(day), timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(STAGE_CONVERSIONS, *find_bounds(day), timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(DROP_UNCOUNTED)
     await connection.execute(LOOK_AT_STAGE)
     await connection.execute(FORGET_UNTRUE, day, timeout=STATEMENT_SECONDS_MAX)
@@ -245,7 +245,7 @@ async def overwrite(connection: Connection, day: date, found: DayFound, *, now: 
     return await connection.fetchval(ROWS, day)
 
 
-async def stale_days(pool: Pool, *, before: date, quiet_since: datetime) -> Sequence[StaleDay]:
+async def read_stale_days(pool: Pool, *, before: date, quiet_since: datetime) -> Sequence[StaleDay]:
     """Return days before a day whose statistics lack events, and whose rows still exist."""
     rows = await pool.fetch(STALE, before, quiet_since, STALE_DAYS_MAX)
     return [msgspec.convert(dict(row), StaleDay) for row in rows]
@@ -256,7 +256,7 @@ async def drop_days(pool: Pool, first: date, last: date) -> Sequence[date]:
     return [row["day"] for row in await pool.fetch(DROPPED, first, last)]
 
 
-def bounds_of(day: date) -> tuple[datetime, datetime]:
+def find_bounds(day: date) -> tuple[datetime, datetime]:
     """Return the first moment of a UTC day, and the first after it."""
     begins = datetime.combine(day, time(), UTC)
     return begins, begins + timedelta(days=1)

@@ -41,7 +41,7 @@ class Sources(NamedTuple):
     live: tuple[SourceSpan, ...] = ()
 
 
-def sources(whole: SourceSpan, rolled_up_days: Iterable[date]) -> Sources:
+def find_sources(whole: SourceSpan, rolled_up_days: Iterable[date]) -> Sources:
     """Split a range into rolled-up days and live days, in order."""
     rolled_up: list[SourceSpan] = []
     live: list[SourceSpan] = []
@@ -192,7 +192,9 @@ OWNED: Final = {
 }
 
 
-async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_max: int) -> list[StatsRow]:
+async def read_statistics(
+    pool: Pool, question: StatsQuestion, *, today: date, rows_max: int
+) -> list[StatsRow]:
     """Read one row for each key that has counts, in key order."""
     # In one snapshot: a day that is rolled up now must be read from exactly one source.
     async with read_snapshot(pool) as connection:
@@ -219,9 +221,9 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
 async def _read_sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
     whole = SourceSpan(question.first, question.last)
     if question.needs_live_counts:
-        return sources(whole, [])
+        return find_sources(whole, [])
     rows = await connection.fetch(ROLLED_UP_DAYS, question.first, question.last, today)
-    return sources(whole, [row["day"] for row in rows])
+    return find_sources(whole, [row["day"] for row in rows])
 
 
 async def _read_shares(connection: Connection, question: StatsQuestion) -> list[Record]:
@@ -332,7 +334,7 @@ REVENUE: Final = """
 """
 
 
-async def revenue(connection: Connection, *, since: datetime) -> list[tuple[datetime, Micros]]:
+async def read_revenue(connection: Connection, *, since: datetime) -> list[tuple[datetime, Micros]]:
     """Sum charges to advertisers by hour."""
     return [(hour, Micros(micros)) for hour, micros in await connection.fetch(REVENUE, since)]
 

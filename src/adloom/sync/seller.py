@@ -40,7 +40,7 @@ class SellerWriter(msgspec.Struct, frozen=True):
         return AdvertiserId(seller_id)
 
 
-def unknown_seller() -> ValidationFailedError:
+def make_unknown_seller_error() -> ValidationFailedError:
     return _make_wrong_error("names no advertiser")
 
 

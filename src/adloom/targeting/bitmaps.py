@@ -12,7 +12,7 @@ import msgspec
 
 from adloom.targeting.context import Context
 from adloom.targeting.rules import HOURS_A_DAY, Operator, Rule, RuleType, Value
-from adloom.targeting.values import domain_and_parents
+from adloom.targeting.values import list_domain_and_parents
 
 BLOCK_CANDIDATES_MAX: Final = 1_024  # The size at which skipping whole blocks pays most.
 
@@ -155,7 +155,7 @@ class _Draft:
         return any(part in values for part in self._with_parents(value))
 
     def _with_parents(self, value: Value) -> Sequence[Value]:
-        return domain_and_parents(value) if self._has_parents and isinstance(value, str) else (value,)
+        return list_domain_and_parents(value) if self._has_parents and isinstance(value, str) else (value,)
 
 
 def _mark(masks: dict[Value, int], values: Iterable[Value], bit: int) -> None:

@@ -21,7 +21,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False, cache_hash=Tr
     day: int
 
 
-def context_hash(context: Context) -> str:
+def hash_context(context: Context) -> str:
     """Return the cache key of a context; the segment is not part of it, but beside it in the key."""
     written = "|".join(
         (

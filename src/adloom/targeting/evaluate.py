@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Operator, Rule, RuleType, Value
-from adloom.targeting.values import domain_and_parents
+from adloom.targeting.values import list_domain_and_parents
 
 
 def matches(rule: Rule, context: Context) -> bool:
     """Whether a rule holds; an unknown value is in no list."""
-    value = value_of(rule.rule_type, context)
+    value = get_value(rule.rule_type, context)
     match rule.operator:
         case Operator.IN:
             return _is_listed(rule, value)
@@ -31,7 +31,7 @@ def matches_all(rules: Sequence[Rule], context: Context) -> bool:
     return find_failing(rules, context) is None
 
 
-def value_of(rule_type: RuleType, context: Context) -> Value | None:  # noqa: PLR0911 - a table of nine
+def get_value(rule_type: RuleType, context: Context) -> Value | None:  # noqa: PLR0911 - a table of nine
     match rule_type:
         case RuleType.DEVICE:
             return context.device
@@ -55,7 +55,7 @@ def value_of(rule_type: RuleType, context: Context) -> Value | None:  # noqa: PL
 
 def _is_listed(rule: Rule, value: Value | None) -> bool:
     if rule.rule_type is RuleType.REFERRER_DOMAIN and isinstance(value, str):
-        return any(domain in rule.values for domain in domain_and_parents(value))
+        return any(domain in rule.values for domain in list_domain_and_parents(value))
     return value in rule.values
 
 

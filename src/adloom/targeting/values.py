@@ -70,7 +70,7 @@ def extract_host(address: str) -> str | None:
     return normalize_domain(host) if is_address else None
 
 
-def domain_and_parents(domain: str) -> list[str]:
+def list_domain_and_parents(domain: str) -> list[str]:
     """List a domain and its parents, the longest first: a.b.c, b.c, c."""
     labels = domain.split(".")
     return [".".join(labels[start:]) for start in range(len(labels))]

@@ -16,21 +16,21 @@ PRODUCT_HEADERS: Final = 1
 
 
 @functools.cache
-def content() -> Taxonomy:
+def load_content() -> Taxonomy:
     """Return Content Taxonomy 3.1: what pages are about."""
     rows = _read("content-3.1.tsv", headers=CONTENT_HEADERS)
     return Taxonomy({row[0]: _build_path(row[3:7]) for row in rows})
 
 
 @functools.cache
-def products() -> Taxonomy:
+def load_products() -> Taxonomy:
     """Return Ad Product Taxonomy 2.0: what ads are for."""
     rows = _read("ad-product-2.0.tsv", headers=PRODUCT_HEADERS)
     return Taxonomy({row[0]: _build_path(row[3:6]) for row in rows})
 
 
 @functools.cache
-def content_of_products() -> Mapping[str, str]:
+def load_content_of_products() -> Mapping[str, str]:
     """Map products to the content that goes with them, where IAB's tables lead to a node of Content 3.1.
 
     IAB maps products to Content 1.0, and that to 2.0, whose ids 3.1 has kept. Both ends of the first table are
@@ -41,11 +41,11 @@ def content_of_products() -> Mapping[str, str]:
         (_fold(row[2]), _fold(row[0])): codes.get(row[5])
         for row in _read("ad-product-2.0-to-content-1.0.tsv", headers=2)
     }
-    found = {node.id: wanted.get((_fold(node.path[0]), _fold(node.name))) for node in products()}
+    found = {node.id: wanted.get((_fold(node.path[0]), _fold(node.name))) for node in load_products()}
     return {
         product_id: content_id
         for product_id, content_id in found.items()
-        if content_id and content_id in content()
+        if content_id and content_id in load_content()
     }
 
 

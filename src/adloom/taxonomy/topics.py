@@ -7,7 +7,7 @@ that half hour may be learned under another topic. The event log has names.
 import functools
 from typing import Final
 
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 NO_TOPIC: Final = 0  # The offer is not of a contextual slot.
 FILLER: Final = "filler"  # The topic of offers on pages without one.
@@ -15,7 +15,7 @@ FILLER: Final = "filler"  # The topic of offers on pages without one.
 
 @functools.cache
 def _list_topics() -> tuple[str | None, ...]:
-    return (None, FILLER, *sorted(node.id for node in content()))
+    return (None, FILLER, *sorted(node.id for node in load_content()))
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from adloom.pages.classify.protocol import Classification, Classifier, PageConte
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest, make_request
 from adloom.pages.classify.worker import DELIVERIES_MAX, ClassifyWorker, PageOutcome
-from adloom.pages.model import Evidence, PageCategory, PageSource, expiry
+from adloom.pages.model import Evidence, PageCategory, PageSource, compute_expiry
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, read_page_notice
 from adloom.pages.store import PageClassification, write_classification
 from adloom.runtime.postgres import Pool
@@ -180,7 +180,7 @@ async def test_a_crawl_does_not_replace_categories_that_were_given_and_keeps_the
         categories=(PageCategory("424", 0.9),),
         source=PageSource.GIVEN,
         classified_at=given_at,
-        expires_at=expiry(given_at),
+        expires_at=compute_expiry(given_at),
     )
     async with pool.acquire() as connection:
         await write_classification(connection, site, "a.test/x", given, page_id=PageId(SystemIds().new()))
@@ -193,7 +193,7 @@ async def test_a_crawl_does_not_replace_categories_that_were_given_and_keeps_the
     row = await pool.fetchrow("SELECT source, categories::text, expires_at FROM site_pages")
     assert row is not None
     assert (row["source"], "424" in row["categories"]) == ("given", True)
-    assert row["expires_at"] > expiry(given_at)
+    assert row["expires_at"] > compute_expiry(given_at)
 
 
 @pytest.mark.usefixtures("site")

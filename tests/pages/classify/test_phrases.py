@@ -4,7 +4,7 @@ from importlib import resources
 
 import pytest
 
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 TIER = 2
 PHRASES_MIN = 8
@@ -28,13 +28,13 @@ ROWS = read_rows()
 
 
 def test_every_node_of_the_tier_has_one_row() -> None:
-    wanted = [(node.id, node.name) for node in content() if node.tier == TIER]
+    wanted = [(node.id, node.name) for node in load_content() if node.tier == TIER]
     assert sorted((node_id, name) for node_id, name, _ in ROWS) == sorted(wanted)
 
 
 @pytest.mark.parametrize(("node_id", "phrases"), [(row[0], row[2]) for row in ROWS])
 def test_a_node_has_enough_short_phrases(node_id: str, phrases: list[str]) -> None:
-    most = BROAD_PHRASES_MAX if content().children(node_id) else PHRASES_MAX
+    most = BROAD_PHRASES_MAX if load_content().children(node_id) else PHRASES_MAX
     assert PHRASES_MIN <= len(phrases) <= most
     for phrase in phrases:
         assert phrase, "no phrase is empty"
@@ -48,7 +48,7 @@ def test_a_phrase_belongs_to_one_node_of_a_root() -> None:
     seen: set[tuple[str, str]] = set()
     twice: list[str] = []
     for node_id, _, phrases in ROWS:
-        node = content().find(node_id)
+        node = load_content().find(node_id)
         assert node
         for phrase in phrases:
             key = (node.root_id, phrase.casefold())

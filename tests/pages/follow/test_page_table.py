@@ -16,7 +16,7 @@ from adloom.pages.follow.page_table import (
     age_order,
     build_table,
 )
-from adloom.pages.model import PageCategory, expiry
+from adloom.pages.model import PageCategory, compute_expiry
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 URLS = [f"example.com/{letter}" for letter in "abcdefgh"]
@@ -27,7 +27,7 @@ def a_page(
 ) -> PageEntry:
     if not is_classified:
         return PageEntry(url, version)
-    return PageEntry(url, version, (PageCategory("483", 0.9),), at, expiry(at))
+    return PageEntry(url, version, (PageCategory("483", 0.9),), at, compute_expiry(at))
 
 
 def test_a_page_is_known_until_it_expires_and_then_stale() -> None:

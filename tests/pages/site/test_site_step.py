@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import SiteId
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable, build_table
-from adloom.pages.model import PAGES_HELD_MAX, PageCategory, expiry
+from adloom.pages.model import PAGES_HELD_MAX, PageCategory, compute_expiry
 from adloom.pages.site.messages import (
     ChangePages,
     ConfigureSite,
@@ -25,7 +25,7 @@ from adloom.pages.site.messages import (
     SlotConfig,
     ToldUpTo,
 )
-from adloom.pages.site.step import SiteKind, SiteState, new_site, step
+from adloom.pages.site.step import SiteKind, SiteState, make_site, step
 from adloom.runtime.actors.actor import Effect, Persist, Publish, Reply
 from tests.support.rows import an_id
 
@@ -38,11 +38,11 @@ URLS = [f"example.com/{letter}" for letter in "abcde"]
 
 def a_page(url: str, version: int) -> PageEntry:
     at = NOON + timedelta(minutes=version)
-    return PageEntry(url, version, (PageCategory("483", 0.5),), at, expiry(at))
+    return PageEntry(url, version, (PageCategory("483", 0.5),), at, compute_expiry(at))
 
 
 def run(*messages: SiteMessage, state: SiteState | None = None) -> tuple[SiteState, list[Effect]]:
-    state = state or new_site(str(SITE), NOON)
+    state = state or make_site(str(SITE), NOON)
     effects: list[Effect] = []
     for message in messages:
         state, made = step(state, message, NOON, CHANCE)
@@ -187,7 +187,7 @@ def test_repeated_and_late_messages_and_restarts_lead_to_the_pages_as_they_are(
 ) -> None:
     """The actor is told as a follower would, with repeats and out of order; a seller hears all of it."""
     pages: dict[str, PageEntry] = {}
-    state, seller = new_site(str(SITE), NOON), Seller()
+    state, seller = make_site(str(SITE), NOON), Seller()
     waiting: list[PageEntry] = []
 
     def take(message: SiteMessage) -> None:

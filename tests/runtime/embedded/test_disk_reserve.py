@@ -13,7 +13,7 @@ import pytest
 
 from adloom.app.up.disk import start_with_room, watch_disk
 from adloom.events.log.spool.disk import can_write_to
-from adloom.runtime.embedded.binaries import postgres_home
+from adloom.runtime.embedded.binaries import find_postgres_home
 from adloom.runtime.embedded.reserve import DiskReserve
 from adloom.runtime.embedded.servers import describe_servers
 from adloom.runtime.embedded.sockets import Listening
@@ -113,7 +113,7 @@ async def test_postgresql_stops_cleanly_on_a_full_disk_and_starts_when_there_is_
 
 
 def state_of(cluster: Path) -> str:
-    program = postgres_home(reachable_by=None) / "bin" / "pg_controldata"
+    program = find_postgres_home(reachable_by=None) / "bin" / "pg_controldata"
     said = subprocess.run([str(program), str(cluster)], capture_output=True, check=False, text=True)
     [line] = [line for line in said.stdout.splitlines() if line.startswith("Database cluster state")]
     return line.partition(":")[2].strip()

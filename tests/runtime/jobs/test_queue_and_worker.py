@@ -17,7 +17,7 @@ from redis.asyncio import SSLConnection
 
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.jobs.queue import PREFIX, JobQueue, jobs_client, open_queue
+from adloom.runtime.jobs.queue import PREFIX, JobQueue, make_jobs_client, open_queue
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey
@@ -147,7 +147,7 @@ async def test_a_job_without_a_handler_is_dead_immediately(queue: JobQueue, redi
 
 
 async def reason_of_death(redis_url: str, job_id: str) -> str:
-    client = jobs_client(redis_url)
+    client = make_jobs_client(redis_url)
     try:
         assert await client.zrange(f"{PREFIX}:{QUEUE}:failed", 0, -1) == [job_id]
         reason = await client.hget(f"{PREFIX}:{QUEUE}:{job_id}", "failedReason")
@@ -232,7 +232,7 @@ async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
     ],
 )
 def test_the_url_may_have_a_password_and_use_tls(url: str, is_secure: bool) -> None:  # noqa: FBT001 - a column of the table
-    pool = jobs_client(url).connection_pool
+    pool = make_jobs_client(url).connection_pool
 
     assert pool.connection_kwargs["password"] == "secret"
     assert issubclass(pool.connection_class, SSLConnection) is is_secure

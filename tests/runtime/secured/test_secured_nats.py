@@ -17,7 +17,7 @@ from adloom.core.ids import SystemIds
 from adloom.core.setting import SecretValueError
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.link import NatsLink
-from adloom.runtime.embedded.binaries import nats_server
+from adloom.runtime.embedded.binaries import find_nats_server
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.roles.nats_address import parse_address
@@ -69,7 +69,7 @@ def running_secured(*, is_mutual: bool = False) -> Generator[SecuredNats]:
         server.process.wait()
         server.set_passwords("first")
         process = subprocess.Popen(
-            [nats_server(reachable_by=None), "-c", config],
+            [find_nats_server(reachable_by=None), "-c", config],
             env={**os.environ, **variables},
             stderr=subprocess.DEVNULL,
         )

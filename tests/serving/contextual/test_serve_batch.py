@@ -10,7 +10,7 @@ from adloom.core.delivery import Delivery
 from adloom.core.errors import ValidationFailedError
 from adloom.core.ids import PlacementId, SiteId
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
-from adloom.pages.model import expiry
+from adloom.pages.model import compute_expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.contextual.page_host import SiteHostMismatchError
 from adloom.serving.contextual.recent_texts import RecentTexts
@@ -82,7 +82,7 @@ def ask(
 
 
 def classified(at: datetime) -> PageTable:
-    return NO_PAGES.with_changes([PageEntry("example.com/bread", 1, (), at, expiry(at))])
+    return NO_PAGES.with_changes([PageEntry("example.com/bread", 1, (), at, compute_expiry(at))])
 
 
 def test_requests_are_counted_by_slot_and_page_once_the_page_is_classified() -> None:

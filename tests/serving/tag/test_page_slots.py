@@ -21,7 +21,7 @@ from adloom.market.results.window import NO_RESULTS
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.market.shortlist.table import ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
-from adloom.pages.model import PageCategory, expiry
+from adloom.pages.model import PageCategory, compute_expiry
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer, FastRequest
 from adloom.runtime.random import fast_chance
 from adloom.serving.contextual.api import SlotRoutes
@@ -150,7 +150,7 @@ class Publisher:
         self.read_unknown = lambda: unknown.read(server.index, server.clock.now())
 
     def know(self, url: str) -> None:
-        entry = PageEntry(url, 1, (PageCategory(TENNIS, 0.9),), NOON, expiry(NOON))
+        entry = PageEntry(url, 1, (PageCategory(TENNIS, 0.9),), NOON, compute_expiry(NOON))
         self.pages.tables[SITE] = NO_PAGES.with_changes([entry])
 
     def serve(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from adloom.app.listeners import LISTEN_FD, port_of
+from adloom.app.listeners import LISTEN_FD, get_port
 from adloom.app.up.watching import watch_delivery, watch_others
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.roles.settings import WorkerRole
@@ -70,7 +70,7 @@ def describe_child(  # noqa: PLR0913 - what the children differ in
     path = "/health" if name == WORKER else "/health/ready"
 
     async def wait_until_ready() -> None:
-        await wait_until_ok(host, port_of(listener), path, connections=probes)
+        await wait_until_ok(host, get_port(listener), path, connections=probes)
 
     return ChildSpec(
         program=our_program(

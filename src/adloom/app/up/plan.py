@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from adloom import VERSION
-from adloom.app.listeners import listen, port_of
+from adloom.app.listeners import get_port, listen
 from adloom.app.sample_data import resolve_magazine
 from adloom.app.up.child_user import ChildUser, choose_owner_of, run_as
 from adloom.app.up.children import (
@@ -31,11 +31,11 @@ from adloom.app.up.children import (
 from adloom.app.up.watching import watch_others
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
-from adloom.runtime.background_settings import classifier_settings, crawler_settings
+from adloom.runtime.background_settings import read_classifier_settings, read_crawler_settings
 from adloom.runtime.embedded.binaries import find_unprivileged_user
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
 from adloom.runtime.embedded.sockets import Listening, make_socket_folder
-from adloom.runtime.files.place import FOLDER_NAME, folder_url, make_files_folder
+from adloom.runtime.files.place import FOLDER_NAME, make_files_folder, write_folder_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import (
@@ -134,11 +134,12 @@ def make_plan(
         **_environment(variables, options, listeners, servers, secrets),
         **_sample_variables(variables, options, listeners),
         "ADLOOM_SPOOL_DIR": str(locate_spool(variables, directory)),
-        "ADLOOM_ASSETS_URL": variables.get("ADLOOM_ASSETS_URL") or folder_url(directory.path / FOLDER_NAME),
+        "ADLOOM_ASSETS_URL": variables.get("ADLOOM_ASSETS_URL")
+        or write_folder_url(directory.path / FOLDER_NAME),
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
-    for read in (worker_settings, crawler_settings, classifier_settings):
+    for read in (worker_settings, read_crawler_settings, read_classifier_settings):
         read(environment)
     written = (delivery.spool_directory, make_files_folder(delivery.assets_url))
     user = choose_owner_of(variables, directory.path, [one for one in written if one is not None])
@@ -240,9 +241,9 @@ def _describe_installation(  # noqa: PLR0913 - what is known where
         started_at=started_at,
         host=options.host,
         control_host=options.control_host,
-        delivery_port=port_of(listeners.delivery[0]),
-        control_port=port_of(listeners.control),
-        worker_port=port_of(listeners.worker),
+        delivery_port=get_port(listeners.delivery[0]),
+        control_port=get_port(listeners.control),
+        worker_port=get_port(listeners.worker),
         postgres_socket_dir=servers.postgres_place.socket_dir,
         valkey_socket_dir=servers.valkey_place.socket_dir,
         postgres_port=servers.postgres_place.port,
@@ -338,11 +339,11 @@ def _environment(
         "REDIS_URL": servers.redis_url,
         **({} if servers.nats_url is None else {"ADLOOM_NATS_URL": servers.nats_url}),
         "ADLOOM_DELIVERY_HOST": options.host,
-        "ADLOOM_DELIVERY_PORT": str(port_of(listeners.delivery[0])),
+        "ADLOOM_DELIVERY_PORT": str(get_port(listeners.delivery[0])),
         "ADLOOM_CONTROL_HOST": options.control_host,
-        "ADLOOM_CONTROL_PORT": str(port_of(listeners.control)),
+        "ADLOOM_CONTROL_PORT": str(get_port(listeners.control)),
         "ADLOOM_WORKER_HOST": options.control_host,
-        "WORKER_PORT": str(port_of(listeners.worker)),
+        "WORKER_PORT": str(get_port(listeners.worker)),
         # Any free port, unless the user wants to watch its health.
         "ADLOOM_CRAWLER_PORT": variables.get("ADLOOM_CRAWLER_PORT") or "0",
         "ADLOOM_CLASSIFIER_PORT": (options.classifiers == 1 and variables.get("ADLOOM_CLASSIFIER_PORT"))

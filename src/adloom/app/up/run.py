@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 import structlog
 
-from adloom.app.listeners import listen, port_of
+from adloom.app.listeners import get_port, listen
 from adloom.app.progress import StepProgress
 from adloom.app.sample_data import (
     SampleTarget,
@@ -240,7 +240,7 @@ def run_delivery(variables: Mapping[str, str], start: Start, *, host: str, port:
         listen(host, port, count=workers, flag="--port") as listeners,
         serve_metrics(telemetry) as metrics,
     ):
-        environment["ADLOOM_DELIVERY_PORT"] = str(port_of(listeners[0]))
+        environment["ADLOOM_DELIVERY_PORT"] = str(get_port(listeners[0]))
 
         async def work(supervisor: Supervisor) -> None:
             register_children(metrics, supervisor)

@@ -17,7 +17,7 @@ ROOM: Final = np.float32(0.02)
 CENT: Final = np.float32(0.01)
 
 
-class Standing(msgspec.Struct, kw_only=True):
+class DayProgress(msgspec.Struct, kw_only=True):
     """Where rows stand at the start of a window."""
 
     cost: Array
@@ -47,9 +47,9 @@ class WindowOutcome(msgspec.Struct, frozen=True, kw_only=True):
     is_capped: npt.NDArray[np.bool_]
 
 
-def start_day(rows: SeatDays) -> Standing:
+def start_day(rows: SeatDays) -> DayProgress:
     zero = np.zeros(len(rows), dtype=np.float32)
-    return Standing(
+    return DayProgress(
         cost=zero,
         value=zero,
         window_cost=zero,
@@ -86,7 +86,7 @@ def bid_window(days: MarketDays, rows: SeatDays, t: int, log_m: Array, spent: Ar
 
 
 def advance(  # noqa: PLR0913, PLR0917 - a window: where, when, from what, and what came
-    days: MarketDays, rows: SeatDays, t: int, now: Standing, outcome: WindowOutcome, log_m: Array
+    days: MarketDays, rows: SeatDays, t: int, now: DayProgress, outcome: WindowOutcome, log_m: Array
 ) -> None:
     """Bring the standing to the start of window t + 1."""
     now.cost, now.value = now.cost + outcome.cost, now.value + outcome.value
@@ -103,7 +103,7 @@ def advance(  # noqa: PLR0913, PLR0917 - a window: where, when, from what, and w
     now.surprise = np.log(traffic / (now.traffic / passed * rows.share[:, t])).astype(np.float32)
 
 
-def build_features(rows: SeatDays, t: int, now: Standing) -> Array:
+def build_features(rows: SeatDays, t: int, now: DayProgress) -> Array:
     """Build the features of `adloom.bidding.features`, for rows."""
     share_left, budget, target = rows.left[:, t], rows.budget, rows.target
     remaining = (budget - now.cost) / budget
@@ -131,7 +131,7 @@ def build_features(rows: SeatDays, t: int, now: Standing) -> Array:
     return features
 
 
-def log_guard(rows: SeatDays, t: int, now: Standing, tolerance: float) -> Array:
+def log_guard(rows: SeatDays, t: int, now: DayProgress, tolerance: float) -> Array:
     """Ln of the highest multiplier that the guard allows; see `adloom.bidding.guard`."""
     if t == 0:
         return np.zeros(len(rows), dtype=np.float32)

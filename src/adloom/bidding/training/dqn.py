@@ -11,7 +11,7 @@ from adloom.bidding.dqn_state import IMPRESSIONS, INPUTS
 from adloom.bidding.ports import ACTIONS, DQN_MAX, DQN_MIN
 from adloom.bidding.training.batch import SeatDays, draw_seat_days, plain_seat_days
 from adloom.bidding.training.day import (
-    Standing,
+    DayProgress,
     WindowOutcome,
     advance,
     bid_window,
@@ -160,7 +160,7 @@ class DayOfAgent:
     """Rows of seat-days that actions move through."""
 
     def __init__(self, rows: SeatDays) -> None:
-        self.now: Standing = start_day(rows)
+        self.now: DayProgress = start_day(rows)
         self._rows = rows
         self._chosen = np.ones(len(rows), dtype=np.float32)
         self._wins = np.zeros(len(rows), dtype=np.float32)  # Not as a share.

@@ -25,7 +25,7 @@ from adloom.bidding.training.day import (
     EPSILON,
     ROOM,
     SLOW,
-    Standing,
+    DayProgress,
     WindowOutcome,
     advance,
     bid_window,
@@ -142,7 +142,7 @@ class DayPlayer:
             self._differentiate_features(t, traced, to_scaled * is_free * free, flow)
         return self._collect(steps[::-1])
 
-    def _end_flow(self, end: Standing, weight: Array) -> _Flow:
+    def _end_flow(self, end: DayProgress, weight: Array) -> _Flow:
         target, zero = self._rows.target, np.zeros_like(weight)
         ratio = target * end.value / np.maximum(end.cost, np.float32(1e-9))
         is_over = ratio < 1.0

@@ -7,7 +7,7 @@ from adloom.bidding.decide import WindowRequest, decide_all
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.training.batch import SeatDays, plain_seat_days
-from adloom.bidding.training.day import Standing, advance, bid_window, score_days, start_day
+from adloom.bidding.training.day import DayProgress, advance, bid_window, score_days, start_day
 from adloom.bidding.training.market_days import WINDOWS, Array, MarketDays
 from adloom.bidding.window import BidRules, BidStrategy, BidWindow
 
@@ -66,7 +66,7 @@ def replay(
     )
 
 
-def _build_windows(days: MarketDays, rows: SeatDays, t: int, now: Standing) -> list[BidWindow]:
+def _build_windows(days: MarketDays, rows: SeatDays, t: int, now: DayProgress) -> list[BidWindow]:
     traffic = (
         days.opportunities[rows.day[:, t - 1], rows.at[:, t - 1]]
         if t

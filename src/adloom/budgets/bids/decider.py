@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_beside
+from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_with_shadows
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.window import BidDecision, BidStrategy
@@ -66,7 +66,7 @@ class BidDecider:
         counts: ReadsCounts,
         *,
         load_nets: Callable[[], Nets],
-        decide: Decide = decide_beside,
+        decide: Decide = decide_with_shadows,
         seconds_max: float = DECIDE_SECONDS_MAX,
     ) -> None:
         self._counts = counts
@@ -137,7 +137,7 @@ class BidDecider:
             # A strategy is not to be trusted, whatever it raises: the pacer decides for all of them.
             log.exception("bid_strategies_failed", campaigns=len(asked))
             self.failed += len(asked)
-        return decide_beside(asked, Nets(FAILED, FAILED))
+        return decide_with_shadows(asked, Nets(FAILED, FAILED))
 
 
 def _tell_nobody(address: Address, message: msgspec.Struct) -> bool:

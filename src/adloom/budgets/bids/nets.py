@@ -39,7 +39,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
 def load_nets(weights: FleetWeights = SHIPPED) -> Nets:
     from adloom.bidding import shipped  # noqa: PLC0415 - NumPy takes 20 MB
 
-    return shipped.load_nets() if weights.own is None else shipped.build_beside_shipped(weights.own)
+    return shipped.load_nets() if weights.own is None else shipped.build_with_own_fleet(weights.own)
 
 
 def cache_nets(weights: FleetWeights) -> Callable[[], Nets]:

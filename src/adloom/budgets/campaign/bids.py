@@ -19,9 +19,9 @@ from adloom.bidding.window import FALLBACK, WINDOWS, BidDecision, BidRules, BidS
 from adloom.budgets.bid_model import (
     BIDS_TOPIC,
     NO_COUNTS,
+    BidProgress,
     BidRow,
     BidsDecided,
-    BidStanding,
     MultiplierRequest,
 )
 from adloom.budgets.campaign.state import CampaignState, current_day
@@ -59,7 +59,7 @@ def update_bids(
         return state if state.bids is None else _changed(state, bids=None)
     day = current_day(state)
     windows = count_windows(usage.day_seconds)
-    bids = _begin_day(state.bids or BidStanding(), state, windows)
+    bids = _begin_day(state.bids or BidProgress(), state, windows)
     bids = _changed(bids, opportunities=bids.opportunities + max(usage.opportunities, usage.requests))
     window = find_window(day, now, windows)
     is_new_strategy = bids.decided_at is not None and bids.strategy is not config.bid_strategy
@@ -114,7 +114,7 @@ def bound_multiplier(decision: BidDecision) -> float | None:
     return max(MULTIPLIER_MIN, min(wanted, most))
 
 
-def _begin_day(bids: BidStanding, state: CampaignState, windows: int) -> BidStanding:
+def _begin_day(bids: BidProgress, state: CampaignState, windows: int) -> BidProgress:
     """Begin another day, or count in other windows; the multiplier of the last window stays until one is decided."""
     if bids.day == state.day and bids.windows == windows:
         return bids
@@ -136,7 +136,7 @@ def _begin_day(bids: BidStanding, state: CampaignState, windows: int) -> BidStan
 
 
 def _build_request(
-    state: CampaignState, bids: BidStanding, shape: TrafficShape | None, window: int
+    state: CampaignState, bids: BidProgress, shape: TrafficShape | None, window: int
 ) -> MultiplierRequest:
     config, day = state.configured, current_day(state)
     assert config.daily_budget is not None
@@ -197,7 +197,7 @@ def _decide_here(request: MultiplierRequest) -> BidsDecided:
 
 
 def _decide_without_budget(
-    state: CampaignState, bids: BidStanding, window: int, now: datetime, effects: list[Effect]
+    state: CampaignState, bids: BidProgress, window: int, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Bid in full: without a daily budget there is nothing to spread."""
     strategy = state.configured.bid_strategy
@@ -216,7 +216,7 @@ def _decide_without_budget(
 
 
 def _use(
-    state: CampaignState, bids: BidStanding, decided: BidsDecided, now: datetime, effects: list[Effect]
+    state: CampaignState, bids: BidProgress, decided: BidsDecided, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Take a decision over, as far as bids may use it, and keep a row of it."""
     decision, memory = decided.decision, decided.memory

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.bid_model import BidStanding
+from adloom.budgets.bid_model import BidProgress
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.messages import BudgetVerdict, CampaignCounts, ConfigureCampaign, Confirm, MoneyRow
 from adloom.core.ids import RequestId
@@ -75,7 +75,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     exhausted: BudgetVerdict | None = None
     refunds: tuple[RequestId, ...] = ()  # The last ones.
     pace: PaceState | None = None  # Of smooth pacing.
-    bids: BidStanding | None = None  # Of a campaign with a bid.
+    bids: BidProgress | None = None  # Of a campaign with a bid.
     site_key: int | None = None  # Whose traffic it follows, where it runs on one site only.
 
     @property

@@ -12,7 +12,7 @@ from adloom.catalog.asset.model import Asset, AssetKind, AssetNotFoundError, Ass
 from adloom.catalog.asset.upload import AssetUploads
 from adloom.core.public_paths import FILES, name_neutrally
 from adloom.resource.access import choose_owner
-from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, catalog_router
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, make_catalog_router
 from adloom.runtime.http.api.dependencies import Now
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255
@@ -69,7 +69,7 @@ def _get_uploads(request: Request) -> AssetUploads:
 
 
 Uploads = Annotated[AssetUploads, Depends(_get_uploads)]
-router = catalog_router("/admin/assets", tag="assets")
+router = make_catalog_router("/admin/assets", tag="assets")
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, openapi_extra=UPLOAD_BODY)

@@ -20,7 +20,7 @@ ROWS_MAX: Final = 500
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-def asset_cleaning_job() -> CronJob:
+def make_asset_cleaning_job() -> CronJob:
     return CronJob(
         name=CLEAN_ASSETS, cron=EVERY_HOUR, job_id=lambda moment: f"assets-clean-{moment:%Y-%m-%dT%H%M}"
     )

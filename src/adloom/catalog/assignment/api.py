@@ -19,7 +19,7 @@ from adloom.resource.api import (
     AdvertiserReads,
     AdvertiserWrites,
     CurrentCatalog,
-    catalog_router,
+    make_catalog_router,
     set_body_type,
 )
 from adloom.runtime.http.api.dependencies import Now
@@ -50,7 +50,7 @@ def _link_ids(campaign_id: UUID, placement_id: UUID) -> tuple[UUID, UUID]:
 
 LinkIds = Annotated[tuple[UUID, UUID], Depends(_link_ids)]
 
-router = catalog_router("/admin/campaigns/{campaign_id}/placements", tag="assignments")
+router = make_catalog_router("/admin/campaigns/{campaign_id}/placements", tag="assignments")
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, response_model=links.answer)

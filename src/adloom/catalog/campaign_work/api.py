@@ -23,7 +23,7 @@ from adloom.resource.api import (
     AdvertiserReads,
     AdvertiserWrites,
     CurrentCatalog,
-    catalog_router,
+    make_catalog_router,
     set_body_type,
 )
 from adloom.resource.forms import build_body, build_patch
@@ -105,7 +105,7 @@ BULK_ANSWER: Final = create_model(
     **ANSWER_FIELDS,
 )
 
-router = catalog_router("/admin/campaigns", tag="campaigns")
+router = make_catalog_router("/admin/campaigns", tag="campaigns")
 
 
 class LabelAnswer(Answer):

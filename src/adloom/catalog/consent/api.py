@@ -11,7 +11,7 @@ from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.consent.placed import PlacedCampaign, read_campaigns
 from adloom.catalog.placement import placements
 from adloom.resource.access import Scope
-from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, catalog_router
+from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, make_catalog_router
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import Now
@@ -46,8 +46,8 @@ class DecisionBody(Body):
 PLACED_ANSWER: Final = build_answer(
     "PlacedCampaignAnswer", "A campaign that uses a placement, or asks for it.", PlacedCampaign
 )
-router = catalog_router("/admin/placements/{placement_id}/links", tag="consent")
-inbox_router = catalog_router("/admin/links", tag="consent")
+router = make_catalog_router("/admin/placements/{placement_id}/links", tag="consent")
+inbox_router = make_catalog_router("/admin/links", tag="consent")
 
 
 @inbox_router.get("", response_model=Page[PLACED_ANSWER])

@@ -11,7 +11,7 @@ from adloom.resource.api import (
     AdvertiserReads,
     AdvertiserWrites,
     CurrentCatalog,
-    catalog_router,
+    make_catalog_router,
     set_body_type,
 )
 from adloom.runtime.http.api.dependencies import Now
@@ -28,7 +28,7 @@ class CreativeQuery(ListQuery):
     sort: Text255 = "createdAt"
 
 
-router = catalog_router("/admin/campaigns/{campaign_id}/creatives", tag="creatives")
+router = make_catalog_router("/admin/campaigns/{campaign_id}/creatives", tag="creatives")
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, response_model=creatives.answer)

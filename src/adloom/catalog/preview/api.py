@@ -13,13 +13,13 @@ from adloom.catalog.preview.token import PREVIEW_LIFETIME, PREVIEW_PARAMETER, Pr
 from adloom.core.errors import UnavailableError
 from adloom.core.public_paths import FRAMES, name_neutrally
 from adloom.core.query_string import add_parameters
-from adloom.resource.api import CurrentCatalog, catalog_router
+from adloom.resource.api import CurrentCatalog, make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor, Now
 from adloom.runtime.http.api.shapes import Answer, Body, WebAddress
 
 RETRY_SECONDS: Final = 3_600  # Until somebody has changed the settings.
 
-router = catalog_router("/admin/banners/{banner_id}/preview-link", tag="banners")
+router = make_catalog_router("/admin/banners/{banner_id}/preview-link", tag="banners")
 
 
 class PreviewLinkBody(Body):

@@ -11,7 +11,7 @@ from pydantic import Field
 from adloom.catalog.reference.resource import RECORDS, ReferenceKind, ReferenceRecord, parse_reference_id
 from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
-from adloom.resource.api import AdminWrites, CurrentCatalog, catalog_router
+from adloom.resource.api import AdminWrites, CurrentCatalog, make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255
@@ -56,7 +56,7 @@ def _parse_kind(kind: Annotated[str, Path(json_schema_extra={"enum": list(Refere
 
 KindOfThePath = Annotated[ReferenceKind, Depends(_parse_kind)]
 
-router = catalog_router("/admin/references/{kind}", tag="references")
+router = make_catalog_router("/admin/references/{kind}", tag="references")
 
 
 @router.post("", status_code=status.HTTP_201_CREATED)

@@ -7,12 +7,12 @@ from fastapi import Query
 from pydantic import Field
 
 from adloom.core.errors import wrong_field
-from adloom.resource.api import catalog_router
+from adloom.resource.api import make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Text100, Text255
 from adloom.runtime.listing import Listed
-from adloom.taxonomy.iab import ATTRIBUTION, content, content_of_products, products
+from adloom.taxonomy.iab import ATTRIBUTION, load_content, load_content_of_products, load_products
 from adloom.taxonomy.tree import Taxonomy, TaxonomyNode
 
 
@@ -45,25 +45,25 @@ class ProductAnswer(CategoryAnswer):
     ]
 
 
-router = catalog_router("/admin/taxonomy", tag="taxonomy")
+router = make_catalog_router("/admin/taxonomy", tag="taxonomy")
 
 
 @router.get("/content", description=f"List what pages can be about. {ATTRIBUTION}")
 async def list_content(
     query: Annotated[TaxonomyQuery, Query()], _actor: CurrentActor
 ) -> Page[CategoryAnswer]:
-    return page_of(CategoryAnswer, _find(content(), query), query)
+    return page_of(CategoryAnswer, _find(load_content(), query), query)
 
 
 @router.get("/products", description=f"List what ads can be for. {ATTRIBUTION}")
 async def list_products(
     query: Annotated[TaxonomyQuery, Query()], _actor: CurrentActor
 ) -> Page[ProductAnswer]:
-    listed = _find(products(), query)
+    listed = _find(load_products(), query)
     answers = [
         ProductAnswer(
             **CategoryAnswer.model_validate(node).model_dump(by_alias=False),
-            content_id=content_of_products().get(node.id),
+            content_id=load_content_of_products().get(node.id),
         )
         for node in listed.items
     ]

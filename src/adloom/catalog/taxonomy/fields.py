@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from adloom.runtime.http.api.shapes import Text
-from adloom.taxonomy.iab import content, products
+from adloom.taxonomy.iab import load_content, load_products
 from adloom.taxonomy.tree import Taxonomy
 
 ID_LENGTH_MAX: Final = 20
@@ -24,10 +24,10 @@ def _make_check(taxonomy: Callable[[], Taxonomy], path: str) -> Callable[[str], 
 ContentCategory = Annotated[
     Text,
     Field(max_length=ID_LENGTH_MAX),
-    AfterValidator(_make_check(content, "/admin/taxonomy/content")),
+    AfterValidator(_make_check(load_content, "/admin/taxonomy/content")),
 ]
 ProductCategory = Annotated[
     Text,
     Field(max_length=ID_LENGTH_MAX),
-    AfterValidator(_make_check(products, "/admin/taxonomy/products")),
+    AfterValidator(_make_check(load_products, "/admin/taxonomy/products")),
 ]

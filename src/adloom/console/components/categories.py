@@ -8,7 +8,7 @@ from markupsafe import Markup
 from adloom.console.client import Json
 from adloom.console.components.format import format_percent
 from adloom.console.components.layout import meter
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 from adloom.taxonomy.tree import Taxonomy
 
 STEP: Final = " › "
@@ -22,7 +22,7 @@ def describe_node(taxonomy: Taxonomy, node_id: str) -> str:
 
 
 def describe_category(category_id: str) -> str:
-    return describe_node(content(), category_id)
+    return describe_node(load_content(), category_id)
 
 
 def choose_confidence_kind(confidence: float) -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from adloom.console import strings
 from adloom.console.components.format import format_day, format_price
 from adloom.console.components.layout import badge
-from adloom.console.words.campaign_words import STATUSES, describe_standing
+from adloom.console.words.campaign_words import STATUSES, describe_campaign_status
 
 SCHEDULE_KINDS: Final = {"evergreen": "good", "scheduled": "info", "active": "good", "expired": "warn"}
 
@@ -20,7 +20,7 @@ def build_campaign_badge(campaign: Thing, now: datetime | None = None, zone: str
     """Show what a campaign does now; without a moment, only its status."""
     if now is None:
         return badge(*STATUSES[campaign["status"]])
-    return badge(*describe_standing(campaign, now=now, zone=zone))
+    return badge(*describe_campaign_status(campaign, now=now, zone=zone))
 
 
 def build_banner_badge(banner: Thing) -> Markup:

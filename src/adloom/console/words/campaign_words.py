@@ -25,31 +25,31 @@ WAITING: Final = frozenset({"scheduled", "active"})
 Thing = Mapping[str, Any]
 
 
-class CampaignStanding(NamedTuple):
+class StatusWords(NamedTuple):
     """A few words, and the colour of their badge."""
 
     text: str
     kind: Kind
 
 
-def describe_standing(campaign: Thing, *, now: datetime, zone: str | None = None) -> CampaignStanding:
+def describe_campaign_status(campaign: Thing, *, now: datetime, zone: str | None = None) -> StatusWords:
     """Say what a campaign does now: an active one may still wait for its start, or be over.
 
     Times are those of a zone, or of the campaign's own.
     """
     zone_name: str = zone or campaign.get("timezone") or "UTC"
     if campaign.get("deletedAt"):
-        return CampaignStanding("Deleted", "bad")
+        return StatusWords("Deleted", "bad")
     status: str = campaign["status"]
     starts_at, ends_at = _parse(campaign.get("startsAt")), _parse(campaign.get("endsAt"))
     if status in WAITING and starts_at is not None and starts_at > now:
-        return CampaignStanding(f"Starts {describe_moment(starts_at, zone_name, now)}", "info")
+        return StatusWords(f"Starts {describe_moment(starts_at, zone_name, now)}", "info")
     if status == "active" and ends_at is not None:
         if ends_at <= now:
-            return CampaignStanding("Over", "")
+            return StatusWords("Over", "")
         if ends_at - now < timedelta(days=1):
-            return CampaignStanding(f"Ends {describe_moment(ends_at, zone_name, now)}", "good")
-    return CampaignStanding(*STATUSES[status])
+            return StatusWords(f"Ends {describe_moment(ends_at, zone_name, now)}", "good")
+    return StatusWords(*STATUSES[status])
 
 
 def describe_missing(assignments: Iterable[Thing], *, creatives: int) -> str:

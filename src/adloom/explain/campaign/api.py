@@ -19,7 +19,7 @@ from adloom.market.report.reach import CampaignReach
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 LOOKED_BACK: Final = timedelta(hours=1)
 # What others have had on a placement is not for an account to know.
@@ -159,7 +159,9 @@ def _show_reach(reach: CampaignReach) -> ContextualReach:
         ],
         categories=[
             ReachedCategory(
-                id=one.id, name=node.name if (node := content().find(one.id)) else one.id, pages=one.pages
+                id=one.id,
+                name=node.name if (node := load_content().find(one.id)) else one.id,
+                pages=one.pages,
             )
             for one in reach.categories
         ],

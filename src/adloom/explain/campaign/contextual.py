@@ -11,7 +11,7 @@ from adloom.core.money import Micros, decimal_from_micros
 from adloom.explain.campaign.check import CampaignCheck, count_passing, judge
 from adloom.explain.reasons import Reason
 from adloom.market.report.reach import CampaignReach, SiteReach
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 NAMES_MAX: Final = 3  # Further ones are counted.
 
@@ -74,7 +74,7 @@ def _check_categories(reach: CampaignReach) -> CampaignCheck:
     empty = [one.id for one in reach.categories if not one.pages]
     if not empty:
         return count_passing("categories", None, len(reach.categories), len(reach.categories))
-    names = _list_names(node.name if (node := content().find(one)) else one for one in empty)
+    names = _list_names(node.name if (node := load_content().find(one)) else one for one in empty)
     reason = Reason(
         "categories",
         f"No page is about {names}.",

@@ -32,7 +32,7 @@ from adloom.serving.contextual.page_look import find_obstacle
 from adloom.serving.contextual.prepare import build_rules
 from adloom.serving.index.compile import compile_slot
 from adloom.serving.request.context import ContextParser
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 UTC_ZONE = ZoneInfo("UTC")
 
@@ -134,7 +134,7 @@ async def explain_contextual_slot(
     scores = expand_categories(
         [(one.id, one.confidence) for one in facts.categories],
         lambda category: facts.weights[category],
-        content().ancestors,
+        load_content().ancestors,
     )
     zone = find_zone(facts.placement.timezone) or UTC_ZONE
     asked = AskedSlot(
@@ -181,7 +181,7 @@ def _show(
             categories=[
                 ExplainedPageCategory(
                     id=one.id,
-                    name=node.name if (node := content().find(one.id)) else one.id,
+                    name=node.name if (node := load_content().find(one.id)) else one.id,
                     confidence=one.confidence,
                 )
                 for one in facts.categories

@@ -23,7 +23,7 @@ from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import find_zone
 from adloom.serving.request.context import ContextParser
-from adloom.targeting.context import Context, context_hash
+from adloom.targeting.context import Context, hash_context
 
 OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They belong to the caller, not to the visitor.
 
@@ -149,5 +149,5 @@ def _show(verdicts: list[CandidateVerdict], context: Context, names: Mapping[UUI
         winner=winners[0] if winners else None,
         winners=winners,
         removed=Counter(one.removed_by for one in verdicts if one.removed_by is not None),
-        context=ExplainedContext(hash=context_hash(context), **msgspec.structs.asdict(context)),
+        context=ExplainedContext(hash=hash_context(context), **msgspec.structs.asdict(context)),
     )

@@ -18,7 +18,7 @@ from adloom.forecast.market import SoldPage
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
 from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.site import SiteRow
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 
 def build_sites(parts: Sequence[SitePart]) -> dict[str, tuple[SiteRow, list[SoldPage]]]:
@@ -54,7 +54,7 @@ def _build_page(page: PagePart, site: SitePart, site_key: int) -> SoldPage:
 
 
 def check_category(category: str, whose: str) -> None:
-    if content().find(category) is None:
+    if load_content().find(category) is None:
         raise MarketFileError(
             f"{whose} has a category that the content taxonomy has not: {category!r}. Give an id such as '483'."
         )

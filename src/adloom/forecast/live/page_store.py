@@ -20,7 +20,7 @@ from adloom.pages.model import PageCategory
 from adloom.runtime.postgres import Connection
 from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.contextual_store import iter_creatives, read_site_rows
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 VISITS_MAX: Final = 20_000  # Rows of pages that are read, the busiest first.
 
@@ -129,7 +129,7 @@ async def _read_creatives(
     """Read the creatives of campaigns that want one of the pages, and of the one that is asked about."""
     categories: set[str] = set()
     for category in {category for one in pages for category, _ in one.page.categories}:
-        categories |= {category, *content().ancestors(category)}
+        categories |= {category, *load_content().ancestors(category)}
     rows = await connection.fetch(WANTING, own, sorted(categories), campaigns_max)
     keys = [row[0] for row in rows]
     return [row async for group in iter_creatives(connection, keys) for row in group] if keys else []

@@ -18,7 +18,7 @@ from adloom.market.approval import ApprovalRules
 from adloom.pages.model import PageCategory
 from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.site import SiteRow
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 CONFIDENCE_PLACES: Final = 1
 KINDS_MAX: Final = 4  # Of visitors on a slot; the others together are one more, of which nothing is known.
@@ -88,7 +88,7 @@ def expand_wanted(categories: Collection[str], *, takes_filler: bool) -> WantedP
     """Add all that is below the categories: a campaign that wants sports has pages about soccer."""
     wanted = set(categories)
     for category in categories:
-        wanted |= content().descendants(category)
+        wanted |= load_content().descendants(category)
     return WantedPages(frozenset(wanted), takes_filler)
 
 

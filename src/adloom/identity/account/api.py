@@ -13,11 +13,11 @@ from adloom.identity import store as users
 from adloom.identity.account import store
 from adloom.identity.account.changes import (
     change_time_zone,
-    email_taken,
     end_access,
     lock_person,
     lock_person_who_may_go,
     lock_with_admins,
+    make_email_taken_error,
     move_person,
 )
 from adloom.identity.account.store import Person
@@ -283,7 +283,7 @@ async def create_account(  # noqa: PLR0913, PLR0917 - what the framework hands i
     async with pool.acquire() as connection, connection.transaction():
         await check_acts_for(connection, body.role, body.account_id)
         if not await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now):
-            raise email_taken(body.email)
+            raise make_email_taken_error(body.email)
         await store.set_time_zone(connection, user.id, body.time_zone)
         person = await lock_person(connection, user.id)
         changes = describe_creation(person)
@@ -324,7 +324,7 @@ async def edit_account(
         )
         if body.email is not None and body.email != person.email:
             if not await store.set_email(connection, person.id, body.email):
-                raise email_taken(body.email)
+                raise make_email_taken_error(body.email)
             # Links that went to the old address are no longer this person's.
             await users.delete_links(connection, person.id)
             before, changed = changed, await lock_person(connection, person_id)

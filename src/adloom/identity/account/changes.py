@@ -34,17 +34,17 @@ async def lock_person_who_may_go(connection: Connection, person_id: UUID) -> Per
     """Lock a user; raise where the last admin would be gone."""
     person, is_last_admin = await lock_with_admins(connection, person_id)
     if is_last_admin:
-        raise last_admin()
+        raise make_last_admin_error()
     return person
 
 
-def last_admin() -> ConflictError:
+def make_last_admin_error() -> ConflictError:
     return ConflictError(
         "This is the last admin who can log in; make another one first.", code="ACCOUNT_LAST_ADMIN"
     )
 
 
-def email_taken(email: str) -> ConflictError:
+def make_email_taken_error(email: str) -> ConflictError:
     return ConflictError(f"{email} has an account already.", code="ACCOUNT_EMAIL_EXISTS")
 
 
@@ -61,7 +61,7 @@ async def move_person(  # noqa: PLR0913 - what it changes, and how that is recor
     role, account_id = to
     await check_acts_for(connection, role, account_id)
     if is_last_admin and role is not Role.ADMIN:
-        raise last_admin()
+        raise make_last_admin_error()
     if (role, account_id) == (person.role, person.account_id):
         return person
     await store.set_role(connection, person.id, role, account_id)

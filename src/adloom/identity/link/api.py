@@ -17,9 +17,9 @@ from adloom.identity.link.mail import put_link_mail
 from adloom.identity.link.store import LinkPurpose, create_link
 from adloom.identity.security_record import USER, record_event
 from adloom.identity.shared_brake import SharedBrake
+from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.dependencies import Database, Ids, Now, guarded_router, problems
 from adloom.runtime.http.api.origin import ClientOrigin
-from adloom.runtime.http.api.patience import PatientRoute
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.jobs.queue import JobQueue
 
@@ -74,7 +74,7 @@ admin_router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404,
 router = APIRouter(
     prefix="/auth",
     tags=["log in"],
-    route_class=PatientRoute,
+    route_class=TimedRoute,
     dependencies=[Depends(limit_attempts)],
     responses=problems(400, 401, 409, 413, 429, 503),
 )

@@ -7,7 +7,7 @@ from adloom.identity import store as users
 from adloom.identity.link import store
 from adloom.identity.link.store import LinkedPerson
 from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
-from adloom.identity.security_record import USER, record_event, stranger
+from adloom.identity.security_record import USER, make_stranger, record_event
 from adloom.identity.sessions import PasswordLogInOffError
 from adloom.runtime.auth import Passwords
 from adloom.runtime.http.api.origin import ClientOrigin
@@ -56,6 +56,6 @@ class PasswordLinks:
                 raise LinkNotValidError
             await users.set_password(connection, person.id, hashed)
             await users.end_log_ins(connection, person.id)
-            author = stranger(origin, str(person.id))
+            author = make_stranger(origin, str(person.id))
             await record_event(connection, author, "password_set_by_link", USER, person.id, at=now)
         return person

@@ -21,9 +21,9 @@ from adloom.identity.second_factor.totp import (
     group,
     make_app_url,
 )
-from adloom.identity.security_record import USER, record_event, stranger
+from adloom.identity.security_record import USER, make_stranger, record_event
 from adloom.identity.shared_brake import SharedBrake
-from adloom.resource.audit.entry import Author, system_author
+from adloom.resource.audit.entry import Author, make_system_author
 from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
@@ -111,7 +111,7 @@ class SecondFactors:
         async with self._pool.acquire() as connection, connection.transaction():
             for person_id in await store.list_logged_in_without(connection, self._required):
                 await users.end_log_ins(connection, person_id)
-                author = system_author("second factor")
+                author = make_system_author("second factor")
                 await record_event(connection, author, "log_ins_ended", USER, person_id, at=now)
 
     async def check_log_in(
@@ -122,7 +122,7 @@ class SecondFactors:
         if factor.is_on:
             if not code:
                 raise SecondFactorRequiredError
-            await self.check_code(user.id, code, now=now, author=stranger(origin, str(user.id)))
+            await self.check_code(user.id, code, now=now, author=make_stranger(origin, str(user.id)))
         elif self.is_required_of(user.role):
             raise SecondFactorSetUpRequiredError
 

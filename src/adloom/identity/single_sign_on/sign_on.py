@@ -19,7 +19,7 @@ from adloom.identity.account.changes import lock_with_admins, move_person
 from adloom.identity.acting_for import check_acts_for
 from adloom.identity.model import User
 from adloom.identity.pending import read_pending, sign_pending
-from adloom.identity.security_record import USER, RepeatedEvents, record_event, stranger
+from adloom.identity.security_record import USER, RepeatedEvents, make_stranger, record_event
 from adloom.identity.single_sign_on import store
 from adloom.identity.single_sign_on.claims import ProvenPerson, choose_grant, read_person
 from adloom.identity.single_sign_on.provider import OidcProvider
@@ -121,7 +121,7 @@ class SingleSignOn:
             )
         async with self._pool.acquire() as connection, connection.transaction():
             person_id = await self._find_or_make(connection, proven, grant, now, origin)
-            author = stranger(origin, str(person_id))
+            author = make_stranger(origin, str(person_id))
             person, is_last_admin = await lock_with_admins(connection, person_id)
             if person.disabled_at is not None:
                 raise SingleSignOnRefusedError("Your account here is disabled. Ask an admin.")
@@ -158,7 +158,7 @@ class SingleSignOn:
             raise SingleSignOnRefusedError(
                 f"The account of {proven.email} belongs to somebody else at {self.name}. Ask an admin."
             )
-        author = stranger(origin, str(person_id))
+        author = make_stranger(origin, str(person_id))
         await record_event(connection, author, "single_sign_on_linked", USER, person_id, at=now)
         return person_id
 
@@ -173,7 +173,7 @@ class SingleSignOn:
             raise UnauthenticatedError(BEGUN_ELSEWHERE)
         person = await people.lock_person(connection, user.id)
         assert person is not None
-        author = stranger(origin, str(user.id))
+        author = make_stranger(origin, str(user.id))
         changes = describe_creation(person)
         await record_event(connection, author, "create", USER, user.id, at=now, changes=changes)
         return user.id

@@ -18,7 +18,7 @@ from adloom.market.approvals.store import (
     list_approvals,
     list_sites,
 )
-from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, catalog_router
+from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, make_catalog_router
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentActor, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -72,8 +72,8 @@ class ChangedAnswer(Answer):
     changed: int
 
 
-router = catalog_router("/admin/sites/{site_id}/approvals", tag="approvals")
-inbox_router = catalog_router("/admin/approvals", tag="approvals")
+router = make_catalog_router("/admin/sites/{site_id}/approvals", tag="approvals")
+inbox_router = make_catalog_router("/admin/approvals", tag="approvals")
 
 
 @inbox_router.get("", response_model=Page[SiteDecisionsAnswer])

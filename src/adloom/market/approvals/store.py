@@ -21,7 +21,7 @@ from adloom.resource.history.store import find_subject_id, read_people
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 from adloom.targeting.values import find_landing_domain
-from adloom.taxonomy.iab import products
+from adloom.taxonomy.iab import load_products
 
 NOUN: Final = "approval"
 OWNED_NOUNS[Role.PUBLISHER].append(NOUN)
@@ -215,7 +215,9 @@ def _say_wanted(filters: Filters) -> str:
 @cache
 def _list_products() -> tuple[list[str], list[str]]:
     """Return products, each beside itself and all above it."""
-    pairs = [(one.id, above) for one in products() for above in (one.id, *products().ancestors(one.id))]
+    pairs = [
+        (one.id, above) for one in load_products() for above in (one.id, *load_products().ancestors(one.id))
+    ]
     return [node for node, _ in pairs], [above for _, above in pairs]
 
 

@@ -10,7 +10,7 @@ from adloom.market.rates.rates import ADVERTISERS_MIN
 from adloom.market.rates.store import read_rates
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 
 class CategoryRateAnswer(Answer):
@@ -47,8 +47,8 @@ async def list_category_rates(_actor: CurrentActor, pool: Database, now: Now) ->
         items=[
             CategoryRateAnswer(
                 id=one.id,
-                name=node.name if (node := content().find(one.id)) else one.id,
-                path=content().path(one.id),
+                name=node.name if (node := load_content().find(one.id)) else one.id,
+                path=load_content().path(one.id),
                 pages=one.pages,
                 sites=one.sites,
                 campaigns=one.campaigns,

@@ -8,7 +8,7 @@ from adloom.core.ids import AdvertiserId
 from adloom.core.money import Micros
 from adloom.market.rates.rates import CategoryBid, CategoryRate, PageCount, rate_categories
 from adloom.runtime.postgres import Connection
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 PAGES: Final = """
     SELECT page.site_id, ARRAY(
@@ -39,4 +39,4 @@ async def read_rates(connection: Connection, *, now: datetime) -> list[CategoryR
         )
         for advertiser_id, cpm, wanted in await connection.fetch(BIDS)
     ]
-    return rate_categories(counts, bids, content().ancestors)
+    return rate_categories(counts, bids, load_content().ancestors)

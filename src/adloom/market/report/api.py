@@ -15,7 +15,7 @@ from adloom.market.report.store import MarketCategory, read_market
 from adloom.resource.api import PublisherReads
 from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 
 class MarketCategoryAnswer(Answer):
@@ -140,7 +140,7 @@ def _show_sweep(category: str, sweep: SweepState) -> SweepAnswer:
 
 
 def _name(category: str) -> str:
-    node = content().find(category)
+    node = load_content().find(category)
     return category if node is None else node.name
 
 

@@ -13,7 +13,7 @@ from adloom.market.report.reach import CampaignReach, OfferedSite, find_reach, g
 from adloom.market.site_store import load_sites
 from adloom.runtime.postgres import Connection
 from adloom.targeting.values import find_landing_domain
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 from adloom.taxonomy.topics import FILLER
 
 SITES_MAX: Final = 1_000  # Those with most pages; more than anybody reads.
@@ -49,7 +49,7 @@ async def read_reach(connection: Connection, campaign: Campaign, *, now: datetim
     if not campaign.categories and not campaign.bids_on_unmatched:
         return None
     demand = await _read_demand(connection, campaign)
-    taxonomy = content()
+    taxonomy = load_content()
     wanted: dict[str, list[str]] = {FILLER: [FILLER]}
     for category in campaign.categories:
         for node in (category, *taxonomy.descendants(category)):

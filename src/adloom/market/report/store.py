@@ -15,7 +15,7 @@ from adloom.market.site_store import load_sites, read_site_floors
 from adloom.market.store import load_demands
 from adloom.market.weights import DecayingCounts, blend, expected_weight
 from adloom.runtime.postgres import Connection
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 # Pages count under each of their own categories.
 PAGES: Final = """
@@ -56,7 +56,7 @@ async def read_market(connection: Connection, site_id: SiteId, *, now: datetime)
     """Read the categories of a site's pages, those with most pages first."""
     pages = {row["id"]: row["pages"] for row in await connection.fetch(PAGES, site_id, now)}
     site = (await load_sites(connection, [site_id]))[site_id]
-    taxonomy = content()
+    taxonomy = load_content()
     wanted = sorted({node for one in pages for node in (one, *taxonomy.ancestors(one))})
     demands = await load_demands(connection, wanted)
     demand = sum_up_demand(pages, demands, site, taxonomy.ancestors)

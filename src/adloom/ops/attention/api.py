@@ -30,9 +30,9 @@ from adloom.ops.attention.model import (
 )
 from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_failed_mail, judge_lag
 from adloom.ops.checks.processes import (
-    judge_compared_books,
     judge_frozen,
     judge_heartbeats,
+    judge_ledger_comparison,
     judge_peers,
     judge_served_version,
     judge_spooled_bytes,
@@ -135,7 +135,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
                 *(judge_served_version(one, catalog_version=version) for one in processes),
                 *(judge_peers(one) for one in processes),
                 *(judge_weights(one) for one in processes),
-                *(judge_compared_books(one) for one in processes),
+                *(judge_ledger_comparison(one) for one in processes),
                 *(judge_frozen(one) for one in frozen),
             ],
         ),

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from adloom.ops.backup.archive import BackupError
-from adloom.runtime.embedded.binaries import postgres_home
+from adloom.runtime.embedded.binaries import find_postgres_home
 
 SAID_MAX: Final = 1_000
 LINE_BYTES_MAX: Final = 2**20
@@ -86,4 +86,4 @@ def split_password(database_url: str) -> tuple[str, str]:
 
 
 def _find_program(name: str) -> Path:
-    return postgres_home(reachable_by=None) / "bin" / name
+    return find_postgres_home(reachable_by=None) / "bin" / name

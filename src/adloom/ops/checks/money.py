@@ -21,7 +21,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 ONE_DAY: Final = timedelta(days=1)
 
 
-async def check_books(
+async def check_money_ledger(
     connection: Connection, clock: Clock, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
 ) -> Finding:
     """Check yesterday, today and tomorrow (UTC): each is today in some time zone."""
@@ -37,10 +37,10 @@ async def check_books(
         return warn("Money", "there are no books yet", "run `adloom migrate`")
     except TimeoutError:
         return warn("Money", "the books are too long to be read on the way", "run `adloom doctor --money`")
-    return judge_books(found)
+    return judge_money_ledger(found)
 
 
-def judge_books(found: list[DayReconciliation]) -> Finding:
+def judge_money_ledger(found: list[DayReconciliation]) -> Finding:
     wrong = [str(one.day) for one in found if not one.is_balanced]
     if wrong:
         return fail(

@@ -98,7 +98,7 @@ def judge_weights(process: ProcessHeartbeat) -> Finding:
     return warn("Bid weights", detail, remedy)
 
 
-def judge_compared_books(process: ProcessHeartbeat) -> Finding:
+def judge_ledger_comparison(process: ProcessHeartbeat) -> Finding:
     """Judge what a worker found when it last compared the money ledger with campaigns and advertisers."""
     problem = process.reading.books_problem
     if problem is None:

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from adloom.core.clock import Clock
-from adloom.pages.again.store import AgainSite, KeptText, advance, finish, next_site, read_texts
+from adloom.pages.again.store import AgainSite, KeptText, advance, find_next_site, finish, read_texts
 from adloom.pages.classify.queue import LENGTH_MAX, ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest, hash_content
 from adloom.runtime.jobs.cron import Cron
@@ -27,7 +27,7 @@ TEXTS_A_TRANSACTION_MAX: Final = 100
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-def again_job() -> CronJob:
+def make_again_job() -> CronJob:
     return CronJob(
         name=CLASSIFY_AGAIN,
         cron=EVERY_MINUTE,
@@ -70,7 +70,7 @@ class ClassifyAgain:
     async def _put_some(self) -> tuple[int, bool] | None:
         """Put some texts of one site: how many, and whether there is room for more; None where no site waits."""
         async with self._pool.acquire() as connection, connection.transaction():
-            site = await next_site(connection)
+            site = await find_next_site(connection)
             if site is None:
                 return None
             texts = await read_texts(connection, site, count_max=self._texts_max)

@@ -81,7 +81,7 @@ async def ask_again(connection: Connection, site_id: SiteId, *, now: datetime) -
     return AgainCount(*row)
 
 
-async def next_site(connection: Connection) -> AgainSite | None:
+async def find_next_site(connection: Connection) -> AgainSite | None:
     """Lock the site that has waited longest; one that another worker has is passed over."""
     row = await connection.fetchrow(NEXT_SITE)
     return None if row is None else msgspec.convert(dict(row), AgainSite)

@@ -23,7 +23,7 @@ from adloom.pages.classify.protocol import Classifier, PageContent
 from adloom.pages.classify.queue import CLAIM_SECONDS, ClassifyQueue, QueuedRequest
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.classify.store import find_classified, renew_classification, renew_given
-from adloom.pages.model import FRESH_HOURS, PageSource, expiry
+from adloom.pages.model import FRESH_HOURS, PageSource, compute_expiry
 from adloom.pages.notice import PageNotice, publish_page_notice
 from adloom.pages.store import PageClassification, write_classification, write_failure
 from adloom.runtime.loops import pause
@@ -243,7 +243,7 @@ class ClassifyWorker:
             last_modified=request.last_modified,
             fetched_at=_find_fetched_at(request),
             classified_at=now,
-            expires_at=expiry(now, fresh_hours=self._fresh_hours),
+            expires_at=compute_expiry(now, fresh_hours=self._fresh_hours),
         )
         async with self._pool.acquire() as connection:
             written = await write_classification(
@@ -262,7 +262,7 @@ class ClassifyWorker:
         now = self._clock.now()
         async with self._pool.acquire() as connection:
             version = await renew_given(
-                connection, request, now=now, expires_at=expiry(now, fresh_hours=self._fresh_hours)
+                connection, request, now=now, expires_at=compute_expiry(now, fresh_hours=self._fresh_hours)
             )
         await self._tell(request, version)
         return PageOutcome.RENEWED if version else PageOutcome.SKIPPED
@@ -274,7 +274,7 @@ class ClassifyWorker:
                 connection,
                 request,
                 classified_at=now,
-                expires_at=expiry(now, fresh_hours=self._fresh_hours),
+                expires_at=compute_expiry(now, fresh_hours=self._fresh_hours),
                 fetched_at=_find_fetched_at(request),
             )
         await self._tell(request, version)

@@ -27,7 +27,7 @@ from adloom.pages.crawl.frontier import FoundUrl, find_pages, read_address
 from adloom.pages.crawl.model import CrawlPlan, UrlOutcome, UrlState, WaitingUrl, describe_canonical
 from adloom.pages.crawl.pace import CrawlPace
 from adloom.pages.crawl.robots_cache import RobotsCache
-from adloom.pages.model import PageSource, expiry
+from adloom.pages.model import PageSource, compute_expiry
 from adloom.pages.text.extracted import ExtractedPage, UnreadablePage
 from adloom.runtime.outbound.client import OutboundClient
 from adloom.runtime.postgres import Pool
@@ -214,7 +214,7 @@ class Visitor:
                 connection,
                 self._plan.site_key,
                 url,
-                expires_at=expiry(now, fresh_hours=self._parts.fresh_hours),
+                expires_at=compute_expiry(now, fresh_hours=self._parts.fresh_hours),
                 now=now,
                 etag=etag,
                 last_modified=last_modified,

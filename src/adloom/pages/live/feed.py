@@ -20,7 +20,7 @@ from adloom.pages.live.store import CrawlEvent, LiveSite, read_changed, read_sta
 from adloom.pages.model import SitePage
 from adloom.runtime.http.event_feed import LISTENING_SECONDS_MAX, EventFeed, EventListener
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 POLL_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 30.0
@@ -182,7 +182,7 @@ def _encode_event(name: bytes, data: SiteEvent) -> bytes:
 
 
 def _describe(page: SitePage) -> PageEvent:
-    topics = [(one, content().find(one.id)) for one in page.categories]
+    topics = [(one, load_content().find(one.id)) for one in page.categories]
     return PageEvent(
         id=page.id,
         url=page.url,

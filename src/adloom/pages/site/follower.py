@@ -23,7 +23,7 @@ from adloom.pages.site.messages import (
     ConfigureSite,
     ReadPages,
     SiteNews,
-    site_address,
+    make_site_address,
 )
 from adloom.pages.site.step import SiteKind
 from adloom.resource.changes import NOTICE_CHANNEL
@@ -146,7 +146,7 @@ class SiteFollower:
     async def _ask(self, site_id: SiteId, message: msgspec.Struct) -> None:
         """Send a message and wait: the answer comes when what was told is durable."""
         try:
-            await self._host.ask(site_address(site_id), message, seconds_max=ANSWER_SECONDS_MAX)
+            await self._host.ask(make_site_address(site_id), message, seconds_max=ANSWER_SECONDS_MAX)
         except TimeoutError as error:
             raise UnavailableError("The site actor does not answer.") from error
         self.changes += 1
@@ -195,7 +195,7 @@ class SharedSiteFollower(SiteFollower):
     async def _ask_fresh(self, site_id: SiteId) -> None:
         try:
             await self._sender.ask(
-                site_address(site_id), CheckSite(), seconds_max=ANSWER_SECONDS_MAX, is_fresh=True
+                make_site_address(site_id), CheckSite(), seconds_max=ANSWER_SECONDS_MAX, is_fresh=True
             )
         except TimeoutError as error:
             raise UnavailableError("The site actor does not answer.") from error

@@ -14,7 +14,7 @@ from adloom.runtime.actors.actor import Address
 SITE = "site"
 
 
-def site_address(site_id: SiteId) -> Address:
+def make_site_address(site_id: SiteId) -> Address:
     return Address(SITE, str(site_id))
 
 

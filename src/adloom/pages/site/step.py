@@ -47,7 +47,7 @@ class SiteState(msgspec.Struct, frozen=True, kw_only=True):
 Result = StepResult[SiteState]
 
 
-def new_site(key: str, now: datetime) -> SiteState:
+def make_site(key: str, now: datetime) -> SiteState:
     del now
     return SiteState(site_id=SiteId(UUID(key)))
 
@@ -156,7 +156,7 @@ class SiteKind(ActorKind[SiteState, SiteMessage]):
             SITE,
             SiteState,
             step,
-            new_site,
+            make_site,
             on_waking=CheckSite(),
             messages=SiteMessage,
             replies=ToldUpTo,

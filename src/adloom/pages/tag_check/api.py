@@ -16,7 +16,7 @@ from adloom.pages.tag_check.look import find_fault, look_for_tag
 from adloom.pages.url import is_host_of, normalize_url
 from adloom.pages.verification.api import Outbound, limit_checks
 from adloom.resource.access import Scope
-from adloom.resource.api import CurrentCatalog, PublisherWrites, catalog_router
+from adloom.resource.api import CurrentCatalog, PublisherWrites, make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentValkey
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.outbound.client import BodyLimit
@@ -42,7 +42,7 @@ class TagCheckAnswer(Answer):
     slugs: Annotated[list[str], Field(description="The placements that the page has.")]
 
 
-router = catalog_router("/admin/placements/{placement_id}/tag-check", tag="placements")
+router = make_catalog_router("/admin/placements/{placement_id}/tag-check", tag="placements")
 
 
 @router.post("")

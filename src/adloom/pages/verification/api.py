@@ -11,7 +11,7 @@ from adloom.catalog.site.resource import sites
 from adloom.core.errors import RateLimitedError
 from adloom.pages.verification.verify import ensure_verification, verify_site
 from adloom.resource.access import require_admin
-from adloom.resource.api import CurrentCatalog, PublisherWrites, catalog_router
+from adloom.resource.api import CurrentCatalog, PublisherWrites, make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor, CurrentValkey, Now
 from adloom.runtime.http.api.shapes import Answer, Body, Flag
 from adloom.runtime.outbound.client import OutboundClient
@@ -41,7 +41,7 @@ def _get_outbound(request: Request) -> OutboundClient:
 
 Outbound = Annotated[OutboundClient, Depends(_get_outbound)]
 
-router = catalog_router("/admin/sites/{site_id}", tag="verification")
+router = make_catalog_router("/admin/sites/{site_id}", tag="verification")
 
 
 @router.post("/verification")

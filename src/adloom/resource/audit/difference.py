@@ -35,7 +35,7 @@ DECISIONS: Final = {"accepted": "accept", "refused": "refuse", "False": "accept"
 Changes = dict[str, Any]
 
 
-def virtual_fields(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+def list_virtual_fields(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     """Return the fields that a struct reads but does not store, with their SQL; no change is about them."""
     return getattr(struct, "virtual", {})
 
@@ -87,7 +87,7 @@ def _map_names(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     return {
         name: _write_camel(name)
         for name in struct.__struct_fields__
-        if name not in {*UNRECORDED, *virtual_fields(struct)}
+        if name not in {*UNRECORDED, *list_virtual_fields(struct)}
     }
 
 

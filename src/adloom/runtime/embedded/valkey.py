@@ -10,10 +10,10 @@ from pathlib import Path
 from adloom.runtime.embedded.binaries import (
     find_unprivileged_user,
     find_unreachable_folder,
+    find_valkey_server,
     give_ownership,
     install_valkey,
-    valkey_server,
-    valkey_version,
+    read_valkey_version,
 )
 from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
@@ -54,7 +54,7 @@ class EmbeddedValkey:
         self._appendfsync = appendfsync
         self._rights = "+@all" if has_all_rights else RIGHTS
         self._user = find_unprivileged_user()
-        self._server = valkey_server(reachable_by=self._user)
+        self._server = find_valkey_server(reachable_by=self._user)
         # A server that we find running is told by this: its folder may be known to it by another path.
         self._mark = f"adloom-{zlib.crc32(bytes(folder)):08x}"
         self._places = {"dir": folder, "pidfile": folder / PID_NAME, "logfile": folder / LOG_NAME}
@@ -94,7 +94,7 @@ class EmbeddedValkey:
                 is_forgotten=mark != self._mark,
             )
         await asyncio.to_thread(install_valkey, self._server)
-        await asyncio.to_thread(check_program, self._server, valkey_version())
+        await asyncio.to_thread(check_program, self._server, read_valkey_version())
         config.touch(mode=0o600)
         # Before it is decided how the user finds the folder. What an earlier version has left there was root's.
         await asyncio.to_thread(give_ownership, self._folder, self._user)

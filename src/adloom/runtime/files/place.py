@@ -88,11 +88,11 @@ def parse_files_url(text: str) -> Secret:
     return Secret(text)
 
 
-def default_files_url(variables: Mapping[str, str]) -> Secret:
-    return folder_url(default_data_directory(variables, is_root=os.geteuid() == 0) / FOLDER_NAME)
+def choose_default_files_url(variables: Mapping[str, str]) -> Secret:
+    return write_folder_url(default_data_directory(variables, is_root=os.geteuid() == 0) / FOLDER_NAME)
 
 
-def folder_url(folder: Path) -> Secret:
+def write_folder_url(folder: Path) -> Secret:
     return Secret(f"file://{quote(str(folder))}")
 
 

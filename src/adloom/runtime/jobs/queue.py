@@ -203,7 +203,7 @@ async def open_queue(  # noqa: PLR0913 - how the jobs of a queue are repeated an
     queue = bullmq.Queue(
         name,
         {
-            "connection": jobs_client(redis_url, answer_seconds_max=answer_seconds_max),
+            "connection": make_jobs_client(redis_url, answer_seconds_max=answer_seconds_max),
             "prefix": PREFIX,
             "skipVersionCheck": True,
         },
@@ -219,7 +219,7 @@ async def open_queue(  # noqa: PLR0913 - how the jobs of a queue are repeated an
         await queue.close()
 
 
-def jobs_client(redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX) -> Valkey:
+def make_jobs_client(redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX) -> Valkey:
     """Make the Valkey client of BullMQ; it connects when it is first used, and its waits are bounded.
 
     The library's own client tries again for minutes without a word.

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 from bullmq.custom_errors import UnrecoverableError
 
-from adloom.runtime.jobs.queue import PREFIX, jobs_client
+from adloom.runtime.jobs.queue import PREFIX, make_jobs_client
 from adloom.runtime.valkey import VALKEY_AWAY
 
 CONCURRENCY: Final = 1
@@ -92,7 +92,7 @@ class JobWorker:
 
     def _build_worker(self) -> bullmq.Worker:
         options: dict[str, object] = {
-            "connection": jobs_client(self._redis_url),
+            "connection": make_jobs_client(self._redis_url),
             "prefix": PREFIX,
             "skipVersionCheck": True,
             "autorun": False,

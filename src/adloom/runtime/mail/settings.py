@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from adloom.core.setting import Secret, SecretValueError, Variable, matching
+from adloom.core.setting import Secret, SecretValueError, Variable, require_matching
 
 PORTS: Final = {"smtp": 587, "smtps": 465}
 EXPECTED: Final = "must be an address like smtp://user:password@host:587 or smtps://user:password@host:465."
@@ -56,7 +56,8 @@ class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
     sender: Annotated[
         str | None,
         Variable(
-            "ADLOOM_MAIL_FROM", matching(r"[^@\s<>]+@[^@\s<>]+", "an e-mail address like ads@example.com")
+            "ADLOOM_MAIL_FROM",
+            require_matching(r"[^@\s<>]+@[^@\s<>]+", "an e-mail address like ads@example.com"),
         ),
     ] = None
 

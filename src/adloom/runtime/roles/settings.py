@@ -5,11 +5,18 @@ from typing import Annotated, Final
 
 import msgspec
 
-from adloom.core.setting import Secret, SecretValueError, SettingValueError, Variable, url_of, whole_number
+from adloom.core.setting import (
+    Secret,
+    SecretValueError,
+    SettingValueError,
+    Variable,
+    require_url,
+    require_whole_number,
+)
 from adloom.runtime.roles.nats_address import parse_address
 
 REPLICAS_MAX: Final = 5
-_parse_one_url: Final = url_of("nats", "tls")
+_parse_one_url: Final = require_url("nats", "tls")
 
 
 class WorkerRole(StrEnum):
@@ -49,5 +56,5 @@ class NatsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where NATS is, if actors run on several machines, and what this worker does."""
 
     url: Annotated[Secret | None, Variable("ADLOOM_NATS_URL", _parse_urls)] = None
-    replicas: Annotated[int, Variable("ADLOOM_NATS_REPLICAS", whole_number(1, REPLICAS_MAX))] = 1
+    replicas: Annotated[int, Variable("ADLOOM_NATS_REPLICAS", require_whole_number(1, REPLICAS_MAX))] = 1
     roles: Annotated[tuple[WorkerRole, ...], Variable("ADLOOM_WORKER_ROLES", _parse_roles)] = ALL_ROLES

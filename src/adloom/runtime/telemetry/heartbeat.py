@@ -172,7 +172,7 @@ class HeartbeatPublisher:
         requests, filled = reading.requests - before.requests, reading.filled - before.filled
         if requests and self._is_serving:
             for step in (HOUR, MINUTE):
-                key = traffic_key(floor_time(now, step), step)
+                key = name_traffic_key(floor_time(now, step), step)
                 pipe.hincrby(key, REQUESTS, requests)
                 pipe.hincrby(key, FILLED, filled)
                 pipe.expire(key, int(RETENTION[step].total_seconds()))
@@ -243,7 +243,7 @@ class HeartbeatReader:
         begins = [last - step * back for back in range(count - 1, -1, -1)]
         pipe = self._valkey.pipeline(transaction=False)
         for at in begins:
-            pipe.hmget(traffic_key(at, step), [REQUESTS, FILLED])
+            pipe.hmget(name_traffic_key(at, step), [REQUESTS, FILLED])
         answers = cast("list[list[bytes | None]]", await pipe.execute())
         return [
             TrafficCounts(begins_at=at, requests=int(requests or 0), filled=int(filled or 0))
@@ -259,7 +259,7 @@ def floor_time(moment: datetime, step: timedelta) -> datetime:
     return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
 
 
-def traffic_key(begins_at: datetime, step: timedelta) -> str:
+def name_traffic_key(begins_at: datetime, step: timedelta) -> str:
     return f"adloom:traffic:{int(step.total_seconds())}:{int(begins_at.timestamp())}"
 
 

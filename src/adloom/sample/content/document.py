@@ -61,7 +61,7 @@ def choose_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]
 
 def list_pictures() -> list[Picture]:
     """Return the pictures of all banners, each once."""
-    found = [picture for banner in BANNERS for picture in (picture_of(banner), phone_picture_of(banner))]
+    found = [picture for banner in BANNERS for picture in (find_picture(banner), find_phone_picture(banner))]
     return list(dict.fromkeys(picture for picture in found if picture is not None))
 
 
@@ -160,18 +160,18 @@ def _build_placement(slot: SampleSlot, ids: Ids, delivery_url: str) -> Item:
     return item
 
 
-def picture_of(banner: SampleBanner) -> Picture:
+def find_picture(banner: SampleBanner) -> Picture:
     return Picture(banner.subject, banner.palette, *SIZES[banner.shape], is_for_ad=True)
 
 
-def phone_picture_of(banner: SampleBanner) -> Picture | None:
+def find_phone_picture(banner: SampleBanner) -> Picture | None:
     """Return the banner's picture for phones, where it is another one."""
     size = PHONE_SIZES.get(banner.shape)
     return None if size is None else Picture(banner.subject, banner.palette, *size, is_for_ad=True)
 
 
 def _build_banner(banner: SampleBanner, ids: Ids, addresses: _Addresses, now: datetime) -> Item:
-    phone = phone_picture_of(banner)
+    phone = find_phone_picture(banner)
     item: Item = {
         "id": ids["banners"][banner.key],
         "advertiserId": None if banner.advertiser is None else ids["advertisers"][banner.advertiser],
@@ -179,7 +179,7 @@ def _build_banner(banner: SampleBanner, ids: Ids, addresses: _Addresses, now: da
         # Feeds show this field; on a page it would repeat the subheadline.
         "description": banner.line if banner.is_for_feeds else None,
         "source": "system",
-        "primaryImageUrl": addresses.find(picture_of(banner)),
+        "primaryImageUrl": addresses.find(find_picture(banner)),
         "primaryImageAlt": banner.alt,
         "mobileImageUrl": phone and addresses.find(phone),
         "headline": banner.headline,
@@ -188,7 +188,7 @@ def _build_banner(banner: SampleBanner, ids: Ids, addresses: _Addresses, now: da
         "ctaUrl": f"{addresses.delivery_url}{banner.page}",
         "utmSource": "hedgerow",
         "utmContent": banner.key,
-        "bgColor": picture_of(banner).colour,
+        "bgColor": find_picture(banner).colour,
         "brandId": None if banner.brand is None else int(ids["brands"][banner.brand]),
         "tags": [TAG],
     }

@@ -14,7 +14,7 @@ from adloom.runtime.http.fast.fast_routes import (
     problem_answer,
 )
 from adloom.sample.content.catalog import BANNERS, read_data
-from adloom.sample.content.document import phone_picture_of, picture_of
+from adloom.sample.content.document import find_phone_picture, find_picture
 from adloom.sample.content.pictures import FOLDER, FREE_PATH, HILLS, PALETTES, SUBJECTS, Picture
 from adloom.sample.pages.pages import STYLE_PATH, sample_pages
 
@@ -66,8 +66,8 @@ def _index_pictures() -> dict[str, Picture]:
 def _list_pictures() -> Iterator[Picture]:
     """Yield every picture that a page or a banner may show: each subject and palette in the sizes we use."""
     for banner in BANNERS:
-        yield picture_of(banner)
-        phone = phone_picture_of(banner)
+        yield find_picture(banner)
+        phone = find_phone_picture(banner)
         if phone is not None:
             yield phone
     for subject in (*SUBJECTS, HILLS):

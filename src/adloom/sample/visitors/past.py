@@ -13,7 +13,7 @@ from typing import Final
 from adloom.core.random import Chance
 from adloom.sample.content.catalog import BANNER_BY_KEY, CAMPAIGNS, SLOT_BY_SLUG
 from adloom.sample.manifest import Manifest
-from adloom.sample.visitors.visitors import VISITS_PER_SECOND, busyness, pick, pick_visitor
+from adloom.sample.visitors.visitors import VISITS_PER_SECOND, compute_busyness, pick, pick_visitor
 
 Event = dict[str, str]
 
@@ -22,7 +22,7 @@ VIEWS_PER_VISIT: Final = 1.6
 BATCH_EVENTS: Final = 500
 
 
-def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
+def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
     """Yield events, oldest first; with the same chance they are the same, by name too, and so count once."""
     shown = [
         ((campaign.key, slug, key), 1.0 / (1 + rank))
@@ -35,7 +35,7 @@ def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
     number = 0
     for hour in range(HOURS, 0, -1):
         begins_at = manifest.loaded_at - timedelta(hours=hour)
-        views = round(3600 * VISITS_PER_SECOND * VIEWS_PER_VISIT * busyness(begins_at))
+        views = round(3600 * VISITS_PER_SECOND * VIEWS_PER_VISIT * compute_busyness(begins_at))
         for view in range(views):
             number += 1
             campaign, slug, key = pick(shown, chance.random())

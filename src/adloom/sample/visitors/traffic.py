@@ -12,9 +12,9 @@ from adloom.core.clock import Clock
 from adloom.core.random import Chance
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError
-from adloom.sample.visitors.past import BATCH_EVENTS, Event, past_events
-from adloom.sample.visitors.visitors import SampleVisitor, seconds_to_next, visits_per_second
-from adloom.sample.visitors.visits import Reaction, SeenOffer, VisitedPage, ctrs_of, pick_visit, react_to
+from adloom.sample.visitors.past import BATCH_EVENTS, Event, draw_past_events
+from adloom.sample.visitors.visitors import SampleVisitor, compute_visits_per_second, draw_seconds_to_next
+from adloom.sample.visitors.visits import Reaction, SeenOffer, VisitedPage, list_ctrs, pick_visit, react_to
 
 LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still loaded.
 WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest are dropped.
@@ -80,8 +80,8 @@ class Traffic:
                     return
             if now >= next_visit_at:
                 self._try(lambda it=manifest: self._visit(it))
-                rate = visits_per_second(now, loaded_at=manifest.loaded_at)
-                next_visit_at = now + timedelta(seconds=seconds_to_next(rate, self._chance))
+                rate = compute_visits_per_second(now, loaded_at=manifest.loaded_at)
+                next_visit_at = now + timedelta(seconds=draw_seconds_to_next(rate, self._chance))
             while self._due and self._due[0][0] <= now:
                 self._try(heapq.heappop(self._due)[2])
             soonest = min([next_visit_at, *(at for at, _, _ in self._due[:1])])
@@ -101,7 +101,7 @@ class Traffic:
     def _visit(self, manifest: Manifest) -> None:
         visit = pick_visit(self._chance)
         visitor, sight = visit.visitor, visit.sight
-        ctrs = ctrs_of(manifest, sight.section)
+        ctrs = list_ctrs(manifest, sight.section)
         if sight.slots:
             answers = self._delivery.page(visitor, sight)
             there = [answer for slug in sight.slots if (answer := answers.get(slug)) and answer.placement]
@@ -156,7 +156,9 @@ class Traffic:
 
     def _draw_past(self, manifest: Manifest) -> Iterator[list[Event]]:
         # The same past after every restart: another would add its clicks to those that were reported before.
-        events = past_events(manifest, self._seed_chance(f"the past of {manifest.loaded_at.isoformat()}"))
+        events = draw_past_events(
+            manifest, self._seed_chance(f"the past of {manifest.loaded_at.isoformat()}")
+        )
         while batch := list(itertools.islice(events, BATCH_EVENTS)):
             yield batch
 

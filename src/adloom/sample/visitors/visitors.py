@@ -89,7 +89,7 @@ def pick(among: Sequence[tuple[T, float]], drawn: float) -> T:
     return among[-1][0]
 
 
-def busyness(moment: datetime) -> float:
+def compute_busyness(moment: datetime) -> float:
     """Return the load of a moment relative to the mean of a working day, interpolated between hours."""
     local = moment.astimezone(ZONE)
     share = local.minute / 60 + local.second / 3600
@@ -98,15 +98,15 @@ def busyness(moment: datetime) -> float:
     return (this_hour + (next_hour - this_hour) * share) * of_day
 
 
-def visits_per_second(moment: datetime, *, loaded_at: datetime) -> float:
+def compute_visits_per_second(moment: datetime, *, loaded_at: datetime) -> float:
     """Return the visit rate: by the hour, and much higher just after the load."""
-    usual = VISITS_PER_SECOND * busyness(moment)
+    usual = VISITS_PER_SECOND * compute_busyness(moment)
     age = moment - loaded_at
     if age < timedelta():
         return usual
     return max(usual, BRISK_VISITS_PER_SECOND * 0.5 ** max(0.0, (age - BRISK) / BRISK))
 
 
-def seconds_to_next(rate: float, chance: Chance) -> float:
+def draw_seconds_to_next(rate: float, chance: Chance) -> float:
     """Draw the time until the next visit; visits are independent."""
     return min(WAIT_SECONDS_MAX, -math.log(1.0 - chance.random()) / rate)

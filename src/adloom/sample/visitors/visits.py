@@ -82,7 +82,7 @@ def pick_visit(chance: Chance) -> SampleVisit:
     return SampleVisit(visitor=pick_visitor(chance), sight=pick(SIGHTS, chance.random()))
 
 
-def ctrs_of(manifest: Manifest, section: str | None = None) -> dict[str, float]:
+def list_ctrs(manifest: Manifest, section: str | None = None) -> dict[str, float]:
     """Return the click rates of the sample's own banners by id, of the readers of a section."""
     ids = manifest.ids_of("banners")
     return {ids[one.key]: one.ctr * _weigh(one, section) for one in BANNERS if one.key in ids}

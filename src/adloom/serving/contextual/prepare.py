@@ -35,7 +35,7 @@ from adloom.serving.index.contextual import ContextualCreative
 from adloom.serving.index.index import Candidate, Index, IndexedPlacement
 from adloom.serving.index.site import IndexedSite
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, TargetingBlock
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 from adloom.taxonomy.topics import FILLER, number_topic
 
 SLOTS_MAX: Final = 8_192  # About 2 KB each; beyond that all are prepared again.
@@ -326,7 +326,7 @@ def build_rules(slot: IndexedPlacement, site: IndexedSite) -> SlotRules:
 @lru_cache(PAGES_CACHED_MAX)
 def add_ancestors(category_ids: tuple[str, ...]) -> frozenset[str]:
     """Return categories and all above them."""
-    taxonomy = content()
+    taxonomy = load_content()
     return frozenset(node for one in category_ids for node in (one, *taxonomy.ancestors(one)))
 
 
@@ -340,5 +340,5 @@ def encode_category(category: str | None) -> bytes:
     """Encode a category for an answer, with its name."""
     if category is None:
         return b"null"
-    node = content().find(category)
+    node = load_content().find(category)
     return msgspec.json.encode({"id": category, "name": category if node is None else node.name})

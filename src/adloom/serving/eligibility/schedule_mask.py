@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 
 import msgspec
 
-from adloom.schedule.schedule_window import is_open, next_change
+from adloom.schedule.schedule_window import find_next_change, is_open
 from adloom.serving.index.index import HasBlocks, Timing
 
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -74,7 +74,7 @@ def find_open_get_state(timing: Timing, *, now: datetime) -> OpenState:
         return False, None
     if timing.starts_at is not None and now < timing.starts_at:
         return False, timing.starts_at
-    until = next_change(timing.schedule, now=now)
+    until = find_next_change(timing.schedule, now=now)
     if timing.ends_at is not None and (until is None or timing.ends_at < until):
         until = timing.ends_at
     return is_open(timing.schedule, now=now), until

@@ -12,7 +12,7 @@ from adloom.core.ids import SiteId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules
 from adloom.targeting.site_hosts import HostPatternError, SiteHosts, drop_www
-from adloom.taxonomy.iab import products
+from adloom.taxonomy.iab import load_products
 
 LABELS_MAX: Final = 10  # Of a host; sites are not looked for below that.
 
@@ -132,5 +132,5 @@ def with_descendants(product_ids: Iterable[str]) -> frozenset[str]:
     """Return products and all that is below them."""
     found = set(product_ids)
     for product_id in product_ids:
-        found |= products().descendants(product_id)
+        found |= load_products().descendants(product_id)
     return frozenset(found)

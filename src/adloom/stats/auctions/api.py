@@ -137,7 +137,7 @@ async def list_auctions(
     if actor.role is not Role.ADMIN and query.user_id is not None:
         raise ForbiddenError("Whose auctions were held is for admins alone to know. Leave userId out.")
     async with pool.acquire() as connection:
-        own = await store.own_campaigns(connection, scope)
+        own = await store.read_own_campaigns(connection, scope)
         question = _build_question(query, own, user_id=query.user_id)
         listed = await store.page(connection, question, query.page_request)
     if own is not None:
@@ -157,8 +157,8 @@ async def auction_statistics(
 ) -> StatisticsAnswer:
     """Sum up the auctions that are kept, or some of them."""
     async with pool.acquire() as connection:
-        question = _build_question(query, await store.own_campaigns(connection, scope))
-        return StatisticsAnswer(**_answer(await store.statistics(connection, question)))
+        question = _build_question(query, await store.read_own_campaigns(connection, scope))
+        return StatisticsAnswer(**_answer(await store.read_statistics(connection, question)))
 
 
 @router.get("/statistics/breakdown", response_model_exclude_none=True)
@@ -167,8 +167,8 @@ async def auction_breakdown(
 ) -> BreakdownAnswer:
     """Sum up auctions by type of placement, by campaign or by hour."""
     async with pool.acquire() as connection:
-        question = _build_question(query, await store.own_campaigns(connection, scope))
-        parts = await store.breakdown(connection, question, query.group_by)
+        question = _build_question(query, await store.read_own_campaigns(connection, scope))
+        parts = await store.read_breakdown(connection, question, query.group_by)
         names = await read_names(connection, (part.key for part in parts if isinstance(part.key, UUID)))
     return BreakdownAnswer(items=[_build_part(part, query.group_by, names) for part in parts])
 
@@ -179,7 +179,7 @@ async def read_auction(
 ) -> Answer:
     """Read an auction with its bids; it appears within seconds of its serve."""
     async with pool.acquire() as connection:
-        own = await store.own_campaigns(connection, scope)
+        own = await store.read_own_campaigns(connection, scope)
         auction = with_bids_to_win(await store.find(connection, auction_id, own), is_exact=own is None)
     if own is not None:
         auction = whole_hidden(auction, frozenset(own))

@@ -53,7 +53,7 @@ def is_by_hour(question: AuctionQuestion) -> bool:
     )
 
 
-def hours_of(question: AuctionQuestion) -> tuple[str, list[object]]:
+def find_hours(question: AuctionQuestion) -> tuple[str, list[object]]:
     """Build the query for the totals, as rows by hour and type."""
     assert is_by_hour(question), "what hours do not know is not asked of them"
     filters = Filters()
@@ -160,7 +160,7 @@ BY_CAMPAIGN: Final = """
 """
 
 
-async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | None:
+async def read_own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | None:
     """Return the campaigns of an advertiser; None where all auctions may be seen."""
     if scope.account_id is None:
         return None
@@ -168,7 +168,7 @@ async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | No
 
 
 async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
-    total_count = (await statistics(connection, question)).auctions if is_by_hour(question) else None
+    total_count = (await read_statistics(connection, question)).auctions if is_by_hour(question) else None
     return await fetch_structs(connection, AUCTIONS, _build_filters(question), request, Auction, total_count)
 
 
@@ -185,9 +185,9 @@ async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | N
     return msgspec.convert(fields, WholeAuction)
 
 
-async def statistics(connection: Connection, question: AuctionQuestion) -> Statistics:
+async def read_statistics(connection: Connection, question: AuctionQuestion) -> Statistics:
     if is_by_hour(question):
-        hours, values = hours_of(question)
+        hours, values = find_hours(question)
         statement = f"SELECT {_SUMS_OF_HOURS} FROM ({hours}) AS it"  # noqa: S608 - our own names
     else:
         filters = _build_filters(question)
@@ -198,7 +198,9 @@ async def statistics(connection: Connection, question: AuctionQuestion) -> Stati
     return msgspec.convert(dict(row), Statistics)
 
 
-async def breakdown(connection: Connection, question: AuctionQuestion, by: AuctionGrouping) -> list[Part]:
+async def read_breakdown(
+    connection: Connection, question: AuctionQuestion, by: AuctionGrouping
+) -> list[Part]:
     """Sum up auctions by group; only the first groups where there are too many."""
     statement, values = _build_grouped_query(question, by)
     return [_build_part(dict(row)) for row in await connection.fetch(statement, *values)]
@@ -211,7 +213,7 @@ def _build_grouped_query(question: AuctionQuestion, by: AuctionGrouping) -> tupl
         return BY_CAMPAIGN.format(filters=filters.sql, own=own, limit=PARTS_MAX), filters.values
     behind = f" GROUP BY 1 ORDER BY {_ORDERS[by]} LIMIT {PARTS_MAX}"
     if is_by_hour(question):
-        hours, values = hours_of(question)
+        hours, values = find_hours(question)
         return f"SELECT {_KEYS_OF_HOURS[by]} AS key, {_SUMS_OF_HOURS} FROM ({hours}) AS it{behind}", values  # noqa: S608 - our own names
     sums = _write_sums(filters, question)
     statement = f"SELECT {_KEYS[by]} AS key, {sums} FROM auction.auctions AS it WHERE {filters.sql}{behind}"  # noqa: S608 - our own names

@@ -10,7 +10,7 @@ from pydantic import Field
 from adloom.bidding.pacer import find_rise
 from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.bidding.words import NOT_ASKED, describe_decision
-from adloom.budgets.bid_model import BidRow, BidStanding
+from adloom.budgets.bid_model import BidProgress, BidRow
 from adloom.budgets.bids.store import load_decisions
 from adloom.budgets.campaign.bids import find_window, start_of_window
 from adloom.budgets.status import BudgetStatus
@@ -159,7 +159,7 @@ async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         status = await load_campaign_status(connection, campaign.id, now=now)
         rows = await load_decisions(connection, campaign.id, status.day)
         shape = await read_followed_shape(connection, status.site_key)
-    bids = status.bids or BidStanding()
+    bids = status.bids or BidProgress()
     decision = bids.decision
     day = status.budget_day
     rise = find_rise(bids.memory.pacer, bids.multiplier)

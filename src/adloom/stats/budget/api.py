@@ -88,7 +88,7 @@ async def list_pacers(
 async def budget_statistics(scope: AdvertiserReads, pool: Database, now: Now) -> BudgetStatisticsAnswer:
     """Sum up all daily budgets."""
     async with pool.acquire() as connection:
-        found = await store.totals(connection, scope, now=now)
+        found = await store.read_totals(connection, scope, now=now)
     return BudgetStatisticsAnswer.model_validate(found)
 
 

@@ -63,7 +63,7 @@ async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> P
     return pacer
 
 
-async def totals(connection: Connection, scope: Scope, *, now: datetime) -> BudgetTotals:
+async def read_totals(connection: Connection, scope: Scope, *, now: datetime) -> BudgetTotals:
     filters = _build_filters(scope)
     statement = TOTALS.format(tables=PACED.tables, filters=filters.sql)
     row = await connection.fetchrow(statement, *filters.values)

@@ -10,13 +10,13 @@ from pydantic import Field
 
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.placement import placements
-from adloom.resource.api import AdvertiserReads, CurrentCatalog, PublisherReads, catalog_router
+from adloom.resource.api import AdvertiserReads, CurrentCatalog, PublisherReads, make_catalog_router
 from adloom.runtime.http.api.dependencies import Database, Now
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Pool
 from adloom.stats.comparison.rates import BannerResult, compare_banners, find_leader
 from adloom.stats.model import Grouping, StatsQuestion
-from adloom.stats.store import statistics
+from adloom.stats.store import read_statistics
 
 DAYS_DEFAULT: Final = 30
 DAYS_MAX: Final = 365
@@ -60,8 +60,8 @@ class Comparison(Answer):
     certainty: Annotated[float | None, Field(description="The `bestChance` of the leader.")]
 
 
-placement_router = catalog_router("/admin/placements/{placement_id}/comparison", tag="statistics")
-campaign_router = catalog_router("/admin/campaigns/{campaign_id}/comparison", tag="statistics")
+placement_router = make_catalog_router("/admin/placements/{placement_id}/comparison", tag="statistics")
+campaign_router = make_catalog_router("/admin/campaigns/{campaign_id}/comparison", tag="statistics")
 
 
 @placement_router.get("")
@@ -107,7 +107,7 @@ def _ask(
 
 
 async def _compare(pool: Pool, question: StatsQuestion) -> Comparison:
-    found = await statistics(pool, question, today=question.last, rows_max=ROWS_MAX)
+    found = await read_statistics(pool, question, today=question.last, rows_max=ROWS_MAX)
     counted = [
         BannerResult(
             banner_id=row.key[0],

@@ -24,7 +24,7 @@ from adloom.runtime.valkey import Valkey
 from adloom.stats.api import CountsUnbound
 from adloom.stats.model import UTC_ZONE, Counts, Grouping, StatsQuestion
 from adloom.stats.overview.model import DAY, OverviewPoint, OverviewSpan, begins, find_begin, sum_points
-from adloom.stats.store import revenue, statistics
+from adloom.stats.store import read_revenue, read_statistics
 
 ROWS_MAX: Final = 10_000
 HOUSE_ONLY: Final = "Of the whole house; null for an account."
@@ -51,7 +51,7 @@ class FiguresAnswer(Answer):
     spend: Annotated[
         PaisaShown, Field(alias="spendPaisa", description="All charges of your campaigns or placements.")
     ]
-    revenue: Annotated[
+    read_revenue: Annotated[
         PaisaShown | None,
         Field(
             alias="revenuePaisa",
@@ -108,7 +108,7 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
     asked: dict[datetime, TrafficCounts] = {}
     if actor.sees_all:
         async with pool.acquire() as connection:
-            for hour, micros in await revenue(connection, since=first):
+            for hour, micros in await read_revenue(connection, since=first):
                 at = find_begin(hour, span, zone=zone)
                 paid[at] = Micros(paid.get(at, 0) + micros)
         asked = await _read_traffic_counts(valkey, span, now, zone=zone)
@@ -128,7 +128,7 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
 async def _read_counts(
     pool: Pool, question: StatsQuestion, span: OverviewSpan, now: datetime
 ) -> dict[datetime, Counts]:
-    rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
+    rows = await read_statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
     found: dict[datetime, Counts] = {}
     for row in rows:
         [key] = row.key

@@ -11,13 +11,13 @@ from pydantic import Field
 from adloom.catalog.consent.placed import PlacedBanner, read_banners
 from adloom.catalog.placement import placements
 from adloom.core.money import Micros, paisa_from_micros
-from adloom.resource.api import CurrentCatalog, PublisherReads, catalog_router
+from adloom.resource.api import CurrentCatalog, PublisherReads, make_catalog_router
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import Database, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.listing import Listed
 from adloom.stats.model import Counts, Grouping, StatsQuestion
-from adloom.stats.store import statistics
+from adloom.stats.store import read_statistics
 
 DAYS: Final = 30
 ROWS_MAX: Final = 100_000
@@ -43,7 +43,7 @@ class PlacedBannersQuery(ListQuery):
 COUNTED_ANSWER: Final = build_answer(
     "CountedBannerAnswer", "A banner that a campaign shows on a placement, with its numbers.", CountedBanner
 )
-router = catalog_router("/admin/placements/{placement_id}/banners", tag="consent")
+router = make_catalog_router("/admin/placements/{placement_id}/banners", tag="consent")
 
 
 @router.get("", response_model=Page[COUNTED_ANSWER])
@@ -67,7 +67,7 @@ async def list_placed_banners(  # noqa: PLR0913, PLR0917 - a placement, a query,
         publisher_id=scope.account_id,
         groupings=(Grouping.BANNER, Grouping.CAMPAIGN),
     )
-    rows = await statistics(pool, question, today=today, rows_max=ROWS_MAX)
+    rows = await read_statistics(pool, question, today=today, rows_max=ROWS_MAX)
     counts = {row.key: row.counts for row in rows}
     items = [_count(one, counts.get((one.banner_id, one.campaign_id), NOTHING)) for one in listed.items]
     return page_of(COUNTED_ANSWER, Listed(items=items, total_count=listed.total_count), query)

@@ -22,7 +22,7 @@ from adloom.runtime.http.api.dependencies import CurrentActor, Now, guarded_rout
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import PAGE_MAX
 from adloom.stats.privacy import store
-from adloom.stats.privacy.store import EVENTS_A_PAGE, erasure_entry
+from adloom.stats.privacy.store import EVENTS_A_PAGE, make_erasure_entry
 
 
 class KeptQuery(Body):
@@ -108,7 +108,7 @@ async def export_reader(
 ) -> KeptAnswer:
     """Return everything that is stored about the visitor with this `userId`, 5,000 events and auctions a page."""
     async with catalog.read() as connection:
-        kept = await store.kept_of(connection, user_id, page=query.page)
+        kept = await store.find_kept(connection, user_id, page=query.page)
     return KeptAnswer(
         user_id=user_id,
         exported_at=now,
@@ -135,7 +135,7 @@ async def erase_reader(
     """
     async with catalog.write() as write:
         erased = await erase_user(write.connection, user_id, projections=[EVENT_TABLES, AUCTIONS], now=now)
-        write.entries.append(erasure_entry(user_id, erased))
+        write.entries.append(make_erasure_entry(user_id, erased))
     # Only now: a projection that counts asks the tables, and could still find the visitor there before.
     await frequency.erase_user(user_id, now)
     await streams.clean_topics(user_id)

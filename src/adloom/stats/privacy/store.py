@@ -74,7 +74,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     erased_at: datetime | None
 
 
-def erasure_entry(user_id: UUID, erased: ErasedRows) -> NewAuditEntry:
+def make_erasure_entry(user_id: UUID, erased: ErasedRows) -> NewAuditEntry:
     changes = {
         "impressions": {"from": erased.impressions, "to": 0},
         "clicks": {"from": erased.clicks, "to": 0},
@@ -141,7 +141,7 @@ KEPT_SINCE: Final = """
 """
 
 
-async def kept_of(connection: Connection, user_id: UUID, *, page: int) -> Kept:
+async def find_kept(connection: Connection, user_id: UUID, *, page: int) -> Kept:
     filters = Filters()
     filters.add("it.user_id = {}", user_id)
     request = PageRequest(number=page, size=EVENTS_A_PAGE, sort="occurred_at")

@@ -21,7 +21,7 @@ from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Text255
 from adloom.stats.api import Day
 from adloom.stats.rejected import store
-from adloom.stats.rejected.store import EventKind, RejectedQuestion, all_reasons, seen_by
+from adloom.stats.rejected.store import EventKind, RejectedQuestion, filter_seen_by, list_reasons
 
 # An attack may leave millions a day, and every answer counts everything that it filters.
 DAYS_MAX: Final = 31
@@ -94,13 +94,13 @@ async def list_rejected_events(
     query: Annotated[RejectedQuery, Query()], actor: CurrentActor, pool: Database, now: Now
 ) -> RejectedPage:
     """List events that count but are not billed, with their reasons; an account sees its own."""
-    filters = store.where_matching(_build_question(query, actor, today=now.date()))
+    filters = store.build_filters(_build_question(query, actor, today=now.date()))
     async with pool.acquire() as connection:
         listed = await store.page(connection, filters, query.page_request)
-        found = await store.counts_by_reason(connection, filters)
+        found = await store.count_by_reason(connection, filters)
     return RejectedPage(
-        items=[RejectedAnswer.model_validate(seen_by(actor, event)) for event in listed.items],
-        reasons=[ReasonAnswer.model_validate(one) for one in all_reasons(found)],
+        items=[RejectedAnswer.model_validate(filter_seen_by(actor, event)) for event in listed.items],
+        reasons=[ReasonAnswer.model_validate(one) for one in list_reasons(found)],
         total_count=listed.total_count,
         page=query.page,
         page_size=query.page_size,

@@ -72,7 +72,7 @@ class ReasonCount(msgspec.Struct, frozen=True, kw_only=True):
     clicks: int = 0
 
 
-def all_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCount, ...]:
+def list_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCount, ...]:
     """Return a line for every possible reason, with zeros."""
     return tuple(
         ReasonCount(
@@ -84,12 +84,12 @@ def all_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCoun
     )
 
 
-def seen_by(actor: Actor, event: RejectedEvent) -> RejectedEvent:
+def filter_seen_by(actor: Actor, event: RejectedEvent) -> RejectedEvent:
     """Leave out the network that an event came from, unless the house itself asks."""
     return event if actor.sees_all else msgspec.structs.replace(event, client_network=None)
 
 
-def bare_address(address: str | None) -> str | None:
+def strip_address(address: str | None) -> str | None:
     """Strip an address to the page that it names."""
     if address is None:
         return None
@@ -141,7 +141,7 @@ COUNT_BY_REASON: Final = """
 """
 
 
-def where_matching(question: RejectedQuestion) -> Filters:
+def build_filters(question: RejectedQuestion) -> Filters:
     filters = Filters()
     filters.add("it.occurred_at >= {}::date::timestamp AT TIME ZONE 'UTC'", question.first)
     filters.add("it.occurred_at < ({}::date + 1)::timestamp AT TIME ZONE 'UTC'", question.last)
@@ -160,7 +160,7 @@ async def page(connection: Connection, filters: Filters, request: PageRequest) -
     return Listed(items=[_build_event(row) for row in rows.items], total_count=rows.total_count)
 
 
-async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tuple[Mark, EventKind], int]:
+async def count_by_reason(connection: Connection, filters: Filters) -> dict[tuple[Mark, EventKind], int]:
     """Count the events of each reason and kind; reasons without events are left out."""
     statement = COUNT_BY_REASON.format(tables=TABLES, filters=filters.sql)
     rows = await connection.fetch(statement, *filters.values)
@@ -172,4 +172,4 @@ async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tup
 
 
 def _build_event(row: Record) -> RejectedEvent:
-    return msgspec.convert({**row, "page_url": bare_address(row["page_url"])}, RejectedEvent)
+    return msgspec.convert({**row, "page_url": strip_address(row["page_url"])}, RejectedEvent)

@@ -14,7 +14,7 @@ from pydantic import Field
 from adloom.core.actor import Role
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import Scope
-from adloom.resource.api import CurrentCatalog, catalog_router, set_body_type
+from adloom.resource.api import CurrentCatalog, make_catalog_router, set_body_type
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -32,7 +32,7 @@ from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.listing import Filters, Listed
 from adloom.runtime.postgres import Connection
 from adloom.stats.api import CountsUnbound, StatsAnswer, StatsTotals
-from adloom.stats.model import describe_counts, json_of
+from adloom.stats.model import describe_counts, write_json
 from adloom.stats.saved_report.asked import ask_for_sending
 from adloom.stats.saved_report.definition import UTC_NAME, find_report_zone, name_file
 from adloom.stats.saved_report.due import SendSchedule, find_next_due
@@ -121,7 +121,7 @@ class ReportStatistics(StatsAnswer):
     before: Annotated[PeriodBefore | None, Field(description="Where it is compared.")]
 
 
-router = catalog_router(saved_reports.path, tag=saved_reports.tag)
+router = make_catalog_router(saved_reports.path, tag=saved_reports.tag)
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, response_model=SavedReportAnswer)
@@ -237,7 +237,7 @@ async def read_report_statistics(  # noqa: PLR0913, PLR0917 - all that the route
         first, last = result.days_before
         before = {"from": first, "to": last, "totals": describe_counts(result.totals_before)}
     about = {"from": result.days[0], "to": result.days[1], "timeZone": result.zone.key, "before": before}
-    encode = functools.partial(json_of, definition.group_by, result.rows, result.names, **about)
+    encode = functools.partial(write_json, definition.group_by, result.rows, result.names, **about)
     return Response(await asyncio.to_thread(encode), media_type=JSON)
 
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from adloom.core.currency import Currency
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.runtime.mail.send import Attachment, Mail
-from adloom.stats.model import Counts, Grouping, Key, StatsRow, csv_of
+from adloom.stats.model import Counts, Grouping, Key, StatsRow, write_csv
 from adloom.stats.saved_report.definition import Figure, ReportDefinition, name_file
 from adloom.stats.saved_report.period import Days
 from adloom.stats.saved_report.run import ReportResult
@@ -49,7 +49,7 @@ def write_sheet(
     definition: ReportDefinition, result: ReportResult, *, currency: str, is_of_publisher: bool
 ) -> bytes:
     columns = [field for one in definition.columns for field in FIELDS.get(one, (one.value,))]
-    return csv_of(
+    return write_csv(
         definition.group_by,
         result.rows,
         result.names,

@@ -10,10 +10,10 @@ import msgspec
 from adloom.core.actor import Actor
 from adloom.core.errors import BadRequestError
 from adloom.runtime.postgres import Pool
-from adloom.stats.model import Counts, StatsQuestion, StatsRow, total
+from adloom.stats.model import Counts, StatsQuestion, StatsRow, sum_rows
 from adloom.stats.saved_report.definition import UNKNOWN, ReportDefinition
 from adloom.stats.saved_report.period import Days, find_days, find_days_before
-from adloom.stats.store import read_key_names, statistics
+from adloom.stats.store import read_key_names, read_statistics
 
 ROWS_MAX: Final = 100_000
 
@@ -52,12 +52,12 @@ async def run_report(
     rows = await _read_rows(pool, definition, reader, days, now)
     async with pool.acquire() as connection:
         names = await read_key_names(connection, rows)
-    result = ReportResult(days=days, zone=reader.zone, rows=rows, totals=total(rows), names=names)
+    result = ReportResult(days=days, zone=reader.zone, rows=rows, totals=sum_rows(rows), names=names)
     if not definition.is_compared:
         return result
     before = find_days_before(days)
     earlier = await _read_rows(pool, definition, reader, before, now)
-    return msgspec.structs.replace(result, days_before=before, totals_before=total(earlier))
+    return msgspec.structs.replace(result, days_before=before, totals_before=sum_rows(earlier))
 
 
 async def _read_rows(
@@ -77,7 +77,7 @@ async def _read_rows(
         zone=reader.zone,
         counts_unbound=reader.counts_unbound and reader.actor.sees_all,
     )
-    rows = await statistics(pool, question, today=now.astimezone(UTC).date(), rows_max=ROWS_MAX + 1)
+    rows = await read_statistics(pool, question, today=now.astimezone(UTC).date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise TooManyRowsError(f"The report has more than {ROWS_MAX:,} rows. Group it by less, or filter it.")
     return rows

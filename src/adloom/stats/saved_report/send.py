@@ -39,7 +39,7 @@ KEPT: Final = timedelta(days=400)
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-def due_reports_job() -> CronJob:
+def make_due_reports_job() -> CronJob:
     return CronJob(
         name=FIND_DUE_REPORTS,
         cron=EVERY_FIVE_MINUTES,

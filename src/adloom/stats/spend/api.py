@@ -25,9 +25,9 @@ from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Connection, read_snapshot
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
-from adloom.stats.spend.curve import Plan, curve
+from adloom.stats.spend.curve import Plan, compute_curve
 from adloom.stats.spend.feed import SpendEvent, SpendFeed, SpendListener
-from adloom.stats.spend.store import plan_of_advertiser, spent_by_hour
+from adloom.stats.spend.store import plan_of_advertiser, read_spent_by_hour
 
 HELD: Final = "Promised to visitors whose impression, or click, may still come."
 NO_LIMIT: Final = "Null is no limit."
@@ -187,7 +187,7 @@ async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         found = await load_campaign_status(connection, campaign.id, now=now)
         zone = await _find_zone(connection, scope, campaign)
         day = build_budget_day(found.day, zone)
-        by_hour = await spent_by_hour(connection, day, campaign_id=campaign.id)
+        by_hour = await read_spent_by_hour(connection, day, campaign_id=campaign.id)
     budget = found.daily_budget or Micros(0)
     is_smooth = campaign.pacing_strategy is PacingStrategy.SMOOTH
     plan = Plan(smooth=budget) if is_smooth else Plan(accelerated=budget)
@@ -198,7 +198,7 @@ async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database
             "daily_budget": found.daily_budget,
             "spent": found.spent_today,
             "projected": found.projected,
-            "points": curve(day, by_hour, plan, spent=found.spent_today, now=now),
+            "points": compute_curve(day, by_hour, plan, spent=found.spent_today, now=now),
         }
     )
 
@@ -217,7 +217,7 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
         advertiser = await advertisers.table.find(connection, scope, advertiser_id)
         found = await load_advertiser_status(connection, advertiser.id, now=now)
         day = build_budget_day(found.day, advertiser.timezone)
-        by_hour = await spent_by_hour(connection, day, advertiser_id=advertiser.id)
+        by_hour = await read_spent_by_hour(connection, day, advertiser_id=advertiser.id)
         plan, running = await plan_of_advertiser(connection, advertiser.id, most=found.daily_budget, now=now)
         statuses = await load_campaign_statuses(connection, running, now=now)
     return SpendDay.model_validate(
@@ -227,6 +227,6 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
             "daily_budget": found.daily_budget,
             "spent": found.spent,
             "projected": project_advertiser(found, statuses.values()),
-            "points": curve(day, by_hour, plan, spent=found.spent, now=now),
+            "points": compute_curve(day, by_hour, plan, spent=found.spent, now=now),
         }
     )

@@ -45,7 +45,7 @@ class SpendPoint(msgspec.Struct, frozen=True):
     line: Micros | None
 
 
-def curve(
+def compute_curve(
     day: BudgetDay, by_hour: Mapping[datetime, Micros], plan: Plan, *, spent: Micros, now: datetime
 ) -> list[SpendPoint]:
     """Return the points of the day: past hours, now, and what is ahead.

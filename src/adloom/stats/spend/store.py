@@ -28,7 +28,7 @@ PLANS: Final = """
 """
 
 
-async def spent_by_hour(
+async def read_spent_by_hour(
     connection: Connection,
     day: BudgetDay,
     *,

@@ -14,13 +14,13 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from adloom.catalog.publisher import publishers
 from adloom.core.formula import quote_formula
 from adloom.core.money import Micros, decimal_from_micros, paisa_from_micros
-from adloom.resource.api import CurrentCatalog, PublisherReads, catalog_router
+from adloom.resource.api import CurrentCatalog, PublisherReads, make_catalog_router
 from adloom.runtime.http.api.dependencies import Database, Now
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.http.api.sheets import ALSO_CSV, CSV, AcceptHeader, SheetFormat, answer_file, wants_csv
 from adloom.runtime.postgres import Pool
-from adloom.stats.model import Counts, Grouping, StatsQuestion, total
-from adloom.stats.store import statistics
+from adloom.stats.model import Counts, Grouping, StatsQuestion, sum_rows
+from adloom.stats.store import read_statistics
 
 ROWS_MAX: Final = 100_000
 ONE_DAY: Final = timedelta(days=1)
@@ -87,7 +87,7 @@ class StatementAnswer(Answer):
     totals: StatementFigures
 
 
-router = catalog_router("/admin/publishers/{publisher_id}/statement", tag="publishers")
+router = make_catalog_router("/admin/publishers/{publisher_id}/statement", tag="publishers")
 
 
 @router.get("", response_model=StatementAnswer, responses=ALSO_CSV)
@@ -109,15 +109,15 @@ async def publisher_statement(  # noqa: PLR0913, PLR0917 - all that the route de
     question = StatsQuestion(
         first=first, last=last, groupings=(Grouping.PLACEMENT,), publisher_id=publisher_id
     )
-    rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
+    rows = await read_statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
     charged: dict[object, Counts] = {}
     charged_total: Micros | None = None
     if scope.account_id is None:
-        gross = await statistics(
+        gross = await read_statistics(
             pool, msgspec.structs.replace(question, is_shared=False), today=now.date(), rows_max=ROWS_MAX
         )
         charged = {row.key[0]: row.counts for row in gross}
-        charged_total = total(gross).spend
+        charged_total = sum_rows(gross).spend
     names = await _read_names(pool, [row.key[0] for row in rows])
     answer = StatementAnswer(
         publisher_id=publisher_id,
@@ -135,7 +135,7 @@ async def publisher_statement(  # noqa: PLR0913, PLR0917 - all that the route de
             )
             for row in rows
         ],
-        totals=StatementFigures(**_list_figures(total(rows), charged_total)),
+        totals=StatementFigures(**_list_figures(sum_rows(rows), charged_total)),
     )
     if not wants_csv(query.format, accept):
         return answer

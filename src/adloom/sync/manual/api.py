@@ -20,7 +20,7 @@ from adloom.sync.jobs import Origin, belongs_to, build_jobs, find_sync, parse_jo
 from adloom.sync.manual.model import RequestedDays
 from adloom.sync.pipeline.entity_store import load_timezones
 from adloom.sync.queue import StatsQueue
-from adloom.sync.seller import unknown_seller
+from adloom.sync.seller import make_unknown_seller_error
 from adloom.sync.words import Level
 
 
@@ -87,7 +87,7 @@ async def sync_by_hand(
     async with pool.acquire() as connection:
         timezones = await load_timezones(connection, seller_id)
     if timezones is None:
-        raise unknown_seller()
+        raise make_unknown_seller_error()
     first, last = asked.resolve(timezones, now=now)
     jobs = build_jobs(seller_id, first, last, Origin.BACKFILL if asked.is_range else Origin.MANUAL)
     put = await queue.put_missing(jobs, seller_id)

@@ -31,7 +31,7 @@ from adloom.pages.classify.protocol import (
     SECOND_CONFIDENCE_MIN,
     PageContent,
 )
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 FITTING_TEXTS = Path(__file__).parent.parent / "data" / "fitting-texts.tsv"
 TENNIS, SPORTS = "539", "483"
@@ -83,7 +83,7 @@ def test_chunks_end_at_sentence_ends() -> None:
 
 
 def test_every_root_has_phrases_and_a_known_prior() -> None:
-    roots = {node.id for node in content() if node.parent_id is None}
+    roots = {node.id for node in load_content() if node.parent_id is None}
 
     assert set(load_phrases().of_roots) == roots
     assert set(PRIOR) <= roots
@@ -202,11 +202,11 @@ def test_categories_are_few_sorted_and_never_surer_than_their_root(
     confidences = [one.confidence for one in found]
     assert len(found) <= 3
     assert confidences == sorted(confidences, reverse=True)
-    assert len({content().path(one.id)[0] for one in found}) == len(found)
+    assert len({load_content().path(one.id)[0] for one in found}) == len(found)
     for one, least in zip(
         found, [CONFIDENCE_MIN, SECOND_CONFIDENCE_MIN, SECOND_CONFIDENCE_MIN], strict=False
     ):
-        node = content().find(one.id)
+        node = load_content().find(one.id)
         assert node is not None
         assert least - 1e-4 <= one.confidence <= min(CONFIDENCE_MAX, roots[node.root_id]) + 1e-4
 

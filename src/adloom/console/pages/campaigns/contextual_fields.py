@@ -13,7 +13,7 @@ from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import html
 from adloom.console.page import PageVisit
-from adloom.taxonomy.iab import content, products
+from adloom.taxonomy.iab import load_content, load_products
 
 STRATEGIES: Final = {
     "fixed": "Fixed: always its bid",
@@ -29,7 +29,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
         form,
         "categories",
         "Pages about",
-        content(),
+        load_content(),
         hint="Type a word such as cooking. A category includes everything below it. Empty: no contextual slots.",
         check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
         notes={category: describe_rate(rate) for category, rate in rates.items()},
@@ -47,7 +47,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
         form,
         "adProductCategory",
         "What it advertises",
-        products(),
+        load_products(),
         is_single=True,
         hint="Sites block products by it. Type a word such as coffee.",
     )

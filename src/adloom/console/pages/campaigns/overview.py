@@ -18,7 +18,7 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import show_budget
 from adloom.console.pages.comparison import show_comparison
 from adloom.console.resource_pages import Reload
-from adloom.console.words.campaign_words import describe_missing, describe_standing
+from adloom.console.words.campaign_words import describe_campaign_status, describe_missing
 
 RESULT_DAYS: Final = 14
 RULES_MAX: Final = 100
@@ -55,7 +55,7 @@ def _say_what_is_missing(campaign: Json, missing: str) -> None:
 
 def _say_when(visit: PageVisit, campaign: Json) -> None:
     """Say that an active campaign waits for its start, or that it is over."""
-    standing = describe_standing(campaign, now=visit.now, zone=visit.zone)
+    standing = describe_campaign_status(campaign, now=visit.now, zone=visit.zone)
     if campaign["status"] != "active" or campaign["deletedAt"]:
         return
     link = f"/console/campaigns/{campaign['id']}?tab=schedule"

@@ -22,7 +22,7 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.contextual_fields import STRATEGIES
 from adloom.console.pages.campaigns.targeting import RULES_MAX, RuleDialog
 from adloom.console.resource_pages import Reload
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 SLIDER_MIN: Final = -50
 SLIDER_MAX: Final = 200
@@ -72,7 +72,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
             form,
             "categories",
             "Pages about",
-            content(),
+            load_content(),
             hint="For contextual slots.",
             check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
         )

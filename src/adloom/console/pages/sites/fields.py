@@ -16,7 +16,7 @@ from adloom.console.page import PageVisit
 from adloom.core.actor import Role
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.schedule.schedule import find_zone
-from adloom.taxonomy.iab import products
+from adloom.taxonomy.iab import load_products
 
 HOURS: Final = 24
 APPROVALS: Final = {
@@ -119,7 +119,7 @@ def _add_approval_fields(form: Form) -> None:
         form,
         "adProductBlocklist",
         "Products that may not be advertised",
-        products(),
+        load_products(),
         hint="Type a word such as gambling. A category blocks everything below it too.",
     )
     form.texts(

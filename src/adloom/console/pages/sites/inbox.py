@@ -22,7 +22,7 @@ from adloom.console.components.table import CLICK_HANDLER
 from adloom.console.event_source import Event, follow_site
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
-from adloom.taxonomy.iab import products
+from adloom.taxonomy.iab import load_products
 
 STATES: Final = {"pending": "Waiting", "approved": "Approved", "rejected": "Rejected", "flagged": "Flagged"}
 KINDS: Final = {"pending": "info", "approved": "good", "rejected": "bad", "flagged": "warn"}
@@ -300,7 +300,7 @@ def _list_facts(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
         ("Campaign", row["campaignName"]),
         ("Advertiser", row["advertiserName"] or strings.THE_HOUSE),
         ("Leads to", row["landingDomain"] or "nowhere"),
-        ("Advertises", describe_node(products(), product) if product else "not said"),
+        ("Advertises", describe_node(load_products(), product) if product else "not said"),
         ("Size", size),
         ("Wants", where or "no page now"),
         ("Seen first", format_ago(row["firstSeenAt"], now=visit.now)),

@@ -19,7 +19,7 @@ from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 from adloom.pages.model import CATEGORIES_MAX
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 SOURCES: Final = {
     "crawl": "Crawl",
@@ -94,9 +94,9 @@ def _describe_topics(topics: Json, chosen: str | None) -> dict[str, str]:
     """Return the categories that pages have, and those above them: both can be asked for."""
     pages: dict[str, int] = {}
     for one in topics["items"]:
-        for category in (one["id"], *content().ancestors(one["id"])):
+        for category in (one["id"], *load_content().ancestors(one["id"])):
             pages[category] = pages.get(category, 0) + one["pages"]
-    if chosen and chosen in content():
+    if chosen and chosen in load_content():
         pages.setdefault(chosen, 0)
     named = sorted((describe_category(category), category) for category in pages)
     return {category: f"{name} ({pages[category]:,})" for name, category in named}
@@ -168,7 +168,7 @@ def _ask_page(visit: PageVisit, site: Json, refresh: Reload) -> None:
             form,
             "categories",
             "Or its categories",
-            content(),
+            load_content(),
             hint=f"Up to {CATEGORIES_MAX}, taken as they are.",
             check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
         )

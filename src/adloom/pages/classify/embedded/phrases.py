@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 ROOT_PHRASES: Final = "root-phrases.tsv"
 NODE_PHRASES: Final = "tier2-phrases.tsv"
@@ -33,10 +33,10 @@ class SeedPhrases(msgspec.Struct, frozen=True):
 @cache
 def load_phrases() -> SeedPhrases:
     """Read the tables of the package; roots are named there, and have ids here."""
-    roots = {node.name: node.id for node in content() if node.parent_id is None}
+    roots = {node.name: node.id for node in load_content() if node.parent_id is None}
     return SeedPhrases(
         of_roots={roots[name]: phrases for name, phrases in _read(ROOT_PHRASES)},
-        of_nodes={node_id: phrases for node_id, phrases in _read(NODE_PHRASES) if node_id in content()},
+        of_nodes={node_id: phrases for node_id, phrases in _read(NODE_PHRASES) if node_id in load_content()},
     )
 
 

@@ -22,7 +22,7 @@ from adloom.pages.classify.providers.prompts import (
     read_answer,
 )
 from adloom.pages.model import CATEGORIES_MAX, PageCategory
-from adloom.taxonomy.iab import content
+from adloom.taxonomy.iab import load_content
 
 CALL_SECONDS_MAX: Final = 15.0
 ATTEMPTS_MAX: Final = 3
@@ -80,7 +80,7 @@ class LanguageModelClassifier:
         self._call_seconds_max = call_seconds_max
         self._sleep = sleep
         self._clock = clock or asyncio.get_running_loop().time
-        self._roots = {node.id: node.name for node in content() if node.parent_id is None}
+        self._roots = {node.id: node.name for node in load_content() if node.parent_id is None}
 
     async def classify(self, page: PageContent, *, ids_max: int = CATEGORIES_MAX) -> Classification:
         now = self._clock()
@@ -106,12 +106,12 @@ class LanguageModelClassifier:
     async def _ask_twice(self, page: PageContent, ids_max: int) -> tuple[PageCategory, ...]:
         roots = await self._ask(page, self._roots, most=CHOSEN_ROOTS_MAX)
         below = {
-            node_id: " > ".join(content().path(node_id)[1:])
+            node_id: " > ".join(load_content().path(node_id)[1:])
             for root in roots
-            for node_id in sorted(content().descendants(root.id))
+            for node_id in sorted(load_content().descendants(root.id))
         }
         nodes = await self._ask(page, below, most=CHOSEN_ROOTS_MAX) if below else []
-        root_of = {node_id: content().ancestors(node_id)[-1] for node_id in below}
+        root_of = {node_id: load_content().ancestors(node_id)[-1] for node_id in below}
         return combine(roots, nodes, root_of, ids_max=ids_max)
 
     async def _ask(self, page: PageContent, names: Mapping[str, str], *, most: int) -> list[PageCategory]:

@@ -12,8 +12,8 @@ from adloom.core.actor import Actor
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
 from adloom.runtime.http.api.actor_limits import ActorLimits
+from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.origin import ClientOrigin, find_origin
-from adloom.runtime.http.api.patience import PatientRoute
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -87,7 +87,7 @@ class Authenticator(Protocol):
         ...
 
 
-class GuardedRoute(PatientRoute):
+class GuardedRoute(TimedRoute):
     """A route for authenticated actors; nothing of a request is read before authentication.
 
     `guarded_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentActor`.

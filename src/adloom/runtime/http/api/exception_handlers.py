@@ -25,7 +25,7 @@ from adloom.core.errors import (
     UnavailableError,
     ValidationFailedError,
 )
-from adloom.runtime.http.api.patience import describe_outage
+from adloom.runtime.http.api.database_timeout import describe_outage
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 ERRORS_MAX: Final = 50  # A body of 1 MiB can have a hundred thousand wrong fields; nobody reads so many.

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from adloom.core.errors import UnavailableError
 
-PATIENCE_SECONDS: Final = 1.0
+WAIT_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 1.0
 # One may be unanswered because this process, or the machine, had no time for it.
 UNANSWERED_MAX: Final = 1
@@ -27,7 +27,7 @@ def describe_outage(detail: str, method: str) -> str:
     return f"{detail} {'Try again in a moment.' if method in READ_METHODS else NOT_KNOWN}"
 
 
-class Patience:
+class DatabaseTimeout:
     """Ends the wait of requests for a database that does not answer."""
 
     def __init__(self, is_answering: Callable[[], Awaitable[bool]]) -> None:
@@ -40,7 +40,7 @@ class Patience:
         """Return an answer, or raise UnavailableError while the database does not answer."""
         working = asyncio.ensure_future(answer)
         try:
-            await asyncio.wait({working}, timeout=PATIENCE_SECONDS)
+            await asyncio.wait({working}, timeout=WAIT_SECONDS)
             unanswered = 0
             while not working.done() and unanswered <= UNANSWERED_MAX:
                 if await self._ask():
@@ -72,17 +72,17 @@ class Patience:
             working.exception()  # Looked at: it has been answered already.
 
 
-class PatientRoute(APIRoute):
+class TimedRoute(APIRoute):
     """A route that answers 503 while the database does not answer, instead of waiting for it."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = self.make_handler()
 
-        async def handle_patiently(request: Request) -> Response:
-            patience: Patience = request.app.state.patience
-            return await patience.wait_for(handle(request), request.method)
+        async def handle_in_time(request: Request) -> Response:
+            timeout: DatabaseTimeout = request.app.state.database_timeout
+            return await timeout.wait_for(handle(request), request.method)
 
-        return handle_patiently
+        return handle_in_time
 
     def make_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         return super().get_route_handler()

@@ -66,8 +66,8 @@ class Report(msgspec.Struct, frozen=True):
 _decode_served = msgspec.json.Decoder(Served).decode
 
 
-class Readers:
-    """All readers, and what they know of what was sent and accepted."""
+class Visitors:
+    """All visitors, and what they know of what was sent and accepted."""
 
     def __init__(self, ask: Ask, faults: Faults, clock: Clock, ids: IdSource, chance: Random) -> None:
         self.witness = Witness()
