@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
-from adloom.budgets.money.comparison import LedgerComparison, list_open_days, settle
+from adloom.budgets.money.comparison import LedgerCheck, list_open_days, settle
 from adloom.budgets.money.reconcile_store import DIFFERENCES_MAX, DayReconciliation, SpendDifference
 from adloom.budgets.money.store import MoneyWriter
 from adloom.cli import main as cli
@@ -203,7 +203,7 @@ def test_a_day_is_open_while_it_is_today_in_some_time_zone() -> None:
 
 async def test_the_leading_worker_compares_the_books_and_says_which_days_disagree(pool: Pool) -> None:
     await write(pool, *RECORDS)
-    books = LedgerComparison(pool, ManualClock(NOON), is_leader=lambda: True, look_again_seconds=0.01)
+    books = LedgerCheck(pool, ManualClock(NOON), is_leader=lambda: True, look_again_seconds=0.01)
     await books.compare()
     well = books.wrong_days, books.problem
     await pool.execute("DELETE FROM money_entries WHERE amount_micros = 500001")

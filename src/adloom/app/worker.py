@@ -24,7 +24,7 @@ from adloom.app.metrics.worker import (
 from adloom.app.process import run_process
 from adloom.budgets.bids.nets import read_fleet_weights
 from adloom.budgets.charges.projection import CHARGES
-from adloom.budgets.money.comparison import LedgerComparison
+from adloom.budgets.money.comparison import LedgerCheck
 from adloom.budgets.worker import WorkerIdentity
 from adloom.catalog import schedule_sync
 from adloom.catalog.asset.cleaning import CLEAN_ASSETS, AssetCleaning, make_asset_cleaning_job
@@ -132,7 +132,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
             settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker, link, weights
         )
         actors = compose_actors(parts)
-        books = LedgerComparison(pool, clock, is_leader=actors.budgets.is_leader)
+        books = LedgerCheck(pool, clock, is_leader=actors.budgets.is_leader)
         register_ledger_comparison(metrics, books)
         by_role = {
             **_log_runs(parts, actors, books),
@@ -154,7 +154,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
                 task.cancel()
 
 
-def _make_heartbeat(parts: WorkerParts, books: LedgerComparison) -> HeartbeatPublisher:
+def _make_heartbeat(parts: WorkerParts, books: LedgerCheck) -> HeartbeatPublisher:
     link = parts.link
     return HeartbeatPublisher(
         parts.valkey,
@@ -169,9 +169,7 @@ def _make_heartbeat(parts: WorkerParts, books: LedgerComparison) -> HeartbeatPub
     )
 
 
-def _log_runs(
-    parts: WorkerParts, actors: WorkerActors, books: LedgerComparison
-) -> dict[WorkerRole, list[Run]]:
+def _log_runs(parts: WorkerParts, actors: WorkerActors, books: LedgerCheck) -> dict[WorkerRole, list[Run]]:
     """Compose the projections, the retention of their data, and what runs the actors."""
     settings, metrics, clock, valkey, pool, ledger_pool, _, worker, _, _ = parts
     listed = list_projections(

@@ -40,7 +40,7 @@ class Variable(msgspec.Struct, frozen=True):
     default: Callable[[Mapping[str, str]], object] | None = None
 
 
-def require_whole_number(least: int, most: int) -> Callable[[str], int]:
+def parse_within(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         try:
             number = int(text)
@@ -63,7 +63,7 @@ def parse_share(text: str) -> float:
     return share
 
 
-def require_one_of(*words: str) -> Callable[[str], str]:
+def parse_one(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in words:
             raise SettingValueError(f"one of {', '.join(sorted(words))}")
@@ -72,7 +72,7 @@ def require_one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
-def require_matching(pattern: str, expected: str) -> Callable[[str], str]:
+def parse_match(pattern: str, expected: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if re.fullmatch(pattern, text) is None:
             raise SettingValueError(expected)
@@ -82,7 +82,7 @@ def require_matching(pattern: str, expected: str) -> Callable[[str], str]:
 
 
 def parse_switch(text: str) -> bool:
-    return require_one_of("on", "off")(text) == "on"
+    return parse_one("on", "off")(text) == "on"
 
 
 def _names_socket(parts: SplitResult) -> bool:
@@ -105,7 +105,7 @@ VALKEY_SCHEMES = (
 )
 
 
-def require_url(*schemes: str) -> Callable[[str], Secret]:
+def parse_url(*schemes: str) -> Callable[[str], Secret]:
     def parse(text: str) -> Secret:
         try:
             parts = urlsplit(text)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from adloom.core.setting import Secret, SettingValueError, Variable, require_one_of, require_whole_number
+from adloom.core.setting import Secret, SettingValueError, Variable, parse_one, parse_within
 from adloom.runtime.outbound.settings import OutboundSettings
 from adloom.runtime.settings import (
     PAGE_FRESH,
@@ -39,10 +39,10 @@ class CrawlerSettings(msgspec.Struct, frozen=True, kw_only=True):
     services: Services
     telemetry: Telemetry
     host: Annotated[str, Variable("ADLOOM_CRAWLER_HOST")] = "127.0.0.1"
-    port: Annotated[int, Variable("ADLOOM_CRAWLER_PORT", require_whole_number(0, 65535))] = CRAWLER_PORT
-    sites_at_once: Annotated[int, Variable("ADLOOM_CRAWL_SITES_AT_ONCE", require_whole_number(1, 64))] = 4
+    port: Annotated[int, Variable("ADLOOM_CRAWLER_PORT", parse_within(0, 65535))] = CRAWLER_PORT
+    sites_at_once: Annotated[int, Variable("ADLOOM_CRAWL_SITES_AT_ONCE", parse_within(1, 64))] = 4
     delay_milliseconds: Annotated[
-        int, Variable("ADLOOM_CRAWL_DELAY_MILLISECONDS", require_whole_number(0, 60_000))
+        int, Variable("ADLOOM_CRAWL_DELAY_MILLISECONDS", parse_within(0, 60_000))
     ] = 1_000
     outbound: OutboundSettings = OutboundSettings()
     page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS
@@ -52,13 +52,13 @@ class LanguageModelSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who classifies pages: the package itself, or the language model of a provider."""
 
     provider: Annotated[
-        str, Variable("ADLOOM_CLASSIFIER", require_one_of(EMBEDDED, "anthropic", "openai", "gemini"))
+        str, Variable("ADLOOM_CLASSIFIER", parse_one(EMBEDDED, "anthropic", "openai", "gemini"))
     ] = EMBEDDED
     key: Annotated[Secret | None, Variable("ADLOOM_CLASSIFIER_KEY", Secret)] = None
     model: Annotated[str | None, Variable("ADLOOM_CLASSIFIER_MODEL")] = None
     url: Annotated[str | None, Variable("ADLOOM_CLASSIFIER_URL", parse_service_url)] = None
     requests_per_minute: Annotated[
-        int, Variable("ADLOOM_CLASSIFIER_REQUESTS_PER_MINUTE", require_whole_number(1, 10_000))
+        int, Variable("ADLOOM_CLASSIFIER_REQUESTS_PER_MINUTE", parse_within(1, 10_000))
     ] = 8
 
 
@@ -68,7 +68,7 @@ class ClassifierSettings(msgspec.Struct, frozen=True, kw_only=True):
     services: Services
     telemetry: Telemetry
     host: Annotated[str, Variable("ADLOOM_CLASSIFIER_HOST")] = "127.0.0.1"
-    port: Annotated[int, Variable("ADLOOM_CLASSIFIER_PORT", require_whole_number(0, 65535))] = CLASSIFIER_PORT
+    port: Annotated[int, Variable("ADLOOM_CLASSIFIER_PORT", parse_within(0, 65535))] = CLASSIFIER_PORT
     language_model: LanguageModelSettings = LanguageModelSettings()
     page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS
 

@@ -20,12 +20,12 @@ from adloom.core.setting import (
     SettingsError,
     SettingValueError,
     Variable,
+    parse_match,
+    parse_one,
     parse_share,
     parse_switch,
-    require_matching,
-    require_one_of,
-    require_url,
-    require_whole_number,
+    parse_url,
+    parse_within,
 )
 from adloom.runtime.files.settings import ASSETS_URL, AssetSettings
 from adloom.runtime.installation import default_data_directory
@@ -52,7 +52,7 @@ class NetworkFileError(Exception):
 
 
 def _parse_web_url(text: str) -> str:
-    return str(require_url("http", "https")(text)).rstrip("/")
+    return str(parse_url("http", "https")(text)).rstrip("/")
 
 
 def _parse_secret(text: str) -> Secret:
@@ -108,8 +108,8 @@ NOT_READ: Final = {
     " Take it out of the environment.",
 }
 
-_PORT: Final = require_whole_number(0, 65535)
-_PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", require_whole_number(1, 1_000_000_000))
+_PORT: Final = parse_within(0, 65535)
+_PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", parse_within(1, 1_000_000_000))
 _ENCRYPTION: Final = Variable("ADLOOM_SECRET", _parse_secrets)
 _PROXIES: Final = Variable("ADLOOM_TRUSTED_PROXIES", _parse_networks)
 _DELIVERY_URL: Final = Variable(
@@ -119,24 +119,24 @@ _CONTROL_URL: Final = Variable(
     "ADLOOM_CONTROL_URL", _parse_web_url, _make_local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
 )
 _PREFIX: Final = Variable("ADLOOM_PUBLIC_PREFIX", parse_public_prefix)
-_UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", require_one_of("count", "refuse"))
-_CURRENCY: Final = Variable("ADLOOM_CURRENCY", require_matching("[A-Z]{3}", "three capitals"))
-_COUNT: Final = require_whole_number(1, 1_000_000_000)
-_BOUND: Final = require_whole_number(0, 1_000_000_000)
-_A_DAY: Final = require_whole_number(1, 86_400)
+_UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", parse_one("count", "refuse"))
+_CURRENCY: Final = Variable("ADLOOM_CURRENCY", parse_match("[A-Z]{3}", "three capitals"))
+_COUNT: Final = parse_within(1, 1_000_000_000)
+_BOUND: Final = parse_within(0, 1_000_000_000)
+_A_DAY: Final = parse_within(1, 86_400)
 _HOLD_SECONDS: Final = Variable("ADLOOM_HOLD_SECONDS", _A_DAY)
 _SCHEDULE_SYNC: Final = Variable("BANNER_SCHEDULE_SYNC_CRON", _parse_cron)
 _LEARNING_WAIT: Final = Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)
-_CAPPED: Final = require_one_of("offer", "withhold")
-PAGE_FRESH: Final = Variable("ADLOOM_PAGE_FRESH_HOURS", require_whole_number(1, 8_760))
+_CAPPED: Final = parse_one("offer", "withhold")
+PAGE_FRESH: Final = Variable("ADLOOM_PAGE_FRESH_HOURS", parse_within(1, 8_760))
 PAGE_FRESH_HOURS: Final = 48
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Where PostgreSQL and Valkey are; the URLs may carry passwords."""
 
-    database_url: Annotated[Secret, Variable("DATABASE_URL", require_url("postgres", "postgresql"))]
-    redis_url: Annotated[Secret, Variable("REDIS_URL", require_url(*VALKEY_SCHEMES))]
+    database_url: Annotated[Secret, Variable("DATABASE_URL", parse_url("postgres", "postgresql"))]
+    redis_url: Annotated[Secret, Variable("REDIS_URL", parse_url(*VALKEY_SCHEMES))]
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,11 +144,9 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
 
     process: Annotated[str, Variable("ADLOOM_PROCESS")]
     log_level: Annotated[
-        str, Variable("ADLOOM_LOG_LEVEL", require_one_of("debug", "info", "warning", "error"))
+        str, Variable("ADLOOM_LOG_LEVEL", parse_one("debug", "info", "warning", "error"))
     ] = "info"
-    log_format: Annotated[str, Variable("ADLOOM_LOG_FORMAT", require_one_of("auto", "json", "console"))] = (
-        "auto"
-    )
+    log_format: Annotated[str, Variable("ADLOOM_LOG_FORMAT", parse_one("auto", "json", "console"))] = "auto"
     metrics_port: Annotated[int | None, Variable("ADLOOM_METRICS_PORT", _PORT)] = None  # 0 is none, too.
     # Secret: it may carry a password.
     otlp_endpoint: Annotated[Secret | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT", Secret)] = None
@@ -162,27 +160,23 @@ class QuotaSettings(msgspec.Struct, frozen=True, kw_only=True):
     placements_max: Annotated[int, Variable("ADLOOM_ACCOUNT_PLACEMENTS_MAX", _COUNT)] = 10_000
     links_max: Annotated[int, Variable("ADLOOM_ACCOUNT_LINKS_MAX", _COUNT)] = 50_000
     import_items_max: Annotated[int, Variable("ADLOOM_ACCOUNT_IMPORT_ITEMS_MAX", _COUNT)] = 50_000
-    requests_at_once: Annotated[
-        int, Variable("ADLOOM_ACTOR_REQUESTS_AT_ONCE", require_whole_number(1, 1_000))
-    ] = 6
+    requests_at_once: Annotated[int, Variable("ADLOOM_ACTOR_REQUESTS_AT_ONCE", parse_within(1, 1_000))] = 6
     requests_per_minute: Annotated[int, Variable("ADLOOM_ACTOR_REQUESTS_PER_MINUTE", _COUNT)] = 12_000
 
 
 class AuctionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How auctions run, and what is recorded of them."""
 
-    own_bids: Annotated[str, Variable("ADLOOM_AUCTION_OWN_BIDS", require_one_of("ignore", "count"))] = (
-        "ignore"
-    )
+    own_bids: Annotated[str, Variable("ADLOOM_AUCTION_OWN_BIDS", parse_one("ignore", "count"))] = "ignore"
     sample_rate: Annotated[float, Variable("ADLOOM_AUCTION_SAMPLE_RATE", parse_share)] = 1.0
     record_bytes_per_second: Annotated[
-        int, Variable("ADLOOM_AUCTION_RECORD_BYTES_PER_SECOND", require_whole_number(1, 2**40))
+        int, Variable("ADLOOM_AUCTION_RECORD_BYTES_PER_SECOND", parse_within(1, 2**40))
     ] = AUCTION_RECORD_BYTES_PER_SECOND
     frequency_when_away: Annotated[str, Variable("ADLOOM_FREQUENCY_WHEN_AWAY", _CAPPED)] = "withhold"
     frequency_without_user: Annotated[str, Variable("ADLOOM_FREQUENCY_WITHOUT_USER", _CAPPED)] = "withhold"
-    creative_choice: Annotated[
-        str, Variable("ADLOOM_CREATIVE_CHOICE", require_one_of("informed", "ladder"))
-    ] = "informed"
+    creative_choice: Annotated[str, Variable("ADLOOM_CREATIVE_CHOICE", parse_one("informed", "ladder"))] = (
+        "informed"
+    )
 
 
 class TrafficSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,10 +188,8 @@ class TrafficSettings(msgspec.Struct, frozen=True, kw_only=True):
     events_per_hour: Annotated[int, Variable("ADLOOM_CAMPAIGN_EVENTS_PER_ADDRESS_PER_HOUR", _BOUND)] = 3_000
     clicks_per_hour: Annotated[int, Variable("ADLOOM_CAMPAIGN_CLICKS_PER_ADDRESS_PER_HOUR", _BOUND)] = 60
     # A page has to be drawn first, and a person has to see an ad and to move a hand.
-    impression_ms_min: Annotated[
-        int, Variable("ADLOOM_IMPRESSION_MS_MIN", require_whole_number(0, 60_000))
-    ] = 100
-    click_ms_min: Annotated[int, Variable("ADLOOM_CLICK_MS_MIN", require_whole_number(0, 60_000))] = 500
+    impression_ms_min: Annotated[int, Variable("ADLOOM_IMPRESSION_MS_MIN", parse_within(0, 60_000))] = 100
+    click_ms_min: Annotated[int, Variable("ADLOOM_CLICK_MS_MIN", parse_within(0, 60_000))] = 500
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,9 +205,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     older_token_secrets: Annotated[
         tuple[Secret, ...], Variable("ADLOOM_OLDER_TOKEN_SECRETS", _parse_secrets)
     ] = ()
-    token_seconds: Annotated[int, Variable("ADLOOM_TOKEN_SECONDS", require_whole_number(60, 86_400))] = (
-        30 * 60
-    )
+    token_seconds: Annotated[int, Variable("ADLOOM_TOKEN_SECONDS", parse_within(60, 86_400))] = 30 * 60
     geoip_file: Annotated[str | None, Variable("ADLOOM_GEOIP_FILE")] = None
     # An office of a thousand readers who look at ten pages a minute does not meet it.
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 12_000
@@ -233,14 +223,12 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     texts_per_address_per_minute: Annotated[int, Variable("ADLOOM_TEXTS_PER_ADDRESS_PER_MINUTE", _BOUND)] = 60
     unbound_events: Annotated[str, _UNBOUND] = "count"
     serve_cache_seconds: Annotated[
-        int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", require_whole_number(0, 86_400))
+        int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", parse_within(0, 86_400))
     ] = 60
     spool_directory: Annotated[
         Path, Variable("ADLOOM_SPOOL_DIR", lambda text: Path(text).absolute(), _choose_default_spool)
     ]
-    spool_bytes_max: Annotated[int, Variable("ADLOOM_SPOOL_BYTES_MAX", require_whole_number(0, 2**40))] = (
-        2**30
-    )
+    spool_bytes_max: Annotated[int, Variable("ADLOOM_SPOOL_BYTES_MAX", parse_within(0, 2**40))] = 2**30
     has_served_events: Annotated[bool, Variable("ADLOOM_SERVED_EVENTS", parse_switch)] = False
     has_sample_pages: Annotated[bool, Variable("ADLOOM_SAMPLE_PAGES", parse_switch)] = False
     auctions: AuctionSettings = AuctionSettings()
@@ -283,7 +271,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
 class ConversionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How old the click of a conversion may be, and the currency of values."""
 
-    days: Annotated[int, Variable("ADLOOM_CONVERSION_DAYS", require_whole_number(1, 365))] = 30
+    days: Annotated[int, Variable("ADLOOM_CONVERSION_DAYS", parse_within(1, 365))] = 30
     currency: Annotated[str | None, _CURRENCY] = None
 
 
@@ -295,24 +283,20 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[str, Variable("ADLOOM_WORKER_HOST")] = "127.0.0.1"
     port: Annotated[int, Variable("WORKER_PORT", _PORT)] = WORKER_PORT
     schedule_sync_cron: Annotated[Cron, _SCHEDULE_SYNC] = Cron("* * * * *")
-    ledger_retention_days: Annotated[
-        int, Variable("ADLOOM_LEDGER_RETENTION_DAYS", require_whole_number(1, 30))
-    ] = 7
+    ledger_retention_days: Annotated[int, Variable("ADLOOM_LEDGER_RETENTION_DAYS", parse_within(1, 30))] = 7
     # At least 9: a repeated event is recognised by the rows of a week, and may be a day old when it comes.
-    event_retention_days: Annotated[
-        int, Variable("ADLOOM_EVENT_RETENTION_DAYS", require_whole_number(9, 3650))
-    ] = 90
+    event_retention_days: Annotated[int, Variable("ADLOOM_EVENT_RETENTION_DAYS", parse_within(9, 3650))] = 90
     auction_retention_days: Annotated[
-        int, Variable("ADLOOM_AUCTION_RETENTION_DAYS", require_whole_number(1, 365))
+        int, Variable("ADLOOM_AUCTION_RETENTION_DAYS", parse_within(1, 365))
     ] = AUCTION_RETENTION_DAYS
     topic_entries_max: Annotated[int, Variable("ADLOOM_TOPIC_ENTRIES_MAX", _BOUND)] = 1_000_000
     stats_rollup_cron: Annotated[Cron, Variable("BANNER_STATS_ROLLUP_CRON", _parse_cron)] = Cron("0 1 * * *")
     hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
     learning_wait_seconds: Annotated[int, _LEARNING_WAIT] = LEARNING_WAIT_SECONDS
     sync_cron: Annotated[Cron, Variable("ADLOOM_SYNC_CRON", _parse_cron)] = Cron("*/5 * * * *")
-    sync_lookback_days: Annotated[int, Variable("ADLOOM_SYNC_LOOKBACK_DAYS", require_whole_number(0, 90))] = 3
+    sync_lookback_days: Annotated[int, Variable("ADLOOM_SYNC_LOOKBACK_DAYS", parse_within(0, 90))] = 3
     campaigns_per_slot: Annotated[
-        int, Variable("ADLOOM_CONTEXTUAL_CAMPAIGNS_PER_SLOT", require_whole_number(1, 20))
+        int, Variable("ADLOOM_CONTEXTUAL_CAMPAIGNS_PER_SLOT", parse_within(1, 20))
     ] = 3
     fleet_weights: Annotated[Path | None, FLEET_WEIGHTS] = None
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()

@@ -6,7 +6,7 @@ import msgspec
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from adloom.budgets.money.comparison import LedgerComparison
+from adloom.budgets.money.comparison import LedgerCheck
 from adloom.budgets.worker import BudgetService
 from adloom.catalog.schedule_sync import ScheduleSync
 from adloom.events.ctr.trainer import Trainer
@@ -170,7 +170,7 @@ def register_budget_actors(
     )
 
 
-def register_ledger_comparison(metrics: Metrics, books: LedgerComparison) -> None:
+def register_ledger_comparison(metrics: Metrics, books: LedgerCheck) -> None:
     metrics.counter(
         "adloom_books_compared",
         "Times that this worker compared the money ledger with campaigns and advertisers.",

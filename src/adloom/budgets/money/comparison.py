@@ -65,7 +65,7 @@ def list_open_days(now: datetime) -> list[date]:
     return sorted({(now + timedelta(hours=hours)).date() for hours in ZONE_HOURS})
 
 
-class LedgerComparison:
+class LedgerCheck:
     """What was found when the books were last compared. A day that is over is not looked at again."""
 
     def __init__(

@@ -13,7 +13,7 @@ from adloom.core.setting import (
     SettingValueError,
     Variable,
     parse_switch,
-    require_whole_number,
+    parse_within,
 )
 from adloom.runtime.log_in.oidc import RoleGrant, parse_grants, parse_issuer
 
@@ -44,10 +44,10 @@ class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
     audience: Annotated[str | None, Variable("JWT_AUDIENCE")] = None
     # Accepted too: what processes that have the other secret have signed.
     older_secrets: Annotated[tuple[Secret, ...], Variable("JWT_OLDER_SECRETS", _parse_older)] = ()
-    access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", require_whole_number(1, 1_440))] = 15
-    refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", require_whole_number(1, 365))] = 7
+    access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", parse_within(1, 1_440))] = 15
+    refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", parse_within(1, 365))] = 7
     # Of a log-in as a whole, however often it is refreshed.
-    log_in_days: Annotated[int, Variable("ADLOOM_LOG_IN_DAYS", require_whole_number(1, 3_650))] = 30
+    log_in_days: Annotated[int, Variable("ADLOOM_LOG_IN_DAYS", parse_within(1, 3_650))] = 30
 
 
 class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from adloom.core.setting import Secret, SecretValueError, Variable, require_matching
+from adloom.core.setting import Secret, SecretValueError, Variable, parse_match
 
 PORTS: Final = {"smtp": 587, "smtps": 465}
 EXPECTED: Final = "must be an address like smtp://user:password@host:587 or smtps://user:password@host:465."
@@ -57,7 +57,7 @@ class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Variable(
             "ADLOOM_MAIL_FROM",
-            require_matching(r"[^@\s<>]+@[^@\s<>]+", "an e-mail address like ads@example.com"),
+            parse_match(r"[^@\s<>]+@[^@\s<>]+", "an e-mail address like ads@example.com"),
         ),
     ] = None
 

@@ -10,13 +10,13 @@ from adloom.core.setting import (
     SecretValueError,
     SettingValueError,
     Variable,
-    require_url,
-    require_whole_number,
+    parse_url,
+    parse_within,
 )
 from adloom.runtime.roles.nats_address import parse_address
 
 REPLICAS_MAX: Final = 5
-_parse_one_url: Final = require_url("nats", "tls")
+_parse_one_url: Final = parse_url("nats", "tls")
 
 
 class WorkerRole(StrEnum):
@@ -56,5 +56,5 @@ class NatsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where NATS is, if actors run on several machines, and what this worker does."""
 
     url: Annotated[Secret | None, Variable("ADLOOM_NATS_URL", _parse_urls)] = None
-    replicas: Annotated[int, Variable("ADLOOM_NATS_REPLICAS", require_whole_number(1, REPLICAS_MAX))] = 1
+    replicas: Annotated[int, Variable("ADLOOM_NATS_REPLICAS", parse_within(1, REPLICAS_MAX))] = 1
     roles: Annotated[tuple[WorkerRole, ...], Variable("ADLOOM_WORKER_ROLES", _parse_roles)] = ALL_ROLES

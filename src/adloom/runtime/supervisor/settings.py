@@ -4,9 +4,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from adloom.core.setting import Variable, require_whole_number
+from adloom.core.setting import Variable, parse_within
 
-_SECONDS: Final = require_whole_number(0, 3_600)
+_SECONDS: Final = parse_within(0, 3_600)
 
 
 class FreezeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,4 +21,4 @@ class FreezeSettings(msgspec.Struct, frozen=True, kw_only=True):
 class ReserveSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept on the disk for a clean stop of PostgreSQL, in megabytes; 0 is nothing."""
 
-    megabytes: Annotated[int, Variable("ADLOOM_DISK_RESERVE_MB", require_whole_number(0, 100_000))] = 64
+    megabytes: Annotated[int, Variable("ADLOOM_DISK_RESERVE_MB", parse_within(0, 100_000))] = 64

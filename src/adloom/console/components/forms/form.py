@@ -99,9 +99,8 @@ class Form:
 
     def integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
         field = ui.number(label, value=self._initial.get(name), min=1 if is_positive else 0, step=1)
-        self._add(
-            name, field, hint=hint, check=checks.check_positive if is_positive else checks.check_natural
-        )
+        check = checks.check_positive if is_positive else checks.check_natural
+        self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: None if value is None else int(value)
         return field
 
