@@ -512,6 +512,26 @@ async def test_a_follower_follows_a_leader_in_another_process(system: Projection
     assert behind.names == names(20)
 
 
+async def test_a_follower_looks_for_itself_when_its_leader_goes_on_in_another_process(
+    system: ProjectionSystem,
+) -> None:
+    store, behind, stop, over = FakeStore(), FakeStore(), asyncio.Event(), asyncio.Event()
+    leader = system.worker(store, projection="leader")
+    follower = system.worker(behind, projection="follower", follows=leader, wait_seconds=3)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        leading = group.create_task(leader.run(over))
+        group.create_task(follower.run(stop))
+        await system.append(an_impression("0"))
+        await eventually(lambda: len(behind.applied) == 1, seconds=30)
+        over.set()
+        await leading
+        group.create_task(system.worker(store, projection="leader").run(stop))
+        await system.append(an_impression("1"))
+        # Of its own leader it would wait for a word five times as long as for an entry.
+        await eventually(lambda: len(behind.applied) == 2, seconds=14)
+        stop.set()
+
+
 # --- on the real tables
 
 
@@ -612,3 +632,13 @@ def test_a_few_small_batches_come_at_once_and_a_long_row_of_them_once_a_second()
     assert steps[-3:] == pytest.approx([1.0] * 3)
     assert pace.find_pause(500, now) == 0.2
     assert pace.find_pause(3, now + 60) == 0.2
+
+
+def test_what_nobody_waits_for_comes_in_larger_batches() -> None:
+    pace, now = BatchPace(0.0, small_seconds=4.0), 100.0
+    for _ in range(8):
+        now += pace.find_pause(3, now)
+
+    assert pace.find_pause(150, now) == pytest.approx(4.0)
+    assert pace.find_pause(500, now) == 0
+    assert BatchPace(0.0, small_seconds=0.0).find_pause(3, now) == 0

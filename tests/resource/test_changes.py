@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
+from adloom.resource.changes import MARKS, NOTICE_CHANNEL, Catalog, IndexedNoun, read_marks_together
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 
@@ -22,6 +22,24 @@ async def test_a_write_raises_the_version_once(catalog: Catalog, pool: Pool) -> 
     assert await pool.fetchval("SELECT version FROM catalog_version") == 1
     rows = await pool.fetch("SELECT version, noun, noun_key FROM catalog_changes ORDER BY noun")
     assert [tuple(row) for row in rows] == [(1, "banner", 2), (1, "placement", 1)]
+
+
+async def test_those_who_look_at_once_ask_once_and_see_what_was_committed_before(
+    catalog: Catalog, pool: Pool
+) -> None:
+    asked: list[str] = []
+    async with pool.acquire() as connection:
+        connection.add_query_logger(lambda one: asked.append(one.query))
+
+    before = await asyncio.gather(*(read_marks_together(pool) for _ in range(5)))
+    async with catalog.write() as write:
+        write.touch(IndexedNoun.PLACEMENT, 1)
+    after = await read_marks_together(pool)
+
+    assert asked.count(MARKS) == 2
+    assert {marks.catalog for marks in before} == {0}
+    assert after.catalog == 1
+    assert after.cursors == {}
 
 
 async def test_a_write_that_fails_changes_nothing(catalog: Catalog, pool: Pool) -> None:

@@ -5,7 +5,7 @@ import asyncio
 from structlog.testing import capture_logs
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import LookLoop, pause, until_next
 from tests.support.eventually import eventually
 
 
@@ -29,6 +29,23 @@ async def test_what_is_away_is_logged_once_and_looked_for_again() -> None:
 
     assert len(looks) == 4
     assert [one["event"] for one in logs] == ["look_cut_off", "look_failed"]
+
+
+async def test_those_who_wait_for_a_multiple_of_some_seconds_wake_together() -> None:
+    woken: list[float] = []
+    never, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    async def wake(begins_after: float) -> None:
+        await asyncio.sleep(begins_after)
+        seconds = until_next(1.0)
+        assert 0.1 < seconds <= 1.1
+        woken.append(round(loop.time() + seconds, 6))
+        await pause(seconds, never)
+
+    await asyncio.gather(*(wake(number / 100) for number in range(10)))
+
+    assert all(at % 1.0 < 0.01 or at % 1.0 > 0.99 for at in woken)
+    assert until_next(0) == 0
 
 
 async def test_a_notice_is_followed_at_once() -> None:

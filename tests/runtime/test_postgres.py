@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,23 @@ def test_code_that_changes_more_than_a_transaction_has_its_connection_reset() ->
 
     assert len(changing) > 3
     assert {path.name for path in changing if "reset_after_use(" not in sources[path]} == WITHOUT_A_POOL
+
+
+async def test_what_one_connection_has_learned_of_arrays_holds_for_all(pool: Pool) -> None:
+    asked: list[str] = []
+
+    async def read_arrays() -> list[object]:
+        async with pool.acquire() as connection, pool.acquire() as another:
+            for one in (connection, another):
+                one.add_query_logger(lambda query: asked.append(query.query))
+            days = [[date(2026, 11, 18)], [None, date(2026, 11, 19)]]
+            return [
+                await one.fetchval("SELECT $1::date[]", some)
+                for one, some in zip((connection, another), days, strict=True)
+            ]
+
+    assert await read_arrays() == [[date(2026, 11, 18)], [None, date(2026, 11, 19)]]
+    assert sum("typeinfo_tree" in query for query in asked) <= 1
 
 
 async def test_rows_that_are_none_leave_no_transaction_open(pool: Pool) -> None:

@@ -27,10 +27,11 @@ from adloom.market.messages import AllDemand
 from adloom.market.routing import auctioneer_address
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.site_store import load_sites, sell_page
+from adloom.pages.follow.page_mark import PageMark
 from adloom.pages.follow.page_table import PageEntry
 from adloom.pages.follow.store import read_changes, read_table, read_versions
 from adloom.pages.notice import PAGE_NOTICES
-from adloom.resource.changes import NOTICE_CHANNEL
+from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import LookLoop
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
@@ -63,6 +64,7 @@ class MarketFollower:
         self._version: int | None = None
         self._all_at = 0.0
         self._clean_at = 0.0
+        self._mark = PageMark()
         self._pages: dict[SiteId, int] = {}  # By site the version of pages that its auctioneer was told.
         self._awake: set[SiteId] = set()  # Sites whose auctioneers were told something.
         # A plain counter, read by a collector.
@@ -70,9 +72,13 @@ class MarketFollower:
 
     async def run(self, stop: asyncio.Event) -> None:
         self._version = None
+        self._forget_pages()
+        await self._loop.run(stop, *self._subscriptions)
+
+    def _forget_pages(self) -> None:
         self._pages.clear()
         self._awake.clear()
-        await self._loop.run(stop, *self._subscriptions)
+        self._mark = PageMark()
 
     async def _try_to_look(self) -> None:
         with unavailable_when_away("The catalog cannot be read"):
@@ -81,6 +87,21 @@ class MarketFollower:
     async def look(self) -> None:
         """Tell what has changed since the last look."""
         now = asyncio.get_running_loop().time()
+        marks = await read_marks_together(self._pool)
+        has_spent = bool(self._spending or self._paying)
+        if has_spent or marks.catalog != self._version or self._is_all_due(now):
+            await self._follow_catalog(now)
+        if self._mark.is_due(marks.pages, at=now):
+            await self._tell_pages()
+            self._mark.note_read(at=now)
+        if now >= self._clean_at:
+            await remove_expired(self._pool)
+            self._clean_at = now + CLEAN_SECONDS
+
+    def _is_all_due(self, now: float) -> bool:
+        return now >= self._all_at
+
+    async def _follow_catalog(self, now: float) -> None:
         async with self._pool.acquire() as connection:
             changes = await self._read_changes(connection, now)
             configured = await load_sites(connection, changes.sites) if changes.sites else {}
@@ -93,13 +114,9 @@ class MarketFollower:
             self._tell(site_id, message)
         await self._tell_demand(changes)
         self._version = changes.version
-        await self._tell_pages()
-        if now >= self._clean_at:
-            await remove_expired(self._pool)
-            self._clean_at = now + CLEAN_SECONDS
 
     async def _read_changes(self, connection: Connection, now: float) -> MarketChanges:
-        if self._version is not None and now < self._all_at:
+        if self._version is not None and not self._is_all_due(now):
             return await load_changes(connection, since=self._version)
         changes = await load_all(connection)
         self._all_at = now + ALL_SECONDS

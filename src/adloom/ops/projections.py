@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from typing import Final
 
 import msgspec
 
@@ -29,6 +30,11 @@ from adloom.market.results import store as results
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
 from adloom.runtime.valkey import HeldLocks, Valkey
+
+# Between small batches of what nobody looks at within a second: rows of auctions, from which is learned, and results of contextual slots. It
+# is less than entries are kept in memory for followers.
+UNHURRIED_SECONDS: Final = 3.0
+UNHURRIED: Final = (auctions.AUCTIONS, results.CONTEXTUAL_RESULTS)
 
 
 class ProjectionSpec(msgspec.Struct, frozen=True):
@@ -130,7 +136,13 @@ def build_projections(
         )
         follows = made[spec.follows] if spec.follows is not None else None
         made[spec.name] = Projection(
-            spec.name, group, spec.store, follows=follows, recent=recent, batch_max=spec.batch_max
+            spec.name,
+            group,
+            spec.store,
+            follows=follows,
+            recent=recent,
+            batch_max=spec.batch_max,
+            small_seconds=UNHURRIED_SECONDS if spec.name in UNHURRIED else None,
         )
     return list(made.values())
 

@@ -5,11 +5,13 @@ commits. A lost notice is no harm: indexes also poll the version.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import StrEnum
+from typing import Final, NamedTuple
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import msgspec
 import structlog
@@ -26,7 +28,7 @@ from adloom.resource.audit.difference import (
 from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, make_system_author
 from adloom.resource.etag import UNCONDITIONAL, Precondition
 from adloom.resource.quotas import check_quotas
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import Connection, Pool, Record
 from adloom.runtime.settings import QuotaSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, retry_if_disconnected
 
@@ -38,6 +40,13 @@ RAISE_VERSION = "UPDATE catalog_version SET version = version + 1 RETURNING vers
 INSERT_CHANGES = """
     INSERT INTO catalog_changes (version, noun, noun_key)
     SELECT $1, noun, noun_key FROM unnest($2::text[], $3::integer[]) AS changed (noun, noun_key)
+"""
+# What tells whether anything has changed. Those who follow it look every second or so, because a notice can be lost.
+# They look at the same moments, and all who do so in one process ask the database once.
+MARKS: Final = """
+    SELECT version, (SELECT last_value FROM page_versions),
+           (SELECT jsonb_object_agg(projection, entry_id) FROM projection_cursors)
+      FROM catalog_version
 """
 USER = "SELECT public_id FROM users WHERE public_id = $1"
 # Indexes that are further behind than this read everything; the list is theirs alone.
@@ -163,6 +172,44 @@ class Catalog:
 
 async def read_version(connection: Connection) -> int:
     return await connection.fetchval(CURRENT_VERSION)
+
+
+class ChangeMarks(NamedTuple):
+    """The marks of a moment.
+
+    The number of pages grows before a page is committed: who has seen it must look again for a while.
+    """
+
+    catalog: int
+    pages: int
+    cursors: Mapping[str, str]
+
+
+async def read_marks(connection: Connection) -> ChangeMarks:
+    return _build(await connection.fetchrow(MARKS))
+
+
+async def read_marks_together(pool: Pool) -> ChangeMarks:
+    """Read the marks as of now, in one statement for all who ask at the same moment."""
+    asked = _asked.get(pool)
+    if asked is None:
+        asked = _asked[pool] = asyncio.ensure_future(_read_next(pool))
+    return await asyncio.shield(asked)
+
+
+_asked: Final[WeakKeyDictionary[Pool, asyncio.Future[ChangeMarks]]] = WeakKeyDictionary()
+
+
+async def _read_next(pool: Pool) -> ChangeMarks:
+    # This task has its turn after all who are due; who asks from now on has a later moment in mind.
+    _asked.pop(pool, None)
+    return _build(await pool.fetchrow(MARKS))
+
+
+def _build(row: Record | None) -> ChangeMarks:
+    assert row is not None, "the catalog has a version"
+    version, pages, cursors = row
+    return ChangeMarks(version, pages, cursors or {})
 
 
 async def find_creator(write: CatalogWrite) -> UserId | None:

@@ -23,6 +23,14 @@ async def pause(seconds: float, until: asyncio.Event) -> None:
             await until.wait()
 
 
+def until_next(seconds: float) -> float:
+    """Return how long it is until the clock shows a multiple of some seconds: who waits for that wakes with others."""
+    if seconds <= 0:
+        return 0.0
+    rest = seconds - asyncio.get_running_loop().time() % seconds
+    return rest if rest > seconds / 10 else rest + seconds
+
+
 async def pass_on(stop: asyncio.Event, event: asyncio.Event) -> None:
     """Set an event that a loop waits for, as soon as the loop is told to stop."""
     await stop.wait()
@@ -60,7 +68,7 @@ class LookLoop:
                 self.noticed.clear()
                 await self.try_to_look()
                 if not stop.is_set():
-                    await pause(self._every_seconds, self.noticed)
+                    await pause(until_next(self._every_seconds), self.noticed)
 
     async def try_to_look(self) -> None:
         try:

@@ -21,6 +21,9 @@ QUERIES_PER_CONNECTION_MAX = 50_000
 # The one that was returned last is taken first, so what many needed at once, as at a start, is closed soon. Each has
 # 10 MB in the server; to open one takes some milliseconds.
 IDLE_SECONDS_MAX = 20.0
+# Types below are the server's own, the same in each: what one connection has learned of them holds for all. To learn of
+# a few takes the server 15 ms, and each connection would do so for the arrays that it is given.
+OWN_TYPES_FROM = 16_384
 
 # Text, because the driver's classes are generic in its stubs only.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
@@ -65,12 +68,36 @@ class _LeanConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeA
         if rows := list(args):
             await super().executemany(command, rows, timeout=timeout)
 
+    async def _introspect_types(
+        self,
+        typeoids: Iterable[int],
+        timeout: float,  # noqa: ASYNC109 - the driver's
+    ) -> tuple[Sequence[Any], Any]:
+        asked = frozenset(typeoids)
+        if asked in _known_types:
+            return _known_types[asked], _NotAsked
+        # It is the driver's own, and not in its stubs.
+        found, statement = await cast("Any", super())._introspect_types(asked, timeout)  # noqa: SLF001 - likewise
+        if max(asked) < OWN_TYPES_FROM:
+            _known_types[asked] = found
+        return found, statement
+
     def get_reset_query(self) -> str:
         """Skip a reset that is not due: it takes as long as a query."""
         if not self._is_reset_due:
             return ""
         self._is_reset_due = False
         return super().get_reset_query()
+
+
+class _NotAsked:
+    """Stands for the statement that was not needed; the driver wants to know whether it has lost another by it."""
+
+    name = "none"
+
+
+# By the types that were asked for together, of which there are as many as statements with arrays.
+_known_types: dict[frozenset[int], Sequence[Any]] = {}
 
 
 def reset_after_use(connection: Connection) -> None:

@@ -5,7 +5,7 @@ days grow: those are read when a projection has moved, and only for campaigns wi
 summed up once, and again if they turn out to have changed, in case a projection was far behind.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -15,7 +15,6 @@ from adloom.runtime.postgres import Connection, Record
 GROWING: Final = timedelta(days=1)
 EVER: Final = datetime.min.replace(tzinfo=UTC)
 
-PROJECTED = "SELECT entry_id FROM projection_cursors ORDER BY projection"
 # Both only grow: a late event or a correction adds one.
 WRITTEN_BEFORE = """
     SELECT coalesce(sum(events), 0)::bigint, coalesce(sum(corrections), 0)::bigint FROM events.event_days
@@ -40,7 +39,7 @@ class CapCounts:
         self._asked: tuple[frozenset[int], datetime] | None = None
         self._written: Record | None = None
         self._is_doubtful = False
-        self._projected: list[str] = []
+        self._projected: Mapping[str, str] | None = None
         self._settled: dict[int, LifetimeCounts] = {}
         self._counts: dict[int, LifetimeCounts] = {}
 
@@ -49,16 +48,21 @@ class CapCounts:
         self._is_doubtful = True
 
     async def read(
-        self, connection: Connection, campaign_keys: Collection[int], now: datetime
+        self,
+        connection: Connection,
+        campaign_keys: Collection[int],
+        now: datetime,
+        *,
+        projected: Mapping[str, str],
     ) -> dict[int, LifetimeCounts]:
+        """Read the counts, unless the cursors of the projections, which were read just before, say that all is known."""
         if not campaign_keys:
             return {}
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         asked = (frozenset(campaign_keys), today - GROWING)
-        projected = [row[0] for row in await connection.fetch(PROJECTED)]
         if asked == self._asked and projected == self._projected and not self._is_doubtful:
             return self._counts
-        keys, self._projected = list(campaign_keys), []  # If it fails half way, the next read starts over.
+        keys, self._projected = list(campaign_keys), None  # If it fails half way, the next read starts over.
         await self._settle(connection, asked)
         recent = await _counts(connection, COUNTS_SINCE, keys, asked[1])
         self._counts = {

@@ -10,7 +10,7 @@ import msgspec
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
 from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.resource.changes import read_version
+from adloom.resource.changes import read_marks_together, read_version
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Connection, Pool, Record, unavailable_when_away
 
@@ -90,8 +90,7 @@ class BudgetCatalog:
 
     async def load_version(self) -> int:
         with unavailable_when_away("The catalog cannot be read"):
-            async with self._pool.acquire() as connection:
-                return await read_version(connection)
+            return (await read_marks_together(self._pool)).catalog
 
     async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
         """Return the version by now and what changed since; None if that is too long ago to know."""

@@ -19,8 +19,9 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.log.event import BEGINNING
 from adloom.events.tables.store import EVENT_TABLES
+from adloom.resource.changes import read_marks, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import pause, until_next
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
 LOOK_SECONDS: Final = 1.0
@@ -34,11 +35,6 @@ CAPPED: Final = """
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
      WHERE num_nonnulls(campaign.impression_cap, campaign.click_cap) > 0
        AND campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
-"""
-CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
-MOVED: Final = """
-    SELECT version, (SELECT entry_id FROM projection_cursors WHERE projection = $1) AS entry_id
-      FROM catalog_version
 """
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -74,10 +70,10 @@ class CountReader:
         """Read the counts of the campaigns, and the last entry that they include."""
         now, last = self._clock.now(), self._last
         with unavailable_when_away("The counts of campaigns cannot be read"):
-            async with self._pool.acquire() as connection:
-                row = await connection.fetchrow(MOVED, EVENT_TABLES)
-                moved = (0, None) if row is None else (row["version"], row["entry_id"])
-                if last is None or last.moved != moved or now - last.read_at >= READ_AGAIN:
+            marks = await read_marks_together(self._pool)
+            moved = marks.catalog, marks.cursors.get(EVENT_TABLES)
+            if last is None or last.moved != moved or now - last.read_at >= READ_AGAIN:
+                async with self._pool.acquire() as connection:
                     last = self._last = await self._read(connection, now, moved)
         return last.counts, last.until
 
@@ -86,10 +82,11 @@ class CountReader:
     ) -> CountReading:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             rows = await connection.fetch(CAPPED)
-            until = await connection.fetchval(CURSOR, EVENT_TABLES)
-            counts = await self._cap_counts.read(connection, [row["key"] for row in rows], now)
+            cursors = (await read_marks(connection)).cursors
+            keys = [row["key"] for row in rows]
+            counts = await self._cap_counts.read(connection, keys, now, projected=cursors)
         found = [CampaignCount(row["id"], row["payer_id"], counts[row["key"]]) for row in rows]
-        return CountReading(found, until or BEGINNING, now, moved)
+        return CountReading(found, cursors.get(EVENT_TABLES, BEGINNING), now, moved)
 
 
 class CountFollower:
@@ -107,7 +104,7 @@ class CountFollower:
         self._told.clear()  # Another worker may have led meanwhile.
         while not stop.is_set():
             await self._try_to_look()
-            await pause(LOOK_SECONDS, stop)
+            await pause(until_next(LOOK_SECONDS), stop)
 
     async def look(self) -> None:
         """Tell the campaigns whose counts have changed since the last look; from time to time, all."""

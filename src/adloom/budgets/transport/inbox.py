@@ -8,6 +8,7 @@ has leases are told, and a lease is deleted only when its campaign has persisted
 
 import asyncio
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
@@ -34,7 +35,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, Broadcaster
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import pause, until_next
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.schedule.traffic_shape import TrafficShape
 
@@ -224,8 +225,8 @@ class Inbox:
     async def _wait(self) -> None:
         # Before we listen no silence counts, so do not wait for it.
         next_at = self._sessions.next_silence_at() if self._is_listening else None
-        seconds = LOOK_SECONDS_MAX if next_at is None else max(0.0, next_at - _loop_seconds())
-        await pause(min(LOOK_SECONDS_MAX, seconds), self._has_work)
+        seconds = math.inf if next_at is None else max(0.0, next_at - _loop_seconds())
+        await pause(min(until_next(LOOK_SECONDS_MAX), seconds), self._has_work)
 
     def _end_silent(self) -> None:
         if not self._is_listening:

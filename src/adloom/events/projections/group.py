@@ -7,7 +7,7 @@ that were tried and failed are pending. A pending list of every entry took eight
 and 0.5 µs an event) and as much of its file as the event itself.
 
 The projections of a worker read the same entries one after the other. Only the first reads them from Valkey
-and leaves them in `RecentEntries`; its followers read there, and move their groups once a second.
+and leaves them in `RecentEntries`; its followers read there, and move their groups every few seconds.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from adloom.runtime.valkey import (
 )
 
 CONSUMER_KEPT: Final = timedelta(hours=1)
-MOVE_SECONDS: Final = 1.0  # How often a follower's group is moved to the follower's cursor.
+MOVE_SECONDS: Final = 5.0  # How often a follower's group is moved to the follower's cursor.
 SET_BACK_MAX: Final = 3  # If it happens more often in a row, another reader is at work without the lock.
 
 # Workers that are long gone: in containers each start has another name.

@@ -21,7 +21,7 @@ from adloom.events.ports import (
 )
 from adloom.events.projections.quarantine import TRY_AGAIN_SECONDS, BatchApplier
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import pause, until_next
 
 # Each batch waits for the disk once. With 2,000, a busy installation charged a sixth fewer events a second.
 BATCH_MAX: Final = 5_000
@@ -29,16 +29,17 @@ BATCH_MAX: Final = 5_000
 # batch of 50 takes four times the CPU of one in a batch of 1,000. Followers keep the same pace by themselves.
 PACE_SECONDS: Final = 0.2
 # A few events at a time, each batch at that pace, would keep an idle machine busy: beyond a few in a row, small
-# batches come once a second.
-SMALL_BATCH_MAX: Final = 20
+# batches come once a second, and more seldom where nobody waits for them.
+SMALL_BATCH_MAX: Final = 50  # Entries in a second.
 SMALL_PACE_SECONDS: Final = 1.0
 SMALL_BATCHES_IN_A_ROW: Final = 5
 WAIT_SECONDS: Final = 4.0  # For the first new entry; a connection gives up after five.
 RENEW_SECONDS: Final = 1.5  # How often an owner renews its lock: three times while the lock lasts.
 STANDBY_SECONDS: Final = 1.0  # How often a worker without the lock tries to take it.
 FOLLOW_SECONDS: Final = 0.1  # How often a follower asks for a cursor that another process moves.
-# How long a follower waits to be told of a cursor that this process moves, before it looks at the log itself.
-FOLLOW_TOLD_SECONDS: Final = 2.0
+# How long a follower waits to be told of a cursor that this process moves, before it looks at the log itself; as a
+# multiple of the wait for an entry. It is told too when another process begins to move it.
+FOLLOW_TOLD_WAITS: Final = 5
 BACKOFF_SECONDS_MIN: Final = 0.1
 BACKOFF_SECONDS_MAX: Final = 5.0
 
@@ -64,14 +65,14 @@ class CursorSignal:
 class BatchPace:
     """Says how long to wait between batches: a row of small ones slows down, after the first few."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, small_seconds: float = SMALL_PACE_SECONDS) -> None:
         self._seconds = seconds
-        self._small = SMALL_PACE_SECONDS if seconds else 0.0
+        self._small = small_seconds
         self._due_at = 0.0  # When as many small batches as there were would have come at their pace.
 
     def find_pause(self, entries: int, now: float) -> float:
         """Return the least seconds from the begin of a batch to that of the next."""
-        if entries > SMALL_BATCH_MAX:
+        if entries > SMALL_BATCH_MAX * self._small:
             return self._seconds
         self._due_at = max(self._due_at, now) + self._small
         return max(self._seconds, self._due_at - SMALL_BATCHES_IN_A_ROW * self._small - now)
@@ -90,6 +91,7 @@ class Projection:
         recent: RecentEntries | None = None,
         batch_max: int = BATCH_MAX,
         pace_seconds: float = PACE_SECONDS,
+        small_seconds: float | None = None,
         wait_seconds: float = WAIT_SECONDS,
         renew_seconds: float = RENEW_SECONDS,
         standby_seconds: float = STANDBY_SECONDS,
@@ -100,7 +102,10 @@ class Projection:
         self._store = store
         self._follows = follows
         self._batch_max = batch_max
-        self._pace = BatchPace(pace_seconds if follows is None else 0.0)
+        # Followers keep the pace of the one that they follow, unless they may be later.
+        paces = follows is None and pace_seconds > 0
+        small_seconds = (SMALL_PACE_SECONDS if paces else 0.0) if small_seconds is None else small_seconds
+        self._pace = BatchPace(pace_seconds if paces else 0.0, small_seconds=small_seconds)
         self._wait_seconds = wait_seconds
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
@@ -136,10 +141,10 @@ class Projection:
     async def _renew_lock(self, stop: asyncio.Event) -> None:
         """Renew the lock however long a batch takes, and end a wait when it is time to stop."""
         while not stop.is_set():
-            await pause(self._renew_seconds, stop)
+            await pause(until_next(self._renew_seconds), stop)
             if self.is_owner:
                 with contextlib.suppress(UnavailableError):
-                    self.is_owner = await self._consumer.acquire()
+                    self._set_owner(is_owner=await self._consumer.acquire())
         if self._nap is not None and not self._nap.expired():
             self._nap.reschedule(asyncio.get_running_loop().time())
 
@@ -180,7 +185,7 @@ class Projection:
             until = await self._follows.read_cursor()
         entries = await self._consumer.read(cursor, until=until, count_max=self._batch_max)
         if entries is None:
-            self.is_owner = False
+            self._set_owner(is_owner=False)
             return cursor
         if entries:
             cursor = await self._applier.apply(entries, after=cursor)
@@ -192,7 +197,7 @@ class Projection:
             return cursor
         if moved is not None and self._follows is not None and self._follows.is_owner:
             # The log has what it has not applied yet, so asking Valkey would end at once, ten times a second.
-            await self._wait_for(moved.wait(), min(FOLLOW_TOLD_SECONDS, self._wait_seconds), stop)
+            await self._wait_for(moved.wait(), FOLLOW_TOLD_WAITS * self._wait_seconds, stop)
             if moved.is_set():
                 return cursor
         await self._wait_for(self._consumer.wait(cursor, seconds=self._wait_seconds), None, stop)
@@ -210,8 +215,14 @@ class Projection:
         finally:
             self._nap = None
 
+    def _set_owner(self, *, is_owner: bool) -> None:
+        """Note who applies; followers that wait to be told by us look for themselves when it is another process."""
+        if self.is_owner and not is_owner:
+            self.cursor_moved.notify()
+        self.is_owner = is_owner
+
     async def _release(self) -> None:
-        self.is_owner = False
+        self._set_owner(is_owner=False)
         self._cursor = None
         with contextlib.suppress(UnavailableError):
             await self._consumer.release()

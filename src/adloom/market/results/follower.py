@@ -19,6 +19,7 @@ from adloom.market.results.publish import publish_results
 from adloom.market.results.window import ResultRow, ResultWindows, build_results, sum_for_rankers
 from adloom.market.routing import auctioneer_address, ranker_address
 from adloom.market.weights import FORGOTTEN_AFTER, SITES_MAX
+from adloom.resource.changes import read_marks_together
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import LookLoop
@@ -45,7 +46,8 @@ class ResultsFollower:
         self._begin()
 
     def _begin(self) -> None:
-        self._through: int | None = None  # The last row that was read.
+        self._through: int | None = None  # The last row that was read,
+        self._cursor: str | None = None  # and how far events were counted before that.
         self._untold: list[tuple[Address, RecordResults]] = []  # To rankers that had no room.
         self._windows = ResultWindows()
         self._publish_all_at = self._clean_at = datetime.min.replace(tzinfo=UTC)
@@ -57,16 +59,18 @@ class ResultsFollower:
 
     async def _look(self) -> None:
         with unavailable_when_away("The results cannot be read"):
-            await self.look()
+            cursor = (await read_marks_together(self._pool)).cursors.get(store.CONTEXTUAL_RESULTS)
+            await self.look(may_have_more=cursor != self._cursor)
+            self._cursor = cursor
 
-    async def look(self) -> None:
+    async def look(self, *, may_have_more: bool = True) -> None:
         """Tell what was counted since the last look."""
         now = self._clock.now()
         if self._through is None:
             await self._catch_up(now)
         else:
             self._tell_rankers([])
-            while rows := await store.read_rows(self._pool, after=self._through):
+            while may_have_more and (rows := await store.read_rows(self._pool, after=self._through)):
                 self._tell_rankers(rows)
                 self._windows.add(rows)
                 self._through = rows[-1].id

@@ -15,6 +15,7 @@ import msgspec
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
 from adloom.pages.follow import store as pages_store
+from adloom.pages.follow.page_mark import PageMark
 from adloom.pages.notice import PAGE_NOTICES
 from adloom.pages.site import store
 from adloom.pages.site.messages import (
@@ -26,7 +27,7 @@ from adloom.pages.site.messages import (
     make_site_address,
 )
 from adloom.pages.site.step import SiteKind
-from adloom.resource.changes import NOTICE_CHANNEL
+from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.loops import LookLoop
@@ -106,29 +107,39 @@ class SiteFollower:
             for channel in (PAGE_NOTICES, NOTICE_CHANNEL)
         ]
         self._told: dict[SiteId, int] | None = None
+        self._mark = PageMark()
         self._catalog_version = -1
         # A plain counter, read by a collector.
         self.changes = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         self._told = None
+        self._mark = PageMark()
         self._reader.configured.clear()
         await self._loop.run(stop, *self._subscriptions)
 
     async def look(self) -> None:
         """Tell the actors concerned what has changed since the last look."""
-        await self._follow_catalog()
+        at = asyncio.get_running_loop().time()
+        with unavailable_when_away("The catalog cannot be read"):
+            marks = await read_marks_together(self._pool)
+        await self._follow_catalog(marks.catalog)
         if self._told is None:
             self._told = await self._read_remembered()
+        if self._mark.is_due(marks.pages, at=at):
+            await self._follow_pages(self._told)
+            self._mark.note_read(at=at)
+
+    async def _follow_pages(self, told: dict[SiteId, int]) -> None:
         with unavailable_when_away("Pages cannot be read"):
             versions = await pages_store.read_versions(self._pool)
         for site_id, version in versions.items():
-            if version.newest > self._told.get(site_id, 0):
-                await self._tell_pages(site_id, self._told.get(site_id))
-                self._told[site_id] = version.newest
+            if version.newest > told.get(site_id, 0):
+                await self._tell_pages(site_id, told.get(site_id))
+                told[site_id] = version.newest
                 await cast("Any", self._valkey).hset(TOLD_KEY, str(site_id), version.newest)
-        for site_id in [one for one in self._told if one not in versions]:
-            del self._told[site_id]
+        for site_id in [one for one in told if one not in versions]:
+            del told[site_id]
             await cast("Any", self._valkey).hdel(TOLD_KEY, str(site_id))
 
     async def _tell_pages(self, site_id: SiteId, since: int | None) -> None:
@@ -151,9 +162,8 @@ class SiteFollower:
             raise UnavailableError("The site actor does not answer.") from error
         self.changes += 1
 
-    async def _follow_catalog(self) -> None:
+    async def _follow_catalog(self, version: int) -> None:
         """Tell sites that were in memory lately where the catalog says something else about them."""
-        version = await store.read_catalog_version(self._pool)
         if version == self._catalog_version:
             return
         before = dict(self._reader.configured)
@@ -201,10 +211,10 @@ class SharedSiteFollower(SiteFollower):
             raise UnavailableError("The site actor does not answer.") from error
         self.changes += 1
 
-    async def _follow_catalog(self) -> None:
-        if await store.read_catalog_version(self._pool) != self._catalog_version:
+    async def _follow_catalog(self, version: int) -> None:
+        if version != self._catalog_version:
             self._reader.configured = await self._load_configured()
-        await super()._follow_catalog()
+        await super()._follow_catalog(version)
 
     async def _load_configured(self) -> dict[SiteId, ConfigureSite]:
         """Load what each site was last told about itself."""

@@ -21,12 +21,6 @@ SLOTS: Final = """
 """
 
 
-async def read_catalog_version(pool: Pool) -> int:
-    with unavailable_when_away("The catalog cannot be read"):
-        async with pool.acquire() as connection:
-            return await read_version(connection)
-
-
 async def read_sites(pool: Pool, site_ids: Sequence[SiteId]) -> dict[SiteId, ConfigureSite]:
     """Read sites at one version of the catalog; of one that is gone, that it is."""
     with unavailable_when_away("Sites cannot be read"):

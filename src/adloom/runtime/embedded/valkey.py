@@ -128,6 +128,8 @@ class EmbeddedValkey:
             "appendfsync": self._appendfsync,
             "save": '""',
             "loglevel": "warning",
+            # How often it looks after itself. Waits of clients may end so much later, and have seconds to spare.
+            "hz": "2",
             # The ledger must never be dropped to make room: writes fail instead, and are answered 503.
             "maxmemory": str(self._memory_bytes_max),
             "maxmemory-policy": "noeviction",

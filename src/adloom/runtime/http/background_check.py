@@ -1,7 +1,7 @@
 """Checks that run in the background, so that a probe reads their last result and does not wait for one.
 
-While nobody probes, they run rarely: an idle process would otherwise do little else. The first probe after that
-waits until the part has answered, or counts as away.
+While nobody probes, they do not run: an idle process would otherwise do little else, and connect for nothing else. The
+first probe after that waits until the part has answered, or counts as away.
 """
 
 import asyncio
@@ -16,9 +16,7 @@ EVERY_SECONDS: Final = 0.5
 SECONDS_MAX: Final = 1.0
 GIVEN_BACK_SECONDS_MAX: Final = 0.2
 FIRST_SECONDS_MAX: Final = 0.15  # A probe must be answered within 0.2 s.
-# Without a probe for so long, a part is looked at less often: the connection for it may close meanwhile.
-QUIET_AFTER_SECONDS: Final = 15.0
-QUIET_EVERY_SECONDS: Final = 30.0
+QUIET_AFTER_SECONDS: Final = 15.0  # Without a probe for so long, a part is not looked at.
 
 T = TypeVar("T")
 
@@ -60,19 +58,18 @@ class BackgroundCheck(Generic[T]):
             await self.look()
             await asyncio.sleep(self._every_seconds)
             if clock() - self._asked_at >= self._quiet_after_seconds:
-                await pause(QUIET_EVERY_SECONDS, self._is_asked)
+                await self._is_asked.wait()
 
     async def wait_until_known(self) -> None:
         """Wait for a result where there is none yet, or only one from a time without probes."""
         now = asyncio.get_running_loop().time()
         is_quiet = now - self._asked_at >= self._quiet_after_seconds
         self._asked_at = now
+        self._is_asked.set()
         if self._seen_at is None:
-            self._is_asked.set()
             await pause(FIRST_SECONDS_MAX, self._is_known)
         elif is_quiet and now - self._seen_at > self._every_seconds:
             self._is_known.clear()
-            self._is_asked.set()
             # By then the look has ended, or the part counts as away.
             await pause(SECONDS_MAX + FIRST_SECONDS_MAX, self._is_known)
 

@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import pause, until_next
 
 
 class TimeoutProtocol(HttpToolsProtocol):
@@ -112,7 +112,7 @@ class GracefulServer(uvicorn.Server):
     async def main_loop(self) -> None:
         """Wait for the stop. uvicorn looks for it ten times a second, which is most of what an idle process does."""
         while not await self.on_tick(0):
-            await pause(DATE_SECONDS, self._is_told_to_stop)
+            await pause(until_next(DATE_SECONDS), self._is_told_to_stop)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._before_drain is not None:

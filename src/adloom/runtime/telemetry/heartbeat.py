@@ -1,6 +1,6 @@
 """Heartbeats: each process writes its figures to Valkey, so that any machine can list all of them.
 
-Every second, or every third while nothing changes.
+Every second where ads are served, or every third while nothing changes; elsewhere every third.
 
 In Valkey: one hash of processes, one of their settings, and one of request counts for each hour and minute.
 """
@@ -19,7 +19,7 @@ import structlog
 
 from adloom import VERSION
 from adloom.core.clock import Clock
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import pause, until_next
 from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -133,7 +133,7 @@ class HeartbeatPublisher:
         is_away = False
         while not stop.is_set():
             try:
-                await self.publish_if_due()
+                await (self.publish_if_due() if self._is_serving else self.publish())
                 is_away = False
             except VALKEY_AWAY as error:
                 if not is_away:
@@ -142,7 +142,7 @@ class HeartbeatPublisher:
             except Exception:
                 # A heartbeat must never end the process that it describes.
                 log.exception("vitals_failed")
-            await pause(INTERVAL_SECONDS, stop)
+            await pause(until_next(INTERVAL_SECONDS if self._is_serving else UNCHANGED_SECONDS), stop)
         with contextlib.suppress(*VALKEY_AWAY):
             name = self._build_heartbeat(self._clock.now(), self._read()).id
             await self._valkey.hdel(PROCESSES, name)

@@ -7,7 +7,7 @@ whatever an incremental update got wrong.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
@@ -18,7 +18,7 @@ from redis.asyncio.client import PubSub
 from adloom.budgets.config.cap_counts import CapCounts
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.resource.changes import NOTICE_CHANNEL, read_version
+from adloom.resource.changes import NOTICE_CHANNEL, read_marks
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.process.tuning import pause_gc
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -112,14 +112,15 @@ class IndexRefresher:
         """Bring the index to the catalog's version, and update the caps."""
         now = self._clock.now()
         async with self._pool.acquire() as connection:
+            version, _, cursors = await read_marks(connection)
             if self._index is None or self._rebuilt_at is None or now - self._rebuilt_at >= REBUILD_AFTER:
                 await self._rebuild(connection, now)
-            elif (version := await read_version(connection)) != self._index.version:
+            elif version != self._index.version:
                 since = self._index.version
                 # A catalog that went back was restored from a backup: start over.
                 if version < since or not await self._update(connection, self._index, now):
                     await self._rebuild(connection, now)
-            await self._update_caps(connection, now)
+            await self._update_caps(connection, now, cursors)
         self._checked_at = now
         self._is_there.set()
 
@@ -207,8 +208,8 @@ class IndexRefresher:
         if self._swapped is not None:
             self._swapped(index)
 
-    async def _update_caps(self, connection: Connection, now: datetime) -> None:
-        counts = await self._cap_counts.read(connection, self._caps, now)
+    async def _update_caps(self, connection: Connection, now: datetime, cursors: Mapping[str, str]) -> None:
+        counts = await self._cap_counts.read(connection, self._caps, now, projected=cursors)
         self.states.exclude(Exclusions(campaigns=find_reached(self._caps, counts)))
 
     async def _try_refresh(self) -> None:

@@ -13,6 +13,7 @@ from adloom.auction.model import Model, UnreadableModelError, decode_in_steps
 from adloom.auction.score import Scorer, Signals, Strengths
 from adloom.core.clock import Clock
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES
+from adloom.runtime.loops import until_next
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.auction.market import StrengthSource
 from adloom.serving.index.steps import Slicer
@@ -130,7 +131,7 @@ class ModelLoader:
 
     async def _keep_ranking(self) -> None:
         while True:
-            await asyncio.sleep(RANK_SECONDS)
+            await asyncio.sleep(until_next(RANK_SECONDS))
             try:
                 await self.rank_frequent_kinds()
             except Exception:
