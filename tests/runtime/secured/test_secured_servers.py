@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ import pytest
 from redis.exceptions import ConnectionError as ValkeyConnectionError
 
 from adloom.runtime import migrate
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.certificates import TlsFiles, make_tls_files, speaking_tls
@@ -91,8 +93,13 @@ async def test_valkey_is_reached_by_tls_and_only_if_its_certificate_is_right(
             return url.replace("redis", scheme, 1)
 
         for scheme in ("rediss", "valkeys"):
-            async with open_valkey(name(files.authority, scheme)) as valkey:
+            async with (
+                open_valkey(name(files.authority, scheme)) as valkey,
+                aclosing(DedicatedConnection(valkey)) as line,
+            ):
                 assert await valkey.ping()
+                assert await line.execute_command("ECHO", large := b"0123456789" * 10_000) == large
+                assert await line.execute_command("ECHO", "again") == b"again"
         async with open_valkey(name(stranger.authority)) as valkey:
             with pytest.raises(ValkeyConnectionError, match="CERTIFICATE_VERIFY_FAILED"):
                 await valkey.ping()
