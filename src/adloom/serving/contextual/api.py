@@ -166,7 +166,7 @@ class SlotRoutes:
     def _serve(self, http: FastRequest, question: QueriedSlot, seen: BannerKeys) -> FastAnswer:
         index, now, known = self._index(), self._now(), question.known
         if known is not None and self._known.holds(known, index, now):
-            look, planned = known.look, known.planned
+            look, planned = known.look, known
         else:
             slot = index.find_slot(question.slug)
             if slot is None:
@@ -236,7 +236,7 @@ class SlotRoutes:
         filled: Sequence[FilledSlot | str | FastAnswer]
         if known is not None and self._known.holds(known, index, now):
             site, look = known.site, known.look
-            filled = self._hold(known.planned, visit, on_page)
+            filled = self._hold(known, visit, on_page)
         else:
             site, look, plans = self._plan_page(index, key, url, now)
             is_elsewhere = site is None and OTHER_SITE in plans
@@ -352,7 +352,7 @@ class SlotRoutes:
         """Fill slots of a page; each has the name of what keeps it empty, if something does."""
         if planned.offers:
             visit.is_free = not self._may_hold(visit, planned)
-        filled = self._hold_auctions(planned.slots, visit, planned.numbers, on_page)
+        filled = self._hold_auctions(planned, visit, on_page)
         unfilled = self.unfilled
         for one in filled:
             if isinstance(one, str):

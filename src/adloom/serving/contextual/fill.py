@@ -144,7 +144,7 @@ class SlotFiller:
                     one for one in eligible if _find_exclusion(one, visit, slot.slot, on_page) is None
                 ]
             elif on_page:
-                eligible = [one for one in eligible if one.keys.isdisjoint(on_page)]
+                eligible = [one for one in eligible if one.creative.keys.isdisjoint(on_page)]
                 if not eligible:
                     used_up = shortlist
             paced: Sequence[PreparedCandidate] = ()
@@ -159,7 +159,7 @@ class SlotFiller:
                 reason = BUDGET if eligible else _name_reason(slot, known, visit, on_page)
                 filled.append(reason)
             else:
-                on_page |= one.winner.keys
+                on_page |= one.winner.creative.keys
                 filled.append(one)
         return filled
 
@@ -196,7 +196,6 @@ class SlotFiller:
             tuple(ready),
             tuple(closed),
             all(one.targeting is None for one in ready),
-            frozenset(key for one in ready for key in one.keys),
             frozenset(one.offer.campaign_key for one in ready if one.offer.is_leased),
             self._change_counter.count,
             self._states.inquiries,
@@ -272,7 +271,7 @@ class SlotFiller:
         self, prepared: PreparedSlot, visit: SlotVisit, one: PreparedCandidate, price: Micros, number: int
     ) -> FilledSlot | None:
         """Offer an ad at a price for a thousand impressions; None if that cannot be held."""
-        charge, lease = VOID_CHARGE, 0
+        creative, charge, lease = one.creative, VOID_CHARGE, 0
         if not visit.is_free:
             cost = impression_cost(price)
             held = self._reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
@@ -281,7 +280,7 @@ class SlotFiller:
             charge, lease = one.charge | cost, held
         token = self._sign(
             charge,
-            one.banner + prepared.placement + one.campaign,
+            creative.banner + prepared.placement + creative.campaign,
             visit.request_id,
             visit.second,
             number,
@@ -290,7 +289,7 @@ class SlotFiller:
         )
         parts = (
             prepared.head,
-            one.creative.ad,
+            creative.ad,
             one.category,
             visit.request_text,
             prepared.middle,

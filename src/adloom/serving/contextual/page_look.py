@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from adloom.core.ids import SiteId
+from adloom.events.ingest.token import SLOT_MAX
 from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import PageEntry, PageState, PageTable
 from adloom.pages.url import NormalizedUrl
@@ -18,6 +19,7 @@ from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.index.index import Index
 from adloom.serving.index.site import IndexedSite
 
+ALL_NUMBERS: Final = tuple(range(SLOT_MAX + 1))  # Of slots in a request where none is missing.
 ASK_AGAIN: Final = timedelta(hours=1)  # Where no text would be taken now.
 
 PAGE_UNKNOWN: Final = "page_unknown"
@@ -48,17 +50,17 @@ class PageLook(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlannedSlots(msgspec.Struct, frozen=True, gc=False):
-    """Slots of a page that may have ads, with their numbers in a request; so many of them have candidates."""
+    """Slots of a page that may have ads, with their numbers in a request."""
 
     slots: Sequence[PreparedSlot]
     numbers: Sequence[int]
-    offers: int
+    auctions: int  # So many have candidates,
+    offers: int  # and so many have some that page, site and catalog allow.
 
 
-class PreparedPage(msgspec.Struct, frozen=True, gc=False):
+class PreparedPage(PlannedSlots, frozen=True, gc=False):
     """Slots of a page that is known, as long as nothing that they were made from is replaced or expires."""
 
-    planned: PlannedSlots
     site: IndexedSite
     look: PageLook
     pages: PageTable
@@ -94,7 +96,17 @@ class KnownPages:
         if pages is None or shortlists is None or entry is None or entry.expires_at is None:
             return None
         until = entry.expires_at if listed is None else min(entry.expires_at, listed.expires_at)
-        return PreparedPage(planned, site, look, pages, shortlists, until)
+        return PreparedPage(
+            planned.slots,
+            planned.numbers,
+            planned.auctions,
+            planned.offers,
+            site,
+            look,
+            pages,
+            shortlists,
+            until,
+        )
 
     def holds(self, known: PreparedPage, index: Index, now: datetime) -> bool:
         """Whether nothing has changed since; it also says that the tables are in use."""
@@ -105,7 +117,7 @@ class KnownPages:
             or now >= known.until
         ):
             return False
-        for one in known.planned.slots:  # noqa: SIM110 - in a third of the time
+        for one in known.slots:  # noqa: SIM110 - in a third of the time
             if one.index is not index:
                 return False
         return True
@@ -129,8 +141,13 @@ class KnownPages:
 def plan_slots(plans: Sequence[object]) -> PlannedSlots:
     """Return the slots among plans that may have ads."""
     found = [(number, plan) for number, plan in enumerate(plans) if isinstance(plan, PreparedSlot)]
-    offers = sum(bool(plan.shortlist.ready) for _, plan in found)
-    return PlannedSlots(tuple(plan for _, plan in found), tuple(number for number, _ in found), offers)
+    numbers = ALL_NUMBERS if len(found) == len(plans) else tuple(number for number, _ in found)
+    return PlannedSlots(
+        tuple(plan for _, plan in found),
+        numbers,
+        sum(bool(plan.shortlist.candidates) for _, plan in found),
+        sum(bool(plan.shortlist.ready) for _, plan in found),
+    )
 
 
 def find_obstacle(site: IndexedSite, state: PageState) -> str | None:

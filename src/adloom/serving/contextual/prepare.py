@@ -56,11 +56,7 @@ class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     targeting: TargetingBlock | None  # None: everybody.
     contender: PreparedContender
     advertiser: bytes | None
-    keys: frozenset[int]  # Of its banner, and negative of its campaign: a page has neither twice.
     charge: int  # Of its category, as a token has it; the amount is added.
-    # As a token has them.
-    banner: bytes
-    campaign: bytes
     category: bytes  # As the answer has it, after the ad.
 
 
@@ -79,7 +75,6 @@ class OpenSlot(msgspec.Struct, frozen=True, gc=False):
     ready: tuple[PreparedCandidate, ...]
     closed: tuple[tuple[PreparedCandidate, str], ...]  # With the names of what removes them.
     is_for_all: bool  # None of them targets visitors.
-    keys: frozenset[int]  # Of banners, and negative of campaigns.
     leased: frozenset[int]  # Campaigns whose pace may leave them out.
     changes: int  # Of the states of placements,
     inquiries: int  # and how often it was asked which of them are wanted.
@@ -277,11 +272,7 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
         block.targeting if offer.rules else None,
         prepare_contender(creative.bid, candidate.category_score, bid_weight=rules.bid_weight),
         name_advertiser(candidate),
-        frozenset((creative.banner_key, -creative.campaign_key)),
-        build_charge(number_topic(candidate.category or FILLER)),
-        creative.banner_id.bytes,
-        candidate.campaign_id.bytes,
-        _encode_member(candidate.category),
+        *_prepare_category(candidate.category),
     )
 
 
@@ -331,8 +322,10 @@ def add_ancestors(category_ids: tuple[str, ...]) -> frozenset[str]:
 
 
 @lru_cache(1_024)
-def _encode_member(category: str | None) -> bytes:
-    return b',"category":%b,"requestId":"' % encode_category(category)
+def _prepare_category(category: str | None) -> tuple[int, bytes]:
+    """Return what a token and an answer have of a category: the same objects for all that are sold under it."""
+    member = b',"category":%b,"requestId":"' % encode_category(category)
+    return build_charge(number_topic(category or FILLER)), member
 
 
 @lru_cache(1_024)

@@ -1,12 +1,13 @@
 """Holds the auctions of contextual slots: fills them, and publishes what is to be on record of that."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from uuid import UUID
 
 from adloom.core.ids import RequestId
 from adloom.events.log.event import Served, encode_event
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.fill import FilledSlot, SlotFiller
+from adloom.serving.contextual.page_look import PlannedSlots
 from adloom.serving.contextual.prepare import PreparedSlot
 from adloom.serving.contextual.record import CONTEXTUAL, SlotRecord, build_auctioned
 from adloom.serving.contextual.visit import SlotVisit
@@ -34,16 +35,15 @@ class SlotAuctions:
         self._publish_served = publish_served
         self.find_capped = filler.find_capped
 
-    def hold(
-        self, slots: Sequence[PreparedSlot], visit: SlotVisit, numbers: Sequence[int], on_page: set[int]
-    ) -> list[FilledSlot | str]:
-        """Fill slots of a page, each unless something keeps it empty, which is named then; they have these `numbers`.
+    def hold(self, planned: PlannedSlots, visit: SlotVisit, on_page: set[int]) -> list[FilledSlot | str]:
+        """Fill slots of a page, each unless something keeps it empty, which is named then.
 
         Campaigns and banners that fill one are added to those that are `on_page` already.
         """
-        recorder = self._recorder
+        recorder, slots, numbers = self._recorder, planned.slots, planned.numbers
         if visit.http.method == b"HEAD" or (
-            self._publish_served is None and (recorder is None or recorder.leave_out(visit.at, len(slots)))
+            self._publish_served is None
+            and (recorder is None or recorder.leave_out(visit.at, planned.auctions))
         ):
             return self._fill_all(slots, visit, numbers, on_page)
         records: list[SlotRecord | None] = [
@@ -54,7 +54,7 @@ class SlotAuctions:
             for one in slots
         ]
         filled = self._fill_all(slots, visit, numbers, on_page, records)
-        for record, slot, number, one in zip(records, slots, numbers, filled, strict=True):
+        for record, slot, number, one in zip(records, slots, numbers, filled, strict=False):
             self._publish(record, slot, visit, number, one)
         return filled
 

@@ -60,6 +60,10 @@ class ContextualCreative(msgspec.Struct, frozen=True, kw_only=True):
     categories: frozenset[str]
     takes_filler: bool
     blocked_sites: tuple[str, ...]
+    # Here, and not in each slot that it may fill: so they stay in the processor's caches.
+    keys: frozenset[int]  # Of its banner, and negative of its campaign: a page has neither twice.
+    banner: bytes  # As a token has it, like
+    campaign: bytes
     ad: bytes  # What an answer says of it: its ids, and what it shows.
 
 
@@ -78,6 +82,9 @@ def build_creative(row: CreativeRow, *, position: int, landing_domain: str | Non
         categories=frozenset(terms.categories),
         takes_filler=terms.takes_filler,
         blocked_sites=terms.blocked_sites,
+        keys=frozenset((one.banner_key, -one.campaign_key)),
+        banner=one.banner_id.bytes,
+        campaign=one.campaign_id.bytes,
         ad=b'"bannerId":"%b","campaignId":"%b",%b'
         % (str(one.banner_id).encode(), str(one.campaign_id).encode(), render_creative(row)),
     )
