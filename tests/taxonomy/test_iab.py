@@ -88,7 +88,7 @@ def test_the_attribution_lies_beside_the_data() -> None:
 def test_nothing_is_read_before_it_is_needed() -> None:
     code = (
         "from adloom.taxonomy import iab; "
-        "print([f.cache_info().currsize for f in (iab.content, iab.products, iab.content_of_products)])"
+        "print([f.cache_info().currsize for f in (iab.load_content, iab.load_products, iab.load_content_of_products)])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
