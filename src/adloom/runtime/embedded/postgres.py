@@ -73,6 +73,10 @@ class EmbeddedPostgres:
             "logging_collector": "off",
             # Each process has a few; of delivery processes there may be dozens.
             "max_connections": "300",
+            # Processes that would wait for nothing, with 6 MB: reads are done where they are asked for, and nobody
+            # subscribes to other servers.
+            "io_method": "sync",
+            "max_logical_replication_workers": "0",
             # Statements that fail are reported where they were sent from.
             "log_min_messages": "fatal",
             **self._options,
