@@ -5,8 +5,10 @@ import re
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -101,12 +103,20 @@ def test_no_process_listens_beyond_loopback(product: Product) -> None:
     listening = {
         (ip_address(one.laddr.ip), one.laddr.port)
         for process in [first, *first.children(recursive=True)]
-        for one in process.net_connections(kind="inet")
+        for one in connections_of(process)
         if one.status == psutil.CONN_LISTEN
     }
 
     assert product.installation.delivery_port in {port for _, port in listening}
     assert {address for address, _ in listening if not address.is_loopback} == set()
+
+
+def connections_of(process: psutil.Process) -> Sequence[Any]:
+    """Return its connections; none if it has ended, as a session of PostgreSQL may."""
+    try:
+        return process.net_connections(kind="inet")
+    except psutil.NoSuchProcess:
+        return ()
 
 
 def test_the_process_that_others_are_forked_from_has_started_and_opened_nothing(product: Product) -> None:

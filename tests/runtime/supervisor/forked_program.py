@@ -1,5 +1,6 @@
 """A program to be forked: it notes what it finds, and then waits or ends as its first argument says."""
 
+import atexit
 import gc
 import json
 import os
@@ -32,4 +33,6 @@ def main() -> None:
         file.write(json.dumps(found) + "\n")
     if end == "wait":
         signal.pause()
-    sys.exit("no room" if end == "fail" else 0)
+    elif end == "fail":
+        sys.exit("no room")
+    atexit.register(lambda: sys.stdout.write("the end\n"))

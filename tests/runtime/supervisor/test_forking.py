@@ -91,8 +91,11 @@ async def test_a_forked_program_is_a_child_with_its_own_session_environment_and_
 async def test_a_forked_program_ends_with_its_code_and_its_last_words(
     server: ForkServer, tmp_path: Path
 ) -> None:
-    await run(a_forked("end", tmp_path / "notes"), seconds_max=60, start=server.start)
+    with (tmp_path / "output").open("wb") as output:
+        process = await server.start(a_forked("end", tmp_path / "notes"), output=output)
 
+    assert await process.wait() == 0
+    assert (tmp_path / "output").read_text() == "output\nthe end\n"
     with pytest.raises(ProgramFailedError, match=r"forked ended with 1: output\s+no room"):
         await run(a_forked("fail", tmp_path / "notes"), seconds_max=60, start=server.start)
     first, second = found(tmp_path / "notes")

@@ -1,5 +1,6 @@
 """The user that the product's processes run as when root starts them."""
 
+import os
 import pwd
 import subprocess
 import sys
@@ -14,11 +15,9 @@ from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program, build_command
 
 PROBE_SECONDS_MAX = 60
-# Imports what the processes import, and touches the files and folders that they need.
+# Looks at the files that we have loaded, of which processes load more, and at those and the folders that they need.
 PROBE = """
-import sys
-import adloom.runtime.http.server, asyncpg, redis
-import os
+import os, sys
 for path in sys.argv[1:]:
     if not os.access(path, os.X_OK if os.path.isdir(path) else os.R_OK):
         sys.exit(f"{path} is closed to it")
@@ -39,10 +38,12 @@ def choose_child_user(variables: Mapping[str, str], folders: Sequence[Path]) -> 
     user = find_unprivileged_user()
     if user is None:
         return ChildUser()
+    loaded = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
     paths = [*map(str, folders), *(variables[name] for name in FILES if variables.get(name))]
+    paths += filter(os.path.exists, sorted(loaded))
     probe = Program(
         name="probe",
-        arguments=(sys.executable, "-P", "-c", PROBE, *paths),
+        arguments=(sys.executable, "-I", "-S", "-c", PROBE, *paths),
         environment={
             name: value
             for name, value in variables.items()

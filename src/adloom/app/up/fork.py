@@ -1,6 +1,7 @@
 """What the processes of `adloom up` and `adloom serve` are forked from; it imports little, to be started first.
 
-Modules are loaded in this order: what others need too, and what takes long before what starts last.
+Modules are loaded in this order. Control takes longest and goes on loading when it is forked; what needs less than
+delivery, such as the schema upgrade, can be forked before it.
 """
 
 from typing import Final
@@ -10,8 +11,8 @@ from adloom.runtime.supervisor.forking import ForkServer
 SERVE_MODULES: Final = ("adloom.app.delivery",)
 UP_MODULES: Final = (
     *SERVE_MODULES,
-    "adloom.app.worker",
     "adloom.app.control",
+    "adloom.app.worker",
     "adloom.app.crawler",
     "adloom.app.classifier",
     "adloom.app.sample_traffic",

@@ -7,6 +7,8 @@ process must not be in the memory of the others. It is forked twice, so that it 
 which waits for it and ends with it.
 """
 
+import atexit
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -16,10 +18,11 @@ import select
 import signal
 import socket
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -30,7 +33,6 @@ PR_SET_NAME: Final = 15
 NAME_BYTES_MAX: Final = 1_024
 DESCRIPTORS_MAX: Final = 64
 SIZE_BYTES: Final = 8
-ADOPTED_SECONDS_MAX: Final = 10.0
 # As `proc(5)` counts them, after the name of the program.
 ARGUMENTS_FIELDS: Final = slice(45, 47)
 
@@ -48,17 +50,33 @@ class ForkOrder(msgspec.Struct, frozen=True, kw_only=True):
     death_signal: int
     # The numbers that the descriptors have in the supervisor, which the environment names.
     numbers: tuple[int, ...]
+    # Those that they have here.
+    fds: tuple[int, ...] = ()
 
 
 def main() -> None:
     """Serve requests until the supervisor ends; in a forked process, become what was asked for."""
     parent, fd, modules = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(",")
     die_with(parent, signal.SIGKILL)
-    channel = serve(socket.socket(fileno=fd), modules)
+    requests = socket.socket(fileno=fd)
+    channel = serve(requests, modules)
     if channel is not None:
         order = take_order(channel, parent)
+        # Until now it told the supervisor that there is still a process that it may not know.
+        requests.close()
+        become_what_is_ordered(order, parent)
         sys.argv = [order.module, *map(os.fsdecode, order.own_arguments)]
         importlib.import_module(order.module).main()
+        if threading.active_count() == 1:
+            end_at_once()
+
+
+def end_at_once() -> NoReturn:
+    """End without taking the modules apart, which would first copy the memory that they share with others."""
+    atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - there is no other way
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def serve(requests: socket.socket, modules: Sequence[str]) -> socket.socket | None:
@@ -76,7 +94,6 @@ def serve(requests: socket.socket, modules: Sequence[str]) -> socket.socket | No
             if module in unloaded:
                 waiting.append((module, fd))
             elif _fork(fd):
-                requests.close()
                 return socket.socket(fileno=fd)
         if unloaded:
             importlib.import_module(unloaded.popleft())
@@ -97,18 +114,23 @@ def _fork(fd: int) -> bool:
 
 
 def take_order(channel: socket.socket, parent: int) -> ForkOrder:
-    """Take what this process has to be from the supervisor, which then waits for its end, and become it."""
+    """Take what this process has to be from the supervisor, which waits for its end from then on."""
     head, fds, _, _ = socket.recv_fds(channel, SIZE_BYTES, DESCRIPTORS_MAX)
     order = msgspec.msgpack.decode(_read(channel, int.from_bytes(head)), type=ForkOrder)
-    deadline = time.monotonic() + ADOPTED_SECONDS_MAX
-    while os.getppid() != parent and time.monotonic() < deadline:
-        time.sleep(0.001)
-    channel.sendall(str(os.getpid()).encode())
-    # Closed without an answer, the supervisor does not want us any more.
+    # The supervisor says nothing before it knows us: whatever is there to be read is its end.
+    while os.getppid() != parent and not select.select([channel], [], [], 0.001)[0]:
+        pass
+    with contextlib.suppress(BrokenPipeError):
+        channel.sendall(str(os.getpid()).encode())
     if not channel.recv(1):
-        sys.exit(1)
+        os._exit(1)
     channel.close()
-    place_descriptors(fds, order.numbers)
+    return msgspec.structs.replace(order, fds=tuple(fds))
+
+
+def become_what_is_ordered(order: ForkOrder, parent: int) -> None:
+    """Take on descriptors, environment, name and user, and end with the supervisor."""
+    place_descriptors(order.fds, order.numbers)
     os.setsid()
     os.environ.clear()
     os.environb.update(order.environment)
@@ -123,7 +145,6 @@ def take_order(channel: socket.socket, parent: int) -> ForkOrder:
     # After the change of user, which would undo it.
     die_with(parent, order.death_signal, libc)
     gc.enable()
-    return order
 
 
 def _read(channel: socket.socket, size: int) -> bytes:
@@ -131,7 +152,7 @@ def _read(channel: socket.socket, size: int) -> bytes:
     while len(read) < size:
         part = channel.recv(size - len(read))
         if not part:
-            sys.exit(1)
+            os._exit(1)
         read += part
     return bytes(read)
 

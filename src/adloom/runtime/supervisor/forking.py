@@ -19,6 +19,7 @@ from adloom.runtime.supervisor.program import STDERR_FD, Program, ProgramFailedE
 
 PR_SET_CHILD_SUBREAPER: Final = 36
 PID_BYTES_MAX: Final = 32
+END_SECONDS_MAX: Final = 10.0
 # What an interpreter and its libraries need to know; all that is secret comes with the order of each process.
 KNOWN: Final = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR"})
 KNOWN_PREFIXES: Final = ("PYTHON", "LC_", "LD_", "MALLOC_")
@@ -64,9 +65,12 @@ class ForkServer:
     def __exit__(self, *_: object) -> None:
         """End it; what was forked goes on."""
         if self._is_possible:
-            self._requests.close()
             self._process.kill()
             self._process.wait()
+            # What it forked last, for a start that was given up, ends now: wait until nobody has the other end.
+            self._requests.settimeout(END_SECONDS_MAX)
+            with self._requests, contextlib.suppress(OSError):
+                self._requests.recv(1)
 
     def _launch(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
