@@ -44,6 +44,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+@pytest.mark.slow
 def test_the_token_command_prints_only_a_token_with_its_role(tmp_path: Path, secrets: Secrets) -> None:
     with DataDirectory(tmp_path).lock():  # As while it runs.
         done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path))
@@ -93,6 +94,7 @@ def test_a_token_without_an_account_acts_for_a_new_one_that_is_printed(
     assert str(actor.account_id) in printed.err
 
 
+@pytest.mark.slow
 def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path: Path) -> None:
     done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path / "nowhere"))
 
@@ -120,6 +122,7 @@ def test_where_prints_the_address_of_a_listener(
     assert (said.out, said.err) == (f"{address}\n", "")
 
 
+@pytest.mark.slow
 def test_a_variable_names_the_data_directory_of_every_command(tmp_path: Path) -> None:
     variables = {"ADLOOM_DATA_DIR": str(tmp_path)}
     nothing = adloom("where", "data", variables=variables)
@@ -134,6 +137,7 @@ def test_a_variable_names_the_data_directory_of_every_command(tmp_path: Path) ->
     assert (other.code, "other" in other.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_dotenv_file_is_read_if_a_variable_names_it(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"JWT_SECRET={'s' * 40}\n")
 
@@ -142,6 +146,7 @@ def test_a_dotenv_file_is_read_if_a_variable_names_it(tmp_path: Path) -> None:
     assert verify_access_token("s" * 40, done.out.strip(), now=now()).actor.role is Role.VIEWER
 
 
+@pytest.mark.slow
 def test_only_up_reads_the_dotenv_file_of_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"JWT_SECRET={'s' * 40}\nADLOOM_LOG_LEVEL=nonsense\n")
 
@@ -154,6 +159,7 @@ def test_only_up_reads_the_dotenv_file_of_the_working_directory(tmp_path: Path) 
     assert (missing.code, missing.err.count("\n"), "nowhere.env" in missing.err) == (1, 1, True)
 
 
+@pytest.mark.slow
 def test_serve_names_every_variable_that_is_missing() -> None:
     done = adloom("serve")
 
@@ -162,6 +168,7 @@ def test_serve_names_every_variable_that_is_missing() -> None:
     assert all(name in done.err for name in ("DATABASE_URL", "REDIS_URL", "ADLOOM_TOKEN_SECRET"))
 
 
+@pytest.mark.slow
 def test_the_worker_names_the_missing_variable() -> None:
     done = adloom("worker")
 
@@ -179,6 +186,7 @@ def test_the_whole_api_is_one_document() -> None:
     assert "/banners/serve/{slug}" in document["paths"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "option"), [("up", "--empty"), ("bench", "--json"), ("simulate", "--seed")]
 )
@@ -189,6 +197,7 @@ def test_a_command_explains_its_options(command: str, option: str) -> None:
     assert option in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["up", "control"])
 def test_api_port_is_read_as_the_port_of_control(command: str) -> None:
     # No machine has such a port, so the command ends before anything starts.
@@ -198,6 +207,7 @@ def test_api_port_is_read_as_the_port_of_control(command: str) -> None:
     assert "API_PORT" in done.err
 
 
+@pytest.mark.slow
 def test_our_own_name_of_the_port_comes_before_api_port_and_control_names_the_missing_variable() -> None:
     done = adloom("control", variables={"API_PORT": "70000", "ADLOOM_CONTROL_PORT": "8090"})
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 MODULES = {
     "adloom.app.crawler": ("trafilatura", "lxml", "cryptography"),
     "adloom.app.delivery": (
@@ -31,6 +33,7 @@ for module, unused in {MODULES}.items():
 """
 
 
+@pytest.mark.slow
 def test_no_process_imports_what_it_does_not_use() -> None:
     done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=False)
 

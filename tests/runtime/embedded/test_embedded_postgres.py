@@ -15,8 +15,9 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import start
 from tests.support.product import an_open_folder
 
+pytestmark = pytest.mark.server
 
-@pytest.mark.server
+
 async def test_written_rows_survive_a_sudden_death() -> None:
     with an_open_folder() as folder:
         postgres = EmbeddedPostgres(

@@ -57,6 +57,7 @@ def test_a_text_has_at_most_so_many_tokens(tokenizer: WordTokenizer) -> None:
     assert TOKENS_MAX <= TOKENS_AT_ONCE <= TOKENS_REMEMBERED
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_the_package(encode: Encode) -> None:
     expected = load_package()(TEXTS)
 
@@ -65,6 +66,7 @@ def test_vectors_are_those_of_the_package(encode: Encode) -> None:
     assert np.allclose(np.concatenate([encode([text]) for text in TEXTS]), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors_stay_the_same_when_tokens_are_forgotten(encode: Encode) -> None:
     before = encode(TEXTS)
     for at in range(0x4E00, 0x4E00 + 6 * TOKENS_REMEMBERED, 200):
