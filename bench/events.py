@@ -76,7 +76,7 @@ def _build_targets(product: Product) -> list[tuple[Target, int]]:
 
 
 def _measure(product: Product, target: Target, events: int, effort: Effort) -> EventsOutcome:
-    counted_before = _count_impressions(product)
+    counted_before = count_impressions(product)
     others = [CpuMeter(find_descendants(product.pid, word)) for word in OTHERS.values()]
     sample = take_sample(BenchSubject(target=target, pids=product.delivery_pids), effort)
     accepted = (sample.load.requests - sample.load.errors) * events
@@ -90,7 +90,7 @@ def _measure(product: Product, target: Target, events: int, effort: Effort) -> E
     )
 
 
-def _count_impressions(product: Product) -> int:
+def count_impressions(product: Product) -> int:
     # If midnight passes meanwhile, run the bench again.
     day = SystemClock().now().date()
     return product.ask_control(f"/admin/stats/banners?from={day}&to={day}")["totals"]["impressions"]
@@ -100,7 +100,7 @@ def _wait_until_counted(product: Product, least: int) -> float:
     """Wait until all events are counted; return the seconds since the load ended."""
     ended = time.monotonic()
     while time.monotonic() < ended + CATCH_UP_SECONDS_MAX:
-        if _count_impressions(product) >= least:
+        if count_impressions(product) >= least:
             return time.monotonic() - ended
         time.sleep(LOOK_SECONDS)
     raise LoadError(f"Not all of {least} events were counted within {CATCH_UP_SECONDS_MAX:.0f} s.")

@@ -50,6 +50,14 @@ class CpuVerdict(msgspec.Struct, frozen=True, kw_only=True):
     is_met: bool
 
 
+class GoalResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A goal, the measured value, and whether it is met."""
+
+    claim: str
+    found: str
+    is_met: bool
+
+
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
     """One run, with what is needed to compare it with another."""
 
@@ -60,14 +68,7 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
     plan: BenchPlan
     figures: Sequence[TargetFigures]
     verdicts: Sequence[CpuVerdict]
-
-
-class GoalResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal, the measured value, and whether it is met."""
-
-    claim: str
-    found: str
-    is_met: bool
+    behind: Sequence[GoalResult] = ()  # What other servers than delivery spend on an event.
 
 
 class BenchTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,6 +108,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ("null",)
     paths: tuple[str, ...] = ()  # Instead of one: asked for in turn.
     addresses: int = 0  # Of clients behind a proxy that names them, in turn; with 0 there is no proxy.
+    script: str | None = None  # For wrk, instead of all that.
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,6 +229,8 @@ def take_sample(subject: BenchSubject, effort: Effort, load_by: LoadBy = run_wrk
 
 
 def build_script(target: Target, effort: Effort) -> str:
+    if target.script is not None:
+        return target.script + REPORT
     forwarded = FORWARDED % target.addresses
     if target.body is None:
         paths = target.paths or ((target.path,) if target.addresses else ())

@@ -50,26 +50,34 @@ def measure_usage(pids: Iterable[int]) -> ProcessUsage:
 
 
 class CpuMeter:
-    """The CPU time that some processes use from now on; servers may end one of theirs, which is then left out."""
+    """The CPU time that some processes, and those they start and end, use from now on."""
 
     def __init__(self, pids: Iterable[int]) -> None:
-        self._before = {pid: seconds for pid in pids if (seconds := _read_cpu_seconds(pid)) is not None}
+        self._pids = list(pids)
+        self._before = self._read_total()
 
     def read_seconds(self) -> float:
-        return sum(
-            seconds - before
-            for pid, before in self._before.items()
-            if (seconds := _read_cpu_seconds(pid)) is not None
-        )
+        return self._read_total() - self._before
+
+    def _read_total(self) -> float:
+        every = {pid for parent in self._pids for pid in (parent, *_list_running(parent))}
+        return sum(map(_read_cpu_seconds, every))
 
 
-def _read_cpu_seconds(pid: int) -> float | None:
-    """Return the CPU time of a process; None if it has ended."""
+def _list_running(pid: int) -> list[int]:
+    try:
+        return list_descendants(pid)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _read_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process and of its children that have ended; those are its own when it has ended."""
     try:
         times = psutil.Process(pid).cpu_times()
     except psutil.NoSuchProcess:
-        return None
-    return times.user + times.system
+        return 0.0
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def list_descendants(pid: int) -> list[int]:

@@ -38,6 +38,7 @@ from bench.load import (
 )
 from bench.processes import ShowStatus
 from bench.product import PAID_PATH, PAID_SLUG, PRICED, Product, run_product
+from bench.routes.behind import CAMPAIGNS, CostBehind, measure_behind
 from bench.servers import find_nginx, run_floor, run_nginx
 
 MANY: Final = "serve 3 of 50 paid"
@@ -62,8 +63,10 @@ def measure_routes(plan: BenchPlan, json_file: Path | None = None, last_file: Pa
     console = Console()
     last_file = last_file or find_last_file(os.environ)
     with console.status("") as status:
-        samples = _take_samples(plan, status.update)
-    report = build_report(plan, compute_figures(samples), GOALS, now=SystemClock().now())
+        samples, behind = _take_samples(plan, status.update)
+    figures = compute_figures([*samples, *(one.sample for one in behind)])
+    report = build_report(plan, figures, GOALS, now=SystemClock().now())
+    report = msgspec.structs.replace(report, behind=[one.judge() for one in behind])
     console.print(render_routes(report, read_report(last_file)))
     encoded = msgspec.json.format(msgspec.json.encode(report), indent=2)
     for file in {last_file, json_file or last_file}:
@@ -99,14 +102,14 @@ def render_routes(report: BenchReport, last: BenchReport | None) -> RenderableTy
                 f"{each.requests_per_second:,.0f}",
                 f"{each.p99_micros / 1_000:.1f}",
                 f"{each.cpu_micros:.1f}",
-                f"{each.user_micros:.1f}",
+                f"{each.user_micros:.1f}" if each.user_micros else "",
                 _show(now[NGINX].get(each.target)),
                 _show(now[FLOOR].get(each.target)),
                 _show(before[NGINX].get(each.target) or before[FLOOR].get(each.target)),
             ]
             for each in report.figures
         ],
-        goals=describe_verdicts(report.verdicts),
+        goals=[*describe_verdicts(report.verdicts), *report.behind],
     )
     slower = [] if last is None else list_slower(report.figures, last.figures)
     return Group(render(table), *(Text(line, style="yellow") for line in slower))
@@ -136,8 +139,8 @@ def _show(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2f}"
 
 
-def _take_samples(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
-    """Measure a product of our own beside Python's floor, and nginx if it is installed."""
+def _take_samples(plan: BenchPlan, report: ShowStatus) -> tuple[list[Sample], list[CostBehind]]:
+    """Measure a product of our own beside Python's floor, and nginx if it is installed; then what is behind events."""
     find_wrk()
     with contextlib.ExitStack() as stack:
         report("starting the product")
@@ -150,7 +153,9 @@ def _take_samples(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
         nginx = find_nginx()
         if nginx is not None:
             subjects.append(stack.enter_context(run_nginx(nginx, size=size)))
-        return take_samples(subjects, plan, report)
+        samples = take_samples(subjects, plan, report)
+        seconds = plan.seconds * plan.rounds
+        return samples, [measure_behind(product, name, seconds, report) for name in CAMPAIGNS]
 
 
 def build_targets(product: Product) -> list[Target]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from bench import __main__ as bench
 from bench.figures import EVENT, SERVE, BenchReport, build_report, compute_figures
 from bench.load import FLOOR, NGINX, NO_OP, BenchPlan
+from bench.routes.behind import BEHIND, BEHIND_PAID
 from bench.routes.measure import (
     AUCTION,
     EVENT_BEHIND,
@@ -90,7 +91,9 @@ def test_the_bench_measures_the_real_product(tmp_path: Path, capsys: pytest.Capt
     report = msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=BenchReport)
     targets = [figures.target for figures in report.figures]
     assert targets[:8] == [NO_OP, SERVE, SERVE_BEHIND, MANY, AUCTION, EVENT, EVENT_BEHIND, FLOOR]
+    assert targets[-2:] == [BEHIND, BEHIND_PAID]
+    assert all("worker" in one.found and "PostgreSQL" in one.found for one in report.behind)
     assert read_report(tmp_path / "last.json") == report
     assert all(figures.requests_per_second > 0 for figures in report.figures)
     assert all(figures.resident_bytes > 1_000_000 for figures in report.figures)
-    assert SERVE in capsys.readouterr().out
+    assert f"goal: {BEHIND} at most 40 µs at 5,000 a second" in capsys.readouterr().out.replace("\n", " ")

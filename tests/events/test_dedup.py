@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from uuid import UUID, uuid4
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from adloom.events.log.event import Event
+from adloom.events.log.event import Event, Impression
+from adloom.events.log.names import FLAGGED, OFFER_NAMES
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.tables.apply_batch import IMPRESSIONS, Additions, TableState, apply_batch, split_by_kind
 from adloom.events.tables.dedup import SEGMENTS_MAX, DedupFilter, IdFilter
@@ -147,6 +149,31 @@ def test_a_full_filter_reads_no_more_ids() -> None:
     assert dedup.next_unread(rows("x"), [YESTERDAY]) is None
 
 
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1), st.sampled_from(["", FLAGGED, "older"]))))
+def test_an_offer_with_a_row_is_always_doubtful_however_its_event_is_named(
+    events: list[tuple[int, int, str]],
+) -> None:
+    dedup = DedupFilter(batch_min=1)
+    dedup.begin(cursor="0-0", table=TABLE)
+    shown = [
+        DecodedEntry(f"1-{place}", an_offered(request, slot, f"{end}{place}" if end == "older" else end))
+        for place, (request, slot, end) in enumerate(events)
+    ]
+    known = TableState(banners={BANNER.int: 1}, placements={PLACEMENT.int: 1})
+
+    dedup.add_batch("0-0", "2-0", apply_batch(split_by_kind(shown), known), frozenset())
+
+    names = {f"{OFFER_NAMES}{UUID(int=request)}:{slot}" for request, slot, _ in events}
+    assert doubtful(dedup, *names) == names
+
+
+def an_offered(request: int, slot: int, end: str = "") -> Impression:
+    """Build an impression of an offer, which names it unless an older version named it otherwise."""
+    name = f"{OFFER_NAMES}{UUID(int=request)}:{slot}{end}"
+    is_older = end not in {"", FLAGGED}
+    return an_impression(end if is_older else name, request_id=UUID(int=request), slot=slot)
+
+
 class Workers:
     """Two workers, one of which may take over from the other."""
 
@@ -187,6 +214,36 @@ async def test_a_worker_that_takes_over_reads_what_the_other_has_written(pool: P
     assert await workers.apply(workers.with_filter, *before) == BatchResult(repeated=40)
     assert await workers.apply(workers.other, a_click("by the other")) == BatchResult(counted=1)
     assert await workers.apply(workers.with_filter, a_click("by the other")) == BatchResult(repeated=1)
+
+
+async def test_second_events_and_lone_clicks_of_offers_are_found_by_a_full_filter(pool: Pool) -> None:
+    await insert_catalog(pool)
+    workers = Workers(pool)
+    click = a_click("an older name", request_id=UUID(int=3), slot=0)
+    await workers.apply(workers.other, an_offered(1, 0), an_offered(2, 0, "an older name"), click)
+    while doubtful(workers.dedup, "strange", days=[TODAY]):
+        await workers.apply(workers.with_filter, an_impression(f"{uuid4()}"))
+
+    await workers.apply(workers.with_filter, an_offered(1, 0, FLAGGED), an_offered(2, 0), an_offered(3, 0))
+    await workers.apply(workers.with_filter, an_offered(1, 1), an_offered(3, 0, FLAGGED))
+
+    rows = await pool.fetch(
+        """
+        SELECT request_id, slot, marks FROM events.banner_impressions
+         WHERE request_id IS NOT NULL ORDER BY entry_seq
+        """
+    )
+    second = ["second_impression"]
+    assert [(row["request_id"].int, row["slot"], row["marks"]) for row in rows] == [
+        (1, 0, None),
+        (2, 0, None),
+        (1, 0, second),
+        (2, 0, second),
+        (3, 0, None),
+        (1, 1, None),
+        (3, 0, second),
+    ]
+    assert await pool.fetchval("SELECT marks FROM events.banner_clicks") is None
 
 
 async def test_a_day_that_was_dropped_from_the_tables_has_no_ids(pool: Pool) -> None:

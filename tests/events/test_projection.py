@@ -630,7 +630,8 @@ def test_a_few_small_batches_come_at_once_and_a_long_row_of_them_once_a_second()
     steps = [after - before for before, after in pairwise(begun)]
     assert steps[:5] == pytest.approx([0.2] * 5)
     assert steps[-3:] == pytest.approx([1.0] * 3)
-    assert pace.find_pause(500, now) == 0.2
+    assert pace.find_pause(499, now) == 0.2
+    assert pace.find_pause(500, now) == 0.5
     assert pace.find_pause(3, now + 60) == 0.2
 
 

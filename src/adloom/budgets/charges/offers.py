@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeAlias
 
 from adloom.budgets.messages import COUNTED_LEASE, ChargeKind, Confirm
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.event import Click, Event, Impression, LogEvent
+from adloom.events.log.event import EVENTS, Event, Impression, LogEvent
 
 OFFERS_MAX: Final = 50_000  # In the cache, and in a filter.
 ERROR_RATE: Final = 0.0001  # Of a filter.
@@ -117,7 +117,6 @@ def _first_complete_second(moment: datetime) -> int:
     return int(moment.timestamp()) + 1 + AHEAD_SECONDS_MAX
 
 
-EVENTS: Final = (Impression, Click)
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _IMPRESSION: Final = ChargeKind.IMPRESSION
 _CLICK: Final = ChargeKind.CLICK

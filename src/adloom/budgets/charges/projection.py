@@ -17,7 +17,6 @@ from uuid import UUID
 from rbloom import Bloom
 
 from adloom.budgets.charges.offers import (
-    EVENTS,
     Offer,
     SeenOffers,
     build_awaited_click,
@@ -32,6 +31,7 @@ from adloom.budgets.messages import CheckClock, Confirm, Confirms, CountedImpres
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedEntry, CountedLookup
+from adloom.events.log.event import EVENTS
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host, MailboxFullError

@@ -51,6 +51,9 @@ INSERT: Final = """
     ON CONFLICT (id, auction_time) DO NOTHING
 """
 
+# Entries whose auctions are in the side stream.
+_RECORDED: Final = (Served, Unsold)
+
 _database_errors: Final = partial(
     translate_database_errors,
     "The database does not take the auctions",
@@ -98,7 +101,7 @@ class AuctionTables:
         """Yield the auctions of a batch in pieces that may be written at once; none is empty."""
         for piece in split_pieces([one.event for one in records if isinstance(one.event, Auctioned)]):
             yield piece
-        entry_ids = {one.entry_id for one in records if isinstance(one.event, Served | Unsold)}
+        entry_ids = {one.entry_id for one in records if isinstance(one.event, _RECORDED)}
         if self._side_stream is None or not entry_ids:
             return
         async with aclosing(self._side_stream.read(entry_ids, after=after, last=cursor)) as pages:

@@ -60,7 +60,7 @@ class RecentCounted:
         if after != self._until:  # Another worker has written meanwhile, or we do not know what we have.
             self._newer, self._older = {}, {}
             self._older_after = self._newer_after = after
-        self._newer.update((one.entry_id, one) for one in impressions)
+        self._newer |= {one.entry_id: one for one in impressions}
         self._until = cursor
         if len(self._newer) >= self._half_max or at - self._turned_at >= KEPT_SECONDS:
             self._turned_at = at

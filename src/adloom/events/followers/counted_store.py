@@ -27,6 +27,9 @@ CONVERSIONS: Final = """
      WHERE request_id = ANY ($1::uuid[])
 """
 
+# Their rows may change after they were written.
+_LOOKED_UP: Final = (Click, Conversion)
+
 E = TypeVar("E", Impression, Click)
 Rows: TypeAlias = dict[tuple[int, int], Row]
 
@@ -39,6 +42,10 @@ class CountedStore:
         self._recent = recent_counted or RecentCounted()
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
+        get_recent = self._recent.get
+        found = [one for entry_id, _ in records if (one := get_recent(entry_id)) is not None]
+        if len(found) == len(records) and all(one.user_id is None for one in found):
+            return found  # As nearly always: impressions of nobody who could have been erased.
         known, unknown = self._split_known(records)
         users = {one.user_id.int: one.user_id for one in known.values() if one.user_id is not None}
         if users or unknown:
@@ -67,7 +74,7 @@ class CountedStore:
                     known[entry_id] = one
                 elif not self._recent.covers(entry_id):
                     unknown.append(record)
-            elif isinstance(event, Click | Conversion):
+            elif isinstance(event, _LOOKED_UP):
                 unknown.append(record)
             elif not isinstance(event, Unsold):
                 known[entry_id] = CountedEntry(entry_id, event, event.user_id)

@@ -33,7 +33,7 @@ from adloom.events.ingest.token import (
     TrackingTokenInvalidError,
 )
 from adloom.events.log.event import ChargedBy, Click, Event, Impression, Mark, resolve_occurred_at
-from adloom.events.log.names import hide_user
+from adloom.events.log.names import FLAGGED, OFFER_NAMES, hide_user
 from adloom.events.log.offer_entry import ReportedClick, ReportedImpression, encode_entry
 from adloom.taxonomy.topics import find_topic
 
@@ -47,8 +47,7 @@ CountryCode: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9]{2}$", max_len
 Address: TypeAlias = Annotated[str, Meta(max_length=8192, extra_json_schema={"format": "uri"})]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 
-# How names begin: of offers, of what servers with a key report, and of clients that chose one of these.
-OFFER_NAMES: Final = "offer:"
+# How other names begin: of what servers with a key report, and of clients that chose a beginning of ours.
 KEY_NAMES: Final = "k:"
 CLIENT_NAMES: Final = "c:"
 _RESERVED: Final = (OFFER_NAMES, KEY_NAMES, CLIENT_NAMES)
@@ -300,7 +299,7 @@ def _name_event(report: Report, offer: OfferToken | None, trust: Trust, *, is_fl
     if offer is not None:
         name = build_correlation_id(offer)
         # A crawler or a browser that prefetches must not take the name of the visitor who comes after it.
-        return f"{name}:flagged" if is_flagged else name
+        return name + FLAGGED if is_flagged else name
     name = report.correlation_id
     if report.user_id is not None:
         name = hide_user(name, report.user_id)

@@ -6,6 +6,7 @@ change is a new tag beside the old one, because the log is read again from its b
 
 # pure
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
@@ -127,8 +128,8 @@ class ChargedBy(StrEnum):
     CLICK = "click"
 
 
-class LogStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES, tag_field="k"):
-    """What all events have in common: how they are encoded."""
+class LogStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES, tag_field="k", gc=False):
+    """What all events have in common: how they are encoded, and that the collector need not look for cycles."""
 
 
 class TrackedEvent(LogStruct, frozen=True, kw_only=True):
@@ -287,6 +288,7 @@ class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
 
 
 Event: TypeAlias = Impression | Click
+EVENTS: Final = (Impression, Click)  # Of many events: `isinstance` makes a union anew each time.
 LogEvent: TypeAlias = Event | Conversion | Served | Auctioned | Unsold
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
@@ -302,16 +304,27 @@ def encode_event(event: LogEvent) -> bytes:
 
 
 def decode_event(entry: bytes) -> LogEvent:
+    return decode_events((entry,))[0]
+
+
+def decode_events(entries: Iterable[bytes]) -> list[LogEvent]:
+    """Decode entries; UnreadableEntryError if one of them is no event that we know."""
+    decode = _decoder.decode
     try:
-        event = _decoder.decode(entry)
+        events = [decode(entry) for entry in entries]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableEntryError(str(error)) from error
-    # Earlier versions kept names with a user in them; names of offers never have one.
-    if isinstance(event, Impression | Click) and event.request_id is None:
-        name = hide_user(event.correlation_id, event.user_id)
-        if name != event.correlation_id:
-            return msgspec.structs.replace(event, correlation_id=name)
-    return event
+    # Names of offers never have a user in them.
+    return [
+        event if not isinstance(event, EVENTS) or event.request_id is not None else _hide_user(event)
+        for event in events
+    ]
+
+
+def _hide_user(event: Event) -> Event:
+    """Earlier versions kept names with a user in them."""
+    name = hide_user(event.correlation_id, event.user_id)
+    return event if name == event.correlation_id else msgspec.structs.replace(event, correlation_id=name)
 
 
 def get_event_time(happening: LogEvent) -> datetime:

@@ -8,8 +8,15 @@ from typing import Final
 from uuid import UUID
 
 _ID_DIGITS: Final = 32
+OFFER_NAMES: Final = "offer:"  # Events of an offer are named by it; no other name begins so.
+FLAGGED: Final = ":flagged"  # How the name of an offer's event ends that may not be the visitor's.
 # Earlier versions named events of auctions so: by their ad, their user and their time.
 OLD_AUCTION_NAME: Final = re.compile("ad:[0-9a-f-]{36}:[0-9a-f-]{36}:")
+
+
+def find_offer_name(name: str, request_id: UUID, slot: int) -> str:
+    """Return the name of an event's offer: in the event's own name, unless that is from an earlier version."""
+    return name.removesuffix(FLAGGED) if name.startswith(OFFER_NAMES) else f"{OFFER_NAMES}{request_id}:{slot}"
 
 
 def hide_user(name: str, user_id: UUID | None) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from adloom.events.log.event import LogEntry, decode_event, parse_entry_id
+from adloom.events.log.event import LogEntry, decode_events, parse_entry_id
 from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, 48 of them decoded forms.
@@ -85,8 +85,10 @@ class RecentEntries:
         found = [record for record in known if record is not None]
         if len(found) == len(entries):
             return found
+        unknown = [entry for entry, record in zip(entries, known, strict=True) if record is None]
+        decoded = iter(decode_events([entry.data for entry in unknown]))
         found = [
-            record or DecodedEntry(entry.id, decode_event(entry.data))
+            record or DecodedEntry(entry.id, next(decoded))
             for entry, record in zip(entries, known, strict=True)
         ]
         if start >= 0:

@@ -8,7 +8,7 @@ is removed when the impression comes, so the order of arrival does not matter.
 # pure
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -37,12 +37,13 @@ KINDS: Final = (IMPRESSIONS, CLICKS)
 COUNTED_DEVICES: Final = frozenset({"mobile", "tablet", "desktop"})
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
+_SERVED: Final = (Served, Auctioned)
 # Marks that a row may have and be good by itself, whatever the other events of its offer are.
 GOOD: Final = HARMLESS_MARKS | {Mark.CLICK_WITHOUT_IMPRESSION}
 
 E = TypeVar("E", bound=Event)
-# Hours are numbers here, because datetimes are slow to compare.
-_Dimensions: TypeAlias = tuple[int, int, int, int | None, str | None, str | None, bool, bool]
+# The dimensions of rows, their marks, and whether they are valid. Hours are numbers: datetimes are slow to compare.
+_Group: TypeAlias = tuple[int, int, int, int | None, str | None, str | None, tuple[str, ...], bool]
 # The number of the request's id, and the slot: numbers are much faster to compare than ids.
 Offer: TypeAlias = tuple[int, int]
 
@@ -196,7 +197,7 @@ def split_by_kind(records: Sequence[DecodedEntry]) -> EventBatch:
             clicks.append((entry_id, event))
         elif isinstance(event, Conversion):
             conversions.append((entry_id, event))
-        elif isinstance(event, Served | Auctioned) and event.user_id is not None:
+        elif isinstance(event, _SERVED) and event.user_id is not None:
             served.append((entry_id, event))
     return EventBatch(
         impressions=impressions,
@@ -321,7 +322,7 @@ def _build_row(
         event.country_code,
         page_url,
         address,
-        event.occurred_at.astimezone(UTC),
+        at if (at := event.occurred_at).tzinfo is UTC else at.astimezone(UTC),
         event.received_at,
         event.request_id,
         event.slot,
@@ -335,54 +336,60 @@ def _build_row(
 
 def count_by_key(added: Additions) -> dict[CountKey, Count]:
     counted: dict[CountKey, Count] = {}
-    for key, rows in Counter(map(_get_dimensions, filter(_is_assigned, added.impressions))).items():
-        count = counted.setdefault(_build_key(key), Count())
-        *_, is_valid, is_unbound = key
+    for key, marks, is_valid, rows in _group_rows(added.impressions):
+        count = counted.setdefault(key, Count())
+        is_unbound = Mark.UNBOUND in marks
         count.unbound_impressions += rows if is_unbound else 0
         count.impressions += 0 if is_unbound else rows
         count.invalid_impressions += 0 if is_unbound or is_valid else rows
-    for key, rows in Counter(map(_get_dimensions, filter(_is_assigned, added.clicks))).items():
-        count = counted.setdefault(_build_key(key), Count())
-        *_, is_valid, is_unbound = key
+    for key, marks, is_valid, rows in _group_rows(added.clicks):
+        count = counted.setdefault(key, Count())
+        is_unbound = Mark.UNBOUND in marks
         count.unbound_clicks += rows if is_unbound else 0
         count.clicks += 0 if is_unbound else rows
         count.invalid_clicks += 0 if is_unbound or is_valid else rows
     return counted
 
 
-def _is_assigned(row: EventRow) -> bool:
-    """Return whether a row is counted at all: an event of what was never offered is not."""
-    return row.marks is None or Mark.NOT_ASSIGNED not in row.marks
-
-
-def _get_dimensions(row: EventRow) -> _Dimensions:
-    """Return the dimensions of a row, whether it is valid, and whether it is unbound."""
-    device = row.device_type if row.device_type in COUNTED_DEVICES else None
-    hour = row.occurred_at.toordinal() * 24 + row.occurred_at.hour
-    is_unbound = row.marks is not None and Mark.UNBOUND in row.marks
-    return (
-        hour,
-        row.banner_id,
-        row.placement_id,
-        row.campaign_id,
-        row.country_code,
-        device,
-        row.is_valid,
-        is_unbound,
+def _group_rows(rows: Sequence[EventRow]) -> Iterator[tuple[CountKey, tuple[str, ...], bool, int]]:
+    """Yield the number of rows by key, marks and validity; an event of what was never offered is not counted at all."""
+    # What can be found out once for many rows is.
+    groups: Counter[_Group] = Counter(
+        [
+            (
+                (at := row.occurred_at).toordinal() * 24 + at.hour,
+                row.banner_id,
+                row.placement_id,
+                row.campaign_id,
+                row.country_code,
+                row.device_type,
+                tuple(row.marks) if row.marks else (),
+                row.is_valid,
+            )
+            for row in rows
+        ]
     )
-
-
-def _build_key(key: _Dimensions) -> CountKey:
-    hour, banner_id, placement_id, campaign_id, country_code, device_type, _, _ = key
-    day = datetime.fromordinal(hour // 24).replace(hour=hour % 24, tzinfo=UTC)
-    return CountKey(day, banner_id, placement_id, campaign_id, country_code, device_type)
+    for (
+        hour,
+        banner_id,
+        placement_id,
+        campaign_id,
+        country_code,
+        device,
+        marks,
+        is_valid,
+    ), count in groups.items():
+        if Mark.NOT_ASSIGNED not in marks:
+            begin = datetime.fromordinal(hour // 24).replace(hour=hour % 24, tzinfo=UTC)
+            known_device = device if device in COUNTED_DEVICES else None
+            key = CountKey(begin, banner_id, placement_id, campaign_id, country_code, known_device)
+            yield key, marks, is_valid, count
 
 
 def count_by_day(added: Additions) -> dict[date, DayCount]:
+    rows = [*added.impressions, *added.clicks]
     counted: dict[date, DayCount] = {}
-    for row in (*added.impressions, *added.clicks):
-        if (count := counted.get(day := row.occurred_at.date())) is None:
-            count = counted[day] = DayCount()
-        count.events += 1
-        count.last_entry_ms = max(count.last_entry_ms, row.entry_ms)
+    for day in {row.occurred_at.toordinal() for row in rows}:  # One, or two around midnight.
+        millis = [row.entry_ms for row in rows if row.occurred_at.toordinal() == day]
+        counted[date.fromordinal(day)] = DayCount(len(millis), max(millis))
     return counted

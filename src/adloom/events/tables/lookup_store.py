@@ -9,6 +9,7 @@ import asyncpg
 
 from adloom.events.cursor_store import find_erased_users
 from adloom.events.log.event import Conversion, Event, parse_entry_id
+from adloom.events.log.names import OFFER_NAMES, find_offer_name
 from adloom.events.tables.apply_batch import (
     CLICKS,
     GOOD,
@@ -54,8 +55,10 @@ _KNOWN_IDS: Final = """
 _DAYS: Final = """
     SELECT to_regclass($1::text)::oid, ARRAY (SELECT day FROM {schema}.event_days WHERE day >= $2)
 """
+# With the names of their offers.
 _IDS_OF_DAY: Final = """
-    SELECT correlation_id FROM {schema}.{kind}_{day:%Y%m%d} WHERE correlation_id > $1 ORDER BY correlation_id LIMIT $2
+    SELECT correlation_id, $3::text || request_id || ':' || slot
+      FROM {schema}.{kind}_{day:%Y%m%d} WHERE correlation_id > $1 ORDER BY correlation_id LIMIT $2
 """
 # An offer has at most one good event of a kind, and a bad one before it, that are not second ones: however
 # often somebody repeats theirs, the answer is no longer than that. The conditions equal those of the indexes,
@@ -113,7 +116,7 @@ class StateLookup:
             erased_at=await find_erased(connection, batch),
             impressions=await self._find_known(connection, IMPRESSIONS, batch.impressions, since, days),
             clicks=await self._find_known(connection, CLICKS, batch.clicks, since, days),
-            offers=await self._find_offers(connection, batch, since),
+            offers=await self._find_offers(connection, batch, since, days),
             days=days,
         )
 
@@ -123,10 +126,14 @@ class StateLookup:
             return
         statement = _IDS_OF_DAY.format(schema=self._schema, kind=part.kind, day=part.day)
         try:
-            ids = [row[0] for row in await connection.fetch(statement, part.after, part.count_max)]
+            rows = await connection.fetch(statement, part.after, part.count_max, OFFER_NAMES)
         except asyncpg.UndefinedTableError:
-            ids = []  # The day was dropped; the filter still knows what was counted of it.
-        self._dedup.add_read(part, ids)
+            rows = []  # The day was dropped; the filter still knows what was counted of it.
+        self._dedup.add_read(
+            part,
+            [name for name, _ in rows],
+            offers=[offer for name, offer in rows if offer is not None and offer != name],
+        )
 
     async def _begin_dedup(self, connection: Connection, since: datetime, cursor: str) -> frozenset[date]:
         """Return the days that have rows; none without a filter, which alone needs them."""
@@ -158,11 +165,27 @@ class StateLookup:
         rows = await connection.fetch(self._known_ids[kind], sorted(ids), since)
         return frozenset([row[0] for row in rows])
 
-    async def _find_offers(self, connection: Connection, batch: EventBatch, since: datetime) -> StoredOffers:
+    def _select_requests(self, events: Sequence[Event], days: Collection[date]) -> set[int]:
+        """Return the requests of offers that may have rows; nearly every impression is the first of its offer."""
+        offers = {
+            find_offer_name(event.correlation_id, event.request_id, event.slot): event.request_id.int
+            for event in events
+            if event.request_id is not None and event.slot is not None
+        }
+        if self._dedup is None:
+            return set(offers.values())
+        return {offers[name] for kind in KINDS for name in self._dedup.select_doubtful(kind, offers, days)}
+
+    async def _find_offers(
+        self, connection: Connection, batch: EventBatch, since: datetime, days: Collection[date]
+    ) -> StoredOffers:
         impressions: dict[Offer, bool] = {}
         clicks_alone: dict[Offer, list[str]] = {}
         rows = await _fetch_of_offers(
-            connection, _IMPRESSIONS_OF_OFFERS.format(schema=self._schema), batch.events, since
+            connection,
+            _IMPRESSIONS_OF_OFFERS.format(schema=self._schema),
+            requests := self._select_requests(batch.events, days),
+            since,
         )
         for request_id, slot, is_good, click_alone in rows:
             offer = (request_id.int, slot)
@@ -171,9 +194,9 @@ class StateLookup:
             else:
                 clicks_alone.setdefault(offer, []).append(click_alone)
         clicks: dict[Offer, bool] = {}
-        events = [click for _, click in batch.clicks]
+        clicked = {click.request_id.int for _, click in batch.clicks if click.request_id is not None}
         for request_id, slot, is_good in await _fetch_of_offers(
-            connection, _CLICKS_OF_OFFERS.format(schema=self._schema), events, since
+            connection, _CLICKS_OF_OFFERS.format(schema=self._schema), requests & clicked, since
         ):
             offer = (request_id.int, slot)
             clicks[offer] = is_good or clicks.get(offer, False)
@@ -208,11 +231,8 @@ async def find_erased(connection: Connection, batch: EventBatch) -> dict[UUID, d
 
 
 async def _fetch_of_offers(
-    connection: Connection, statement: str, events: Sequence[Event], since: datetime
+    connection: Connection, statement: str, requests: Collection[int], since: datetime
 ) -> Sequence[Record]:
-    requests = {
-        event.request_id.int for event in events if event.request_id is not None and event.slot is not None
-    }
     return await connection.fetch(statement, _write_ids(requests), since, GOOD) if requests else []
 
 

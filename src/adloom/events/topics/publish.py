@@ -235,8 +235,11 @@ class TopicsProjection:
 
     def _arguments(self, counted: Sequence[CountedEntry]) -> list[Argument]:
         payloads: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
+        impressions = payloads[IMPRESSION_TRACKED]
         for one in counted:
-            if message := build_message(one):
+            if isinstance(event := one.event, Impression):  # As nearly all: without a message for each.
+                impressions.append(_encode(_build_tracked(one, event)))
+            elif message := build_message(one):
                 payloads[message.topic].append(message.payload)
         arguments: list[Argument] = [self._entries_max]
         for topic, several in payloads.items():

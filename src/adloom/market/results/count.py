@@ -16,7 +16,7 @@ import msgspec
 from adloom.core.ids import BannerId, PlacementId
 from adloom.core.money import Micros
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark
+from adloom.events.log.event import EVENTS, HARMLESS_MARKS, Click, Event, Impression, Mark
 
 Offer: TypeAlias = tuple[UUID, int]
 
@@ -58,7 +58,7 @@ class BatchCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_contextual(event: object) -> bool:
     """Whether an event is of an offer in a contextual slot; only a token that we signed says so."""
-    return isinstance(event, Impression | Click) and event.category is not None
+    return isinstance(event, EVENTS) and event.category is not None
 
 
 def count_batch(counted: Iterable[CountedEntry]) -> BatchCounts:
@@ -68,7 +68,7 @@ def count_batch(counted: Iterable[CountedEntry]) -> BatchCounts:
     seen: set[Offer] = set()
     for one in counted:
         event = one.event
-        if not isinstance(event, Impression | Click) or event.category is None:
+        if not isinstance(event, EVENTS) or event.category is None:
             continue
         if isinstance(event, Impression) and (offer := get_offer(event)) is not None:
             seen.add(offer)

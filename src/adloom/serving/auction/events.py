@@ -16,7 +16,6 @@ from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, wrong_field
 from adloom.core.ids import NO_USER, BannerId, CampaignId, PlacementId
 from adloom.events.ingest.accept import (
-    OFFER_NAMES,
     ClickRequest,
     CorrelationId,
     ImpressionRequest,
@@ -25,6 +24,7 @@ from adloom.events.ingest.accept import (
 )
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.names import OFFER_NAMES
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastRequest, FastRoute
 from adloom.serving.index.index import Index, IndexedPlacement

@@ -1,0 +1,133 @@
+"""What lies behind an event: the CPU of the worker, Valkey and PostgreSQL until it is counted, at a bounded rate.
+
+Every event is of an offer of its own: the offers are collected before. What the servers do at rest is a part of it.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.events import OTHERS, count_impressions
+from bench.figures import GoalResult
+from bench.load import ERROR_SHARE_MAX, Effort, Sample, Target, run_wrk
+from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants, measure_usage
+from bench.product import PRICED, Product, encode_impression
+from bench.servers import wait_until_quiet
+
+BEHIND: Final = "behind an event"
+BEHIND_PAID: Final = "behind a paid event"
+CAMPAIGNS: Final = {BEHIND: 1, BEHIND_PAID: 50}
+EVENTS_PER_SECOND: Final = 5_000
+MICROS_MAX: Final = 40.0
+CONNECTIONS: Final = 32
+COLLECT_SECONDS: Final = 1.0
+
+# Writes the fields of each offer into a line.
+COLLECT: Final = """
+local file, taken = io.open(%s, "w"), 0
+response = function(status, headers, body)
+  local banner, campaign, token = string.match(
+    body, '"banners":%%[{"id":"(.-)","campaignId":"(.-)",.-"trackingToken":"(.-)"')
+  if not token then return end
+  file:write(banner, " ", campaign, " ", token, "\\n")
+  taken = taken + 1
+  if taken %% 100 == 0 then file:flush() end
+end
+"""
+# Sends each line once, at a rate.
+SEND: Final = """
+local ffi = require("ffi")
+ffi.cdef("typedef struct { long seconds; long nanos; } moment; int clock_gettime(int, moment *);")
+local moment = ffi.new("moment")
+local function read_millis()
+  ffi.C.clock_gettime(1, moment)
+  return tonumber(moment.seconds) * 1000 + tonumber(moment.nanos) / 1e6
+end
+wrk.method = "POST"
+wrk.headers["Content-Type"] = "application/json"
+local bodies, waiting, sent, began_at = {}, 0, 0, nil
+for line in io.lines(%s) do bodies[#bodies + 1] = line end
+delay = function()
+  began_at = began_at or read_millis()
+  waiting = waiting + 1
+  if waiting > #bodies then return 3600000 end
+  return math.max(0, began_at + waiting * 1000 / %d - read_millis())
+end
+request = function()
+  sent = sent + 1
+  return wrk.format(nil, nil, nil, bodies[sent])
+end
+"""
+
+
+class CostBehind(msgspec.Struct, frozen=True, kw_only=True):
+    """The load of events, and the CPU behind one of them, in microseconds by server."""
+
+    sample: Sample
+    micros: Mapping[str, float]
+
+    def judge(self) -> GoalResult:
+        parts = ", ".join(f"{server} {micros:.1f}" for server, micros in self.micros.items())
+        total, rate = self.sample.cpu_micros, self.sample.load.requests / self.sample.load.seconds
+        return GoalResult(
+            claim=f"{self.sample.target} at most {MICROS_MAX:.0f} µs at {EVENTS_PER_SECOND:,} a second",
+            found=f"{total:.1f} at {rate:,.0f} ({parts})",
+            is_met=total <= MICROS_MAX,
+        )
+
+
+def measure_behind(product: Product, name: str, seconds: float, say: ShowStatus) -> CostBehind:
+    """Report impressions of a new placement: of one campaign for nothing, or of many that pay for them."""
+    slug = name.replace(" ", "-")
+    terms = PRICED if name == BEHIND_PAID else {}
+    product.import_catalog(slug, campaigns=CAMPAIGNS[name], slots=1, terms=terms)
+    worker = find_descendants(product.pid, OTHERS["worker"])[0]
+    with tempfile.TemporaryDirectory(prefix="adloom-behind-") as folder:
+        say(f"{name}: collecting offers")
+        reports = Path(folder) / "reports"
+        count = int(EVENTS_PER_SECOND * seconds) + CONNECTIONS
+        lines = _collect_reports(product, f"/banners/serve/{slug}", Path(folder) / "offers", count)
+        reports.write_text("\n".join(lines), encoding="utf-8")
+        asyncio.run(wait_until_quiet(worker))
+        say(f"{name}: reporting")
+        counted_before = count_impressions(product)
+        meters = {server: CpuMeter(find_descendants(product.pid, word)) for server, word in OTHERS.items()}
+        script = SEND % (_quote(reports), EVENTS_PER_SECOND)
+        target = Target(name=name, port=product.port, path="/banners/events/impression", script=script)
+        load = run_wrk(target, Effort(connections=CONNECTIONS, seconds=seconds, serial_prefix=""))
+    asyncio.run(wait_until_quiet(worker))
+    spent = {server: meter.read_seconds() for server, meter in meters.items()}
+    counted = count_impressions(product) - counted_before
+    if load.errors > load.requests * ERROR_SHARE_MAX or counted < load.requests - load.errors:
+        raise LoadError(f"Of {load.requests} events {load.errors} were refused and {counted} counted.")
+    return CostBehind(
+        sample=Sample(
+            target=name,
+            load=load,
+            cpu_seconds=sum(spent.values()),
+            resident_bytes=measure_usage([worker]).resident_bytes,
+        ),
+        micros={server: each / load.requests * 1e6 for server, each in spent.items()},
+    )
+
+
+def _collect_reports(product: Product, path: str, file: Path, count: int) -> Iterator[str]:
+    """Ask for so many offers; yield the reports of their impressions."""
+    report = msgspec.json.decode(encode_impression(product.wait_until_served(path)), type=dict[str, str])
+    target = Target(name="offers", port=product.port, path=path, script=COLLECT % _quote(file))
+    offers: list[str] = []
+    while len(offers) < count:
+        run_wrk(target, Effort(connections=CONNECTIONS, seconds=COLLECT_SECONDS, serial_prefix=""))
+        # wrk ends without writing what it has in memory, so the last line may be cut.
+        offers += file.read_text(encoding="utf-8").split("\n")[:-1]
+    for offer in offers[:count]:
+        report["bannerId"], report["campaignId"], report["trackingToken"] = offer.split(" ")
+        yield msgspec.json.encode(report).decode()
+
+
+def _quote(file: Path) -> str:
+    return msgspec.json.encode(str(file)).decode()  # A JSON string is a Lua string too.
