@@ -51,7 +51,7 @@ class FiguresAnswer(Answer):
     spend: Annotated[
         PaisaShown, Field(alias="spendPaisa", description="All charges of your campaigns or placements.")
     ]
-    read_revenue: Annotated[
+    revenue: Annotated[
         PaisaShown | None,
         Field(
             alias="revenuePaisa",
