@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from adloom.app.progress import show_elapsed
+from adloom.runtime.process.tuning import use_one_thread
 from bench.load import BenchPlan
 from bench.processes import LoadError
 from bench.routes.measure import measure_routes
@@ -69,6 +70,7 @@ def _find_message(errors: ExceptionGroup[LoadError]) -> str:
 
 
 if __name__ == "__main__":
+    use_one_thread()  # As workers; some benches load NumPy.
     for name, function in BENCHES.items():
         app.command(name)(resolve_name(function))
     # Task groups raise exception groups.

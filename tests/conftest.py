@@ -24,11 +24,10 @@ import psutil
 import pytest
 import structlog
 
-from adloom.pages.classify.embedded.threads import use_one_thread
 from adloom.runtime.embedded.nats import EmbeddedNats
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
-from adloom.runtime.process.tuning import pause_gc
+from adloom.runtime.process.tuning import pause_gc, use_one_thread
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.bytecode import compile_part
 from tests.support.databases import Databases

@@ -5,8 +5,6 @@ acting one and those in its shadow; every actor takes its answer. Nothing is sto
 processor, so that other load on the machine does not count.
 """
 
-import gc
-import os
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -29,6 +27,7 @@ from adloom.budgets.messages import CampaignMessage, ConfigureCampaign, LeaseUsa
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Effect, Publish
+from adloom.runtime.process.tuning import BATCH_THRESHOLD, freeze_startup_objects
 from adloom.schedule.pacing import PacingStrategy
 from bench.figures import BenchTable, render
 
@@ -115,13 +114,11 @@ def decide_for(requests: Sequence[MultiplierRequest], nets: Nets) -> list[BidsDe
 
 def main(campaigns: Annotated[int, typer.Option(min=1, max=1_000_000)] = 10_000) -> None:
     """Measure how long all campaigns need to decide their bids, on one core."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy is loaded with the nets.
     nets = load_nets()
     actors = [BiddingCampaign(number) for number in range(campaigns)]
     now = NOON
     asking = reporting = deciding = taking = 0.0
-    gc.collect()
-    gc.freeze()
+    freeze_startup_objects(BATCH_THRESHOLD)  # As the worker.
     for _ in range(WARM_WINDOWS):
         now += WINDOW
         moment = now

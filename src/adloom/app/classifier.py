@@ -12,7 +12,6 @@ from adloom.app.health import answer_health
 from adloom.app.process import run_process
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
-from adloom.pages.classify.embedded.threads import use_one_thread
 from adloom.pages.classify.protocol import Classifier
 from adloom.pages.classify.providers.apis import PROVIDERS
 from adloom.pages.classify.providers.classifier import LanguageModelClassifier, open_model_client
@@ -25,6 +24,7 @@ from adloom.runtime.background_settings import (
 )
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.process.tuning import use_one_thread
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from adloom.pages.classify.embedded.threads import use_one_thread
 from adloom.pages.classify.protocol import PageContent
+from adloom.runtime.process.tuning import use_one_thread
 
 use_one_thread()
 

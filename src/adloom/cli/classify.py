@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from adloom.cli.options import ClassifyCommandError
-from adloom.pages.classify.embedded.threads import use_one_thread
 from adloom.pages.classify.protocol import Classification, PageContent
 from adloom.pages.text.extract import TextExtractor
 from adloom.pages.text.extracted import ExtractedPage
@@ -18,6 +17,7 @@ from adloom.pages.text.language import detect_language
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.outbound.failure import OutboundError
 from adloom.runtime.outbound.settings import OutboundSettings
+from adloom.runtime.process.tuning import use_one_thread
 from adloom.runtime.settings import read_settings
 from adloom.taxonomy.iab import load_content
 

@@ -268,7 +268,7 @@ def bids(
     ] = None,
 ) -> None:
     """Answer a campaign's counters with a bid multiplier: one JSON object a line, in and out."""
-    from adloom.pages.classify.embedded.threads import use_one_thread
+    from adloom.runtime.process.tuning import use_one_thread
 
     use_one_thread()
     from adloom.bidding.shipped import build_nets, load_nets, read_shipped

@@ -13,6 +13,7 @@ import structlog
 
 from adloom.bidding.ports import Nets
 from adloom.bidding.weights_card import find_doubt
+from adloom.runtime.process.tuning import use_one_thread
 from adloom.runtime.settings import FLEET_WEIGHTS, read_settings
 
 OWN_BYTES_MAX: Final = 1 << 20  # They have 33 KB.
@@ -37,6 +38,7 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_nets(weights: FleetWeights = SHIPPED) -> Nets:
+    use_one_thread()
     from adloom.bidding import shipped  # noqa: PLC0415 - NumPy takes 20 MB
 
     return shipped.load_nets() if weights.own is None else shipped.build_with_own_fleet(weights.own)
@@ -77,6 +79,7 @@ def find_unusable(data: bytes) -> str | None:
     doubt = find_doubt(data, "fleet")
     if doubt is not None:
         return doubt
+    use_one_thread()
     from adloom.bidding import shipped  # noqa: PLC0415 - NumPy takes 20 MB
 
     fleet = shipped.build_nets(data, None).fleet

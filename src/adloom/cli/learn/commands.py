@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from adloom.cli.options import DataDir, database_url
-from adloom.pages.classify.embedded.threads import use_one_thread
+from adloom.runtime.process.tuning import use_one_thread
 
 app = typer.Typer(
     name="learn",

@@ -1,4 +1,4 @@
-"""Tuning of a process: the garbage collector, memory that is free, and the limit of open files.
+"""Tuning of a process: the garbage collector, memory that is free, the limit of open files, and NumPy's threads.
 
 Almost no object here is in a cycle, and a compiled catalog stays: 100,000 campaigns are 600,000 objects, and a
 full collection walks over them for half a second in which no request is answered.
@@ -6,6 +6,7 @@ full collection walks over them for half a second in which no request is answere
 
 import ctypes
 import gc
+import os
 import resource
 import sys
 from collections.abc import Generator
@@ -62,6 +63,16 @@ def count_connections_max() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = OPEN_FILES_MAX if soft == resource.RLIM_INFINITY else soft
     return max(allowed - DESCRIPTORS_RESERVED, allowed // 2)
+
+
+# NumPy's linear algebra reads these as it is loaded.
+THREAD_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def use_one_thread() -> None:
+    """Keep NumPy to one thread, before it is imported: with more, small matrices take longer, and all cores."""
+    for name in THREAD_VARIABLES:
+        os.environ.setdefault(name, "1")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 
 from adloom.pages.classify.embedded.encoder import DIMENSIONS, Encoder, SentenceEncoder, Vectors
 from adloom.pages.classify.embedded.phrases import SeedPhrases, load_phrases
-from adloom.pages.classify.embedded.threads import use_one_thread
+from adloom.runtime.process.tuning import use_one_thread
 
 FILE: Final = "seed-vectors.npz"
 # Numbers of 8 bits, with one factor a row: a quarter of the size, and similarities are the same to 0.002.
