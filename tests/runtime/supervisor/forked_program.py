@@ -36,3 +36,7 @@ def main() -> None:
     elif end == "fail":
         sys.exit("no room")
     atexit.register(lambda: sys.stdout.write("the end\n"))
+
+
+if __name__ == "__main__":
+    main()

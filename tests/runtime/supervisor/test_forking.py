@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
+from adloom.runtime.supervisor import forking
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.forking import ForkServer
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, our_program, run
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has 
 CHECKOUT = Path(__file__).parents[3]
 MODULE = forked_program.__name__
 NOBODY = 65534
+NO_SUCH_OPTION = 9_999
 
 
 @pytest.fixture
@@ -141,6 +144,31 @@ async def test_forked_children_outlive_the_fork_server_and_are_forked_from_the_n
     assert not any(psutil.pid_exists(one["pid"]) for one in found(notes))
 
 
+async def test_programs_that_are_forked_together_have_nothing_of_each_other(
+    server: ForkServer, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+
+    await asyncio.gather(*(run(a_forked("end", notes), seconds_max=60, start=server.start) for _ in range(3)))
+
+    # The three of every program, and the folder itself.
+    assert [it["descriptors"] for it in found(notes)] == [4, 4, 4]
+
+
+async def test_a_program_that_cannot_be_forked_is_started(
+    server: ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes"
+    with ForkServer(["no_such_module", MODULE]) as failing:
+        program = msgspec.structs.replace(a_forked("end", notes), environment={"PYTHONPATH": str(CHECKOUT)})
+        await run(program, seconds_max=60, start=failing.start)
+    # As where nobody can adopt orphans.
+    monkeypatch.setattr(forking, "PR_SET_CHILD_SUBREAPER", NO_SUCH_OPTION)
+    await run(program, seconds_max=60, start=server.start)
+
+    assert len(found(notes)) == 2
+
+
 async def test_neither_server_nor_forked_program_survives_the_sudden_death_of_the_supervisor(
     tmp_path: Path,
 ) -> None:
@@ -148,12 +176,17 @@ async def test_neither_server_nor_forked_program_survives_the_sudden_death_of_th
     script = (
         "import asyncio, os, signal\n"
         "from pathlib import Path\n"
-        "from adloom.runtime.supervisor.forking import ForkServer\n"
+        "from adloom.runtime.supervisor.forking import UNKNOWN_CODE, ForkServer\n"
         "from tests.runtime.supervisor.test_forking import MODULE, a_forked, fork_servers, noted\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"  # As some who start us do.
         "async def main():\n"
         "    server = ForkServer([MODULE])\n"
+        "    servers = fork_servers()\n"
+        f"    ended = await server.start(a_forked('end', Path({str(notes)!r})))\n"
+        "    assert await ended.wait() == UNKNOWN_CODE\n"
         f"    await server.start(a_forked('wait', Path({str(notes)!r})))\n"
-        f"    await noted(Path({str(notes)!r}), starts=1)\n"
+        f"    await noted(Path({str(notes)!r}), starts=2)\n"
+        "    assert fork_servers() == servers\n"
         "    print(fork_servers()[0].pid, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
@@ -168,7 +201,7 @@ async def test_neither_server_nor_forked_program_survives_the_sudden_death_of_th
     said, _ = await parent.communicate()
 
     assert parent.returncode == -signal.SIGKILL
-    [forked] = found(notes)
+    _, forked = found(notes)
     await eventually(lambda: not any(map(is_alive, (int(said), forked["pid"]))), seconds=60)
 
 

@@ -58,6 +58,8 @@ def main() -> None:
     """Serve requests until the supervisor ends; in a forked process, become what was asked for."""
     parent, fd, modules = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(",")
     die_with(parent, signal.SIGKILL)
+    # Who started the supervisor may ignore it: then there is nothing to wait for.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     requests = socket.socket(fileno=fd)
     channel = serve(requests, modules)
     if channel is not None:
@@ -94,6 +96,9 @@ def serve(requests: socket.socket, modules: Sequence[str]) -> socket.socket | No
             if module in unloaded:
                 waiting.append((module, fd))
             elif _fork(fd):
+                # What others are told is not for this one; and it must be closed when they have gone.
+                for _, other in waiting:
+                    os.close(other)
                 return socket.socket(fileno=fd)
         if unloaded:
             importlib.import_module(unloaded.popleft())

@@ -12,17 +12,25 @@ from collections.abc import Generator, Sequence
 from typing import IO, Final, Self
 
 import msgspec
+import structlog
 
 from adloom.runtime.supervisor import program as programs
 from adloom.runtime.supervisor.fork_server import SIZE_BYTES, ForkOrder
-from adloom.runtime.supervisor.program import STDERR_FD, Program, ProgramFailedError, RunningProgram
+from adloom.runtime.supervisor.program import STDERR_FD, Program, RunningProgram
 
 PR_SET_CHILD_SUBREAPER: Final = 36
 PID_BYTES_MAX: Final = 32
 END_SECONDS_MAX: Final = 10.0
+UNKNOWN_CODE: Final = 255  # As the event loop has it for other children.
 # What an interpreter and its libraries need to know; all that is secret comes with the order of each process.
 KNOWN: Final = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR"})
 KNOWN_PREFIXES: Final = ("PYTHON", "LC_", "LD_", "MALLOC_")
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class NotForkedError(Exception):
+    """The fork server, or what it forked, has ended, or we cannot adopt what it forks."""
 
 
 class ForkServer:
@@ -40,7 +48,7 @@ class ForkServer:
     async def start(
         self, program: Program, *, inherited_fds: Sequence[int] = (), output: IO[bytes] | int = STDERR_FD
     ) -> RunningProgram:
-        """Fork a program of ours; start any other one as it is."""
+        """Fork a program of ours; start any other one as it is, and one that cannot be forked."""
         if program.module is None or not self._is_possible:
             return await programs.start(program, inherited_fds=inherited_fds, output=output)
         output_fd = output if isinstance(output, int) else output.fileno()
@@ -57,7 +65,11 @@ class ForkServer:
         if self._process.poll() is not None:
             self._requests.close()
             self._process, self._requests = self._launch()
-        return await self._fork(program, order, [output_fd, *inherited_fds])
+        try:
+            return await self._fork(order, [output_fd, *inherited_fds])
+        except (OSError, NotForkedError) as error:
+            log.warning("not_forked", child=program.name, error=str(error))
+            return await programs.start(program, inherited_fds=inherited_fds, output=output)
 
     def __enter__(self) -> Self:
         return self
@@ -92,19 +104,19 @@ class ForkServer:
             )
         return process, ours
 
-    async def _fork(self, program: Program, order: ForkOrder, fds: Sequence[int]) -> RunningProgram:
+    async def _fork(self, order: ForkOrder, fds: Sequence[int]) -> RunningProgram:
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
-        with ours, self._adopt_orphans():
-            with theirs:
-                socket.send_fds(self._requests, [order.module.encode()], [theirs.fileno()])
+        with ours, theirs, self._adopt_orphans():
+            socket.send_fds(self._requests, [order.module.encode()], [theirs.fileno()])
+            theirs.close()
             ours.setblocking(False)  # noqa: FBT003 - as the system declares it
             data = msgspec.msgpack.encode(order)
             socket.send_fds(ours, [len(data).to_bytes(SIZE_BYTES)], fds)
             await loop.sock_sendall(ours, data)
             said = await loop.sock_recv(ours, PID_BYTES_MAX)
             if not said:
-                raise ProgramFailedError(f"{program.name} could not be forked")
+                raise NotForkedError("It ended before it began.")
             process = ForkedProgram(int(said))
             ours.send(b".")
         return process
@@ -113,8 +125,9 @@ class ForkServer:
     def _adopt_orphans(self) -> Generator[None]:
         """Become the parent of processes under us whose parent ends; not for longer, servers have orphans too."""
         libc = ctypes.CDLL(None)
+        if libc.prctl(PR_SET_CHILD_SUBREAPER, 1):
+            raise NotForkedError("The system does not let us adopt it.")
         self._forking += 1
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         try:
             yield
         finally:
@@ -143,7 +156,10 @@ class ForkedProgram:
             os.kill(self.pid, signal)
 
     def _wait(self) -> None:
-        _, status = os.waitpid(self.pid, 0)
+        try:
+            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        except ChildProcessError:  # Who started us lets the system forget how children end.
+            code = UNKNOWN_CODE
         # The loop may have ended.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._end.set_result, os.waitstatus_to_exitcode(status))
+            self._loop.call_soon_threadsafe(self._end.set_result, code)
