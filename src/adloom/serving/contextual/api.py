@@ -353,12 +353,14 @@ class SlotRoutes:
         if planned.offers:
             visit.is_free = not self._may_hold(visit, planned)
         filled = self._hold_auctions(planned, visit, on_page)
-        unfilled = self.unfilled
+        unfilled, served = self.unfilled, self.served
         for one in filled:
             if isinstance(one, str):
                 unfilled[one] = unfilled.get(one, 0) + 1
             else:
                 self.served += 1
+        if (unmade := planned.offers - self.served + served) and not visit.is_free:
+            self._senders.give_back(visit.http, unmade, visit.second)
         if self._count_page is not None or self._count_traffic is not None:
             self._count(planned, filled)
         return filled

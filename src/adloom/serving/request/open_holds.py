@@ -37,14 +37,14 @@ class AddressHolds:
         self._offers = after
         return True
 
-    def release(self, second: int) -> None:
-        """Count an offer as seen. Another process may have made it, as offers of this one may be seen there."""
+    def release(self, second: int, offers: int = 1) -> None:
+        """Count offers as seen. Another process may have made them, as offers of this one may be seen there."""
         period = second // self._owner.hold_seconds
         if period != self._period:
             self._begin(period)
-        self._offers = max(-self._bound, self._offers - 1)
+        self._offers = max(-self._bound, self._offers - offers)
         if self._wide is not None:
-            self._wide.release(second)
+            self._wide.release(second, offers)
 
     def _begin(self, period: int) -> None:
         self._before = self._offers if self._period == period - 1 else 0

@@ -50,6 +50,14 @@ class SenderCheck:
             return False
         return True
 
+    def give_back(self, request: FastRequest, offers: int, second: int) -> None:
+        """Count offers as not out: they might have held something, but were not made."""
+        sender: Sender = request.sender or self._identify(request)
+        if sender.rate_key is not None:
+            counts = sender.counts
+            _, holds = (counts is not None and counts.offers) or self._find(sender, sender.rate_key)
+            holds.release(second, offers)
+
     def _find(self, sender: Sender, key: bytes) -> tuple[AddressCount, AddressHolds]:
         found = self._find_requests(key), self._holds.find(key)
         if sender.counts is not None:
@@ -73,3 +81,6 @@ class TrustingCheck:
 
     def may_hold(self, request: FastRequest, offers: int, second: int) -> bool:  # noqa: ARG002 - as `SenderCheck`
         return True
+
+    def give_back(self, request: FastRequest, offers: int, second: int) -> None:
+        pass
