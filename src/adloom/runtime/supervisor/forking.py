@@ -24,7 +24,7 @@ END_SECONDS_MAX: Final = 10.0
 UNKNOWN_CODE: Final = 255  # As the event loop has it for other children.
 # What an interpreter and its libraries need to know; all that is secret comes with the order of each process.
 KNOWN: Final = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR"})
-KNOWN_PREFIXES: Final = ("PYTHON", "LC_", "LD_", "MALLOC_")
+KNOWN_PREFIXES: Final = ("PYTHON", "LC_", "LD_", "MALLOC_", "GLIBC_", "OPENSSL_")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
