@@ -9,6 +9,8 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from adloom.runtime.loops import until_next
+
 SIGN_FD: Final = "ADLOOM_SIGN_FD"
 SIGN_SECONDS: Final = 0.5
 READ_BYTES_MAX: Final = 65_536
@@ -25,7 +27,7 @@ async def give_signs(variables: Mapping[str, str]) -> None:
         # A full pipe has signs enough; a broken one means that the supervisor has died, and we die with it.
         with contextlib.suppress(OSError):
             os.write(writing, b".")
-        await asyncio.sleep(SIGN_SECONDS)
+        await asyncio.sleep(until_next(SIGN_SECONDS))
 
 
 class SignPipe:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from adloom.runtime.loops import until_next
 from adloom.runtime.supervisor.activity import Activity, is_busy, measure_wait, read_activity, signal_all
 from adloom.runtime.supervisor.signs import SignPipe
 from adloom.runtime.supervisor.silence import Silence, SilenceBounds, SilenceVerdict, judge, listen, tell
@@ -54,7 +55,8 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPip
     listener = _Listener(pid, watched, pipe)
     silence, verdict, heard_at = Silence(), SilenceVerdict.HEARD, loop.time()
     while verdict is not SilenceVerdict.FROZEN:
-        await asyncio.sleep(SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS)
+        seconds = SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS
+        await asyncio.sleep(until_next(seconds))  # Of many children at once.
         is_heard = await listener.is_heard()
         waited, works = listener.look()
         now = loop.time()
