@@ -61,7 +61,7 @@ def judge_heartbeats(processes: Sequence[ProcessHeartbeat]) -> list[Finding]:
 def judge_frozen(frozen: FrozenProcess) -> Finding:
     """Judge a process that was frozen and replaced within the last day."""
     detail = (
-        f"{frozen.process} on {frozen.host} gave no sign of life for {frozen.silent_seconds:.0f} s"
+        f"{frozen.process} on {frozen.host} gave no sign of life for {int(frozen.silent_seconds)} s"
         f" and was replaced at {frozen.at:%Y-%m-%d %H:%M:%S} UTC"
     )
     remedy = "look for what stops processes there: a debugger, too little memory, a disk that hangs"
