@@ -22,6 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
@@ -176,8 +177,8 @@ def place_descriptors(fds: Sequence[int], numbers: Sequence[int]) -> None:
 
 def _show_arguments(arguments: Sequence[bytes]) -> None:
     """Let the system list this process by its own arguments, as far as there is room where ours are."""
-    with open("/proc/self/stat", "rb") as file:  # noqa: PTH123 - as short
-        first, end = map(int, file.read().rpartition(b")")[2].split()[ARGUMENTS_FIELDS])
+    stat = Path("/proc/self/stat").read_bytes()
+    first, end = map(int, stat.rpartition(b")")[2].split()[ARGUMENTS_FIELDS])
     room = end - first - 1
     if room > 0:
         shown = b"".join(one + b"\0" for one in arguments)[:room]
