@@ -31,8 +31,8 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
 from adloom.runtime.valkey import HeldLocks, Valkey
 
-# Between small batches of what nobody looks at within a second: rows of auctions, from which is learned, and results of
-# contextual slots. It is less than entries are kept in memory for followers.
+# The pause between small batches of rows that are not needed within a second: auctions and results of contextual
+# slots. It is shorter than entries are kept in memory for followers.
 UNHURRIED_SECONDS: Final = 3.0
 UNHURRIED: Final = (auctions.AUCTIONS, results.CONTEXTUAL_RESULTS)
 

@@ -15,7 +15,7 @@ from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program, build_command
 
 PROBE_SECONDS_MAX = 60
-# Looks at the files that we have loaded, of which processes load more, and at those and the folders that they need.
+# Checks that the user may read the modules that we have loaded, and the files and folders that processes need.
 PROBE = """
 import os, sys
 for path in sys.argv[1:]:

@@ -288,7 +288,7 @@ class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
 
 
 Event: TypeAlias = Impression | Click
-EVENTS: Final = (Impression, Click)  # Of many events: `isinstance` makes a union anew each time.
+EVENTS: Final = (Impression, Click)  # A union would be built again for every event.
 LogEvent: TypeAlias = Event | Conversion | Served | Auctioned | Unsold
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")

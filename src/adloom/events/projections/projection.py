@@ -33,8 +33,8 @@ PACE_SECONDS: Final = 0.2
 # changes at 2,500 events a second, and back at 1,000.
 LARGE_BATCH_MIN: Final = 500
 LARGE_PACE_SECONDS: Final = 0.5
-# A few events at a time, each batch at that pace, would keep an idle machine busy: beyond a few in a row, small
-# batches come once a second, and more seldom where nobody waits for them.
+# A few events at a time at that pace would keep an idle machine busy. After some small batches in a row the pause is
+# a second, and longer for projections that nobody waits for.
 SMALL_BATCH_MAX: Final = 50  # Entries in a second.
 SMALL_PACE_SECONDS: Final = 1.0
 SMALL_BATCHES_IN_A_ROW: Final = 5
