@@ -28,6 +28,7 @@ CHECKOUT = Path(__file__).parents[3]
 MODULE = forked_program.__name__
 NOBODY = 65534
 NO_SUCH_OPTION = 9_999
+PR_SET_KEEPCAPS = 8
 
 
 @pytest.fixture
@@ -164,11 +165,12 @@ async def test_a_program_that_cannot_be_forked_is_started(
     with ForkServer(["no_such_module", MODULE]) as failing:
         program = msgspec.structs.replace(a_forked("end", notes), environment={"PYTHONPATH": str(CHECKOUT)})
         await run(program, seconds_max=60, start=failing.start)
-    # As where nobody can adopt orphans.
-    monkeypatch.setattr(forking, "PR_SET_CHILD_SUBREAPER", NO_SUCH_OPTION)
-    await run(program, seconds_max=60, start=server.start)
+    # As where nobody can adopt orphans, and where the system only says that one can.
+    for option in (NO_SUCH_OPTION, PR_SET_KEEPCAPS):
+        monkeypatch.setattr(forking, "PR_SET_CHILD_SUBREAPER", option)
+        await run(program, seconds_max=60, start=server.start)
 
-    assert len(found(notes)) == 2
+    assert len(found(notes)) == 3
 
 
 async def test_neither_server_nor_forked_program_survives_the_sudden_death_of_the_supervisor(

@@ -62,9 +62,9 @@ def main() -> None:
     # Who started the supervisor may ignore it: then there is nothing to wait for.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     requests = socket.socket(fileno=fd)
-    channel = serve(requests, modules)
-    if channel is not None:
-        order = take_order(channel, parent)
+    forked = serve(requests, modules)
+    if forked is not None:
+        order = take_order(*forked, parent)
         # Until now it told the supervisor that there is still a process that it may not know.
         requests.close()
         become_what_is_ordered(order, parent)
@@ -82,8 +82,8 @@ def end_at_once() -> NoReturn:
     os._exit(0)
 
 
-def serve(requests: socket.socket, modules: Sequence[str]) -> socket.socket | None:
-    """Load modules and answer requests; return the socket of a request in the process that was forked for it."""
+def serve(requests: socket.socket, modules: Sequence[str]) -> tuple[socket.socket, int] | None:
+    """Load modules and answer requests; in a forked process, return the socket of its request and its first parent."""
     gc.disable()  # Loading leaves hardly any garbage, and much to look through.
     unloaded, waiting = deque(modules), deque[tuple[str, int]]()
     while True:
@@ -96,36 +96,39 @@ def serve(requests: socket.socket, modules: Sequence[str]) -> socket.socket | No
             module, fd = waiting.popleft()
             if module in unloaded:
                 waiting.append((module, fd))
-            elif _fork(fd):
+            elif first_parent := _fork(fd):
                 # What others are told is not for this one; and it must be closed when they have gone.
                 for _, other in waiting:
                     os.close(other)
-                return socket.socket(fileno=fd)
+                return socket.socket(fileno=fd), first_parent
         if unloaded:
             importlib.import_module(unloaded.popleft())
 
 
-def _fork(fd: int) -> bool:
-    """Fork a process that is not our child; return whether this is it."""
+def _fork(fd: int) -> int:
+    """Fork a process that is not our child; return the process between us to it, and 0 to us."""
     # What is here now is no garbage: the collectors of the processes would write to each object.
     gc.freeze()
     middle = os.fork()
     if middle:
         os.close(fd)
         os.waitpid(middle, 0)
-        return False
+        return 0
+    middle = os.getpid()
     if os.fork():
         os._exit(0)
-    return True
+    return middle
 
 
-def take_order(channel: socket.socket, parent: int) -> ForkOrder:
+def take_order(channel: socket.socket, first_parent: int, parent: int) -> ForkOrder:
     """Take what this process has to be from the supervisor, which waits for its end from then on."""
     head, fds, _, _ = socket.recv_fds(channel, SIZE_BYTES, DESCRIPTORS_MAX)
     order = msgspec.msgpack.decode(_read(channel, int.from_bytes(head)), type=ForkOrder)
     # The supervisor says nothing before it knows us: whatever is there to be read is its end.
-    while os.getppid() != parent and not select.select([channel], [], [], 0.001)[0]:
-        pass
+    while (current := os.getppid()) != parent and not select.select([channel], [], [], 0.001)[0]:
+        # Some systems say that the supervisor adopts us, and have another process do it.
+        if current != first_parent:
+            os._exit(1)
     with contextlib.suppress(BrokenPipeError):
         channel.sendall(str(os.getpid()).encode())
     if not channel.recv(1):
