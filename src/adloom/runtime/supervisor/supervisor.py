@@ -131,6 +131,9 @@ async def run_supervised(
     work: Callable[[Supervisor], Awaitable[None]], start: Start = programs.start
 ) -> None:
     """Run work until it ends, fails or a signal asks to stop; then stop all children."""
+    # Whoever started us may ignore the ends of children: then nobody could say how one of ours ended.
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     async with asyncio.TaskGroup() as tasks:
         supervisor = Supervisor(tasks, start)
         working = tasks.create_task(_failure_of(work(supervisor)))
