@@ -1,6 +1,7 @@
 """The scoring policy `learned`: its predictions, its upper bounds, and how a model is encoded."""
 
 from array import array
+from math import inf, nan
 from typing import Any
 
 import msgspec
@@ -241,7 +242,16 @@ def test_slots_without_weights_take_few_bytes() -> None:
 
 @pytest.mark.parametrize(
     "blob",
-    [b"", b"nonsense", encode_model(a_model())[:-10], msgspec.msgpack.encode([9, 1, 0.0, 1.0, 0, 0.0, b""])],
+    [
+        b"",
+        b"nonsense",
+        encode_model(a_model())[:-10],
+        msgspec.msgpack.encode([9, 1, 0.0, 1.0, 0, 0.0, b""]),
+        encode_model(a_model(weights=weights(banner_2=nan))),
+        encode_model(a_model(weights=weights(banner_2=inf))),
+        encode_model(a_model(highest=nan)),
+        encode_model(a_model(calibration=nan)),
+    ],
 )
 def test_bytes_that_are_not_a_model_are_refused(blob: bytes) -> None:
     with pytest.raises(UnreadableModelError):

@@ -4,7 +4,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Generator
-from math import exp
+from math import exp, isfinite
 from typing import Final
 
 import msgspec
@@ -120,6 +120,8 @@ def decode_in_steps(data: bytes) -> Generator[None, None, Model]:
         while packed and len(numbers) <= SLOTS:
             piece = array("f", unpacking.decompress(packed, _PIECE_BYTES))
             packed = unpacking.unconsumed_tail
+            if not isfinite(sum(piece)):
+                raise UnreadableModelError("A model with weights that are not finite.")
             numbers += piece
             weight_max = max(weight_max, find_weight_max(piece))
             yield
@@ -127,6 +129,8 @@ def decode_in_steps(data: bytes) -> Generator[None, None, Model]:
         raise UnreadableModelError(str(error)) from error
     if len(numbers) != SLOTS or not unpacking.eof:
         raise UnreadableModelError(f"A model with {len(numbers):,} weights.")
+    if not all(map(isfinite, (blob.highest, blob.crossing, blob.calibration))):
+        raise UnreadableModelError("A model with bounds that are not finite.")
     return Model(
         version=blob.version,
         weights=numbers,
