@@ -512,10 +512,20 @@ async def test_a_follower_follows_a_leader_in_another_process(system: Projection
     assert behind.names == names(20)
 
 
+class CommittedByAnother(FakeStore):
+    """Its second batch was committed by another worker meanwhile."""
+
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
+        result = await super().commit(records, after=after, cursor=cursor)
+        if len(self.batches) == 2:
+            raise CursorMovedError
+        return result
+
+
 async def test_a_follower_looks_for_itself_when_its_leader_goes_on_in_another_process(
     system: ProjectionSystem,
 ) -> None:
-    store, behind, stop, over = FakeStore(), FakeStore(), asyncio.Event(), asyncio.Event()
+    store, behind, stop, over = CommittedByAnother(), FakeStore(), asyncio.Event(), asyncio.Event()
     leader = system.worker(store, projection="leader")
     follower = system.worker(behind, projection="follower", follows=leader, wait_seconds=3)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
@@ -523,12 +533,14 @@ async def test_a_follower_looks_for_itself_when_its_leader_goes_on_in_another_pr
         group.create_task(follower.run(stop))
         await system.append(an_impression("0"))
         await eventually(lambda: len(behind.applied) == 1, seconds=30)
-        over.set()
-        await leading
-        group.create_task(system.worker(store, projection="leader").run(stop))
         await system.append(an_impression("1"))
         # Of its own leader it would wait for a word five times as long as for an entry.
         await eventually(lambda: len(behind.applied) == 2, seconds=14)
+        over.set()
+        await leading
+        group.create_task(system.worker(store, projection="leader").run(stop))
+        await system.append(an_impression("2"))
+        await eventually(lambda: len(behind.applied) == 3, seconds=14)
         stop.set()
 
 

@@ -172,6 +172,7 @@ class Projection:
             except CursorMovedError:
                 log.warning("projection_cursor_moved_by_another", projection=self.name)
                 self._cursor = None
+                self.cursor_moved.notify()
             except Exception as error:  # noqa: BLE001 - the outermost loop: whatever it is may pass
                 # Read the cursor again: the batch may have been committed although its answer was lost.
                 self._cursor = None
