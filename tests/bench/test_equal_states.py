@@ -15,7 +15,9 @@ async def test_campaigns_come_to_the_same_states_and_money_on_every_host(nats_ur
     assert all(figures.values()), figures
 
 
-async def test_advertisers_and_the_market_come_to_the_same_on_every_host(nats_url: str, pool: Pool) -> None:
+async def test_advertisers_sites_and_the_market_come_to_the_same_on_every_host(
+    nats_url: str, pool: Pool
+) -> None:
     figures = await compare_others(nats_url, pool, seed=1)
 
     assert all(figures.values()), figures

@@ -1,6 +1,6 @@
-"""The same messages to advertisers and the contextual market on both hosts.
+"""The same messages to advertisers, sites and the contextual market on both hosts.
 
-Advertisers answer, so each round is applied before the next. The market's actors only tell each other: its
+Advertisers and sites answer, so each round is applied before the next. The market's actors only tell each other: its
 rows are compared when nothing more comes of them. They have no stored states, so their rows are the truth.
 """
 
@@ -39,6 +39,10 @@ from adloom.market.kinds import make_kinds as make_market_kinds
 from adloom.market.messages import RecordResults
 from adloom.market.routing import EVERYWHERE, auctioneer_address, ranker_address
 from adloom.market.store import MarketWriter
+from adloom.pages.follow.page_table import PageEntry
+from adloom.pages.model import PageCategory
+from adloom.pages.site.messages import ChangePages, CheckSite, ConfigureSite, SiteConfig, make_site_address
+from adloom.pages.site.step import SiteKind
 from adloom.runtime.actors.actor import Address, AnyKind
 from adloom.runtime.postgres import Connection, Pool
 from bench.drills.equality.hosts import (
@@ -100,7 +104,10 @@ class _Names(NamedTuple):
     @property
     def asked(self) -> list[Message]:
         """Questions whose answers tell that all before them was applied."""
-        return [(advertiser_address(one), AskBudget()) for one in self.advertisers]
+        return [
+            *((advertiser_address(one), AskBudget()) for one in self.advertisers),
+            *((make_site_address(one), CheckSite()) for one in self.sites),
+        ]
 
     @property
     def woken(self) -> list[Address]:
@@ -123,7 +130,7 @@ async def compare_others(nats_url: str, pool: Pool, *, seed: int) -> Figures:
     for number, site_id in enumerate(names.sites):
         await pool.execute(INSERT_SITE, site_id, f"equal-{site_id.hex}-{number}.test")
     log = _make_log(seed, names, began_at)
-    kinds = [*make_budget_kinds(), *make_market_kinds()]
+    kinds = [*make_budget_kinds(), SiteKind(), *make_market_kinds()]
     played = PlayedKinds(kinds, AllRecords(), NoFirstMessages())
 
     await pool.execute(CLEAR)
@@ -142,15 +149,15 @@ async def compare_others(nats_url: str, pool: Pool, *, seed: int) -> Figures:
     states_there = await _read_states(pool, kinds)
     await pool.execute(CLEAR)
 
-    require(is_so=len(states) == ADVERTISERS, what=f"only {sorted(states)} have states")
+    require(is_so=len(states) == ADVERTISERS + SITES, what=f"only {sorted(states)} have states")
     require(
         is_so=all(rows.values()), what=f"nothing was recorded of {[one for one in rows if not rows[one]]}"
     )
-    require(is_so=said_there == said, what="advertisers answer otherwise on NATS")
-    require(is_so=states_there == states, what="advertisers have other states on NATS")
+    require(is_so=said_there == said, what="advertisers or sites answer otherwise on NATS")
+    require(is_so=states_there == states, what="advertisers or sites have other states on NATS")
     return {
         "messages to others": sum(map(len, log)),
-        "equal advertisers": len(states),
+        "equal advertisers and sites": len(states),
         **{f"equal {name}": len(its) for name, its in rows.items()},
     }
 
@@ -168,7 +175,7 @@ async def _play(
 
 
 async def _let_pass(host: PlayedHost, clock: ManualClock, names: _Names) -> list[Any]:
-    """Wait until advertisers have all messages, and let the market look at a later time."""
+    """Wait until advertisers and sites have all messages, and let the market look at a later time."""
     said = await ask_all(host, names.asked)
     clock.advance(ROUND)
     for address in names.woken:
@@ -196,7 +203,7 @@ async def _read_rows(pool: Pool) -> Rows:
 
 async def _read_states(pool: Pool, kinds: Sequence[AnyKind]) -> dict[tuple[str, str], Any]:
     by_name = {kind.name: kind for kind in kinds}
-    rows = await pool.fetch(STATES, ["advertiser"])
+    rows = await pool.fetch(STATES, ["advertiser", "site"])
     return {
         (row["kind"], row["key"]): by_name[row["kind"]].decode(row["state"], format_number=row["format"])
         for row in rows
@@ -213,6 +220,7 @@ def _make_log(seed: int, names: _Names, now: datetime) -> list[list[Message]]:
             message = _make_advertiser_message(chance, number, advertiser_id, names, now)
             sent.append((advertiser_address(advertiser_id), message))
         for site_id in names.sites:
+            sent.append((make_site_address(site_id), _make_site_message(chance, number, now)))
             sent.append((auctioneer_address(site_id), _make_auction_message(chance, number, now)))
             category = chance.choice(CATEGORIES)
             counted = RecordResults(chance.randrange(100), chance.randrange(5), now, number + 1)
@@ -250,6 +258,15 @@ def _make_advertiser_message(
         cost=Micros(1_000),
         is_needed=chance.choice((True, False)),
     )
+
+
+def _make_site_message(chance: Random, number: int, now: datetime) -> msgspec.Struct:
+    if number == 0 or chance.random() < SOMETIMES:
+        config = SiteConfig(domain="equal.test", is_verified=chance.choice((True, False)))
+        return ConfigureSite(number + 1, config)
+    categories = (PageCategory(chance.choice(CATEGORIES), 0.9),)
+    page = PageEntry(f"equal.test/{chance.randrange(5)}", number, categories, now, now + timedelta(hours=48))
+    return ChangePages((page,))
 
 
 def _make_auction_message(chance: Random, number: int, now: datetime) -> msgspec.Struct:

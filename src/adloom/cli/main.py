@@ -119,7 +119,7 @@ def up(  # noqa: PLR0913 - one for each option
         ),
     ] = False,
     nats: Annotated[
-        bool, typer.Option("--nats", help="Start NATS too: several workers share campaigns and auctions.")
+        bool, typer.Option("--nats", help="Start NATS too: several workers can share campaigns and sites.")
     ] = False,
     entity_workers: Annotated[
         int, typer.Option(min=0, max=WORKERS_MAX, help="With NATS: workers that run actors and nothing else.")
@@ -188,7 +188,7 @@ def worker(
     nats: Annotated[
         str | None,
         typer.Option(
-            envvar="ADLOOM_NATS_URL", metavar="URL,URL", help="Share campaigns and auctions with others."
+            envvar="ADLOOM_NATS_URL", metavar="URL,URL", help="Share campaigns and sites with others."
         ),
     ] = None,
     roles: Annotated[

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from adloom.app.metrics.worker import register_budget_actors, register_market, register_shards
 from adloom.budgets.bids.nets import FleetWeights
 from adloom.budgets.kinds import make_kinds
+from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.worker import BudgetService, WorkerIdentity, make_budget_actors, share_budget_actors
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
 from adloom.market.kinds import make_kinds as make_market_kinds
 from adloom.market.worker import make_market, share_market
+from adloom.pages.site.step import SiteKind
+from adloom.pages.site.worker import OWNER_KEY, make_site_actors, share_site_actors
 from adloom.runtime.postgres import Pool
 from adloom.runtime.roles.settings import NatsSettings, WorkerRole
 from adloom.runtime.settings import SettingsError, WorkerSettings
@@ -63,12 +66,12 @@ def make_link(settings: NatsSettings, worker: WorkerIdentity) -> "NatsLink | Non
     from adloom.runtime.actors.nats.link import NatsLink  # noqa: PLC0415
 
     name = f"{worker.consumer}:{worker.incarnation[-LIFE_CHARACTERS:]}"
-    kinds = [*make_kinds(), *make_market_kinds()]
+    kinds = [*make_kinds(), SiteKind(), *make_market_kinds()]
     return NatsLink(settings.url, kinds, SystemIds(), name=name, replicas=settings.replicas)
 
 
 def compose_actors(parts: WorkerParts) -> WorkerActors:
-    """Compose campaigns, advertisers and the market."""
+    """Compose campaigns, advertisers, sites and the market."""
     settings, valkey, clock, worker = parts.settings, parts.valkey, parts.clock, parts.worker
     if parts.link is not None:
         return _share_actors(parts, parts.link)
@@ -83,7 +86,9 @@ def compose_actors(parts: WorkerParts) -> WorkerActors:
         weights=parts.weights,
     )
     register_budget_actors(parts.metrics, budgets, budgets.host)
-    return WorkerActors(budgets, [budgets.leader.run, market.leader.run])
+    sites = make_site_actors(parts.pool, valkey, clock)
+    lead_sites = _lead_sites(parts, [sites.host.run, sites.follower.run])
+    return WorkerActors(budgets, [budgets.leader.run, lead_sites.run, market.leader.run])
 
 
 def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
@@ -98,6 +103,7 @@ def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
         shard_pool=parts.shard_pool,
         weights=parts.weights,
     )
+    sites = share_site_actors(link.sender, parts.pool, parts.valkey, parts.clock, shard_pool=parts.shard_pool)
     market = share_market(
         link.sender,
         parts.pool,
@@ -109,9 +115,16 @@ def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
     )
     host = None
     if WorkerRole.ENTITY in parts.settings.nats.roles:
-        families = [budgets.family, market.family]
+        families = [budgets.family, sites.family, market.family]
         host = link.add_host(families, parts.shard_pool, parts.clock)
         register_shards(parts.metrics, host)
     register_budget_actors(parts.metrics, budgets, host)
     register_market(parts.metrics, market, host)
-    return WorkerActors(budgets, [budgets.leader.run, market.leader.run], [budgets.decider.run])
+    lead_sites = _lead_sites(parts, [sites.follower.run])
+    leading = [budgets.leader.run, lead_sites.run, market.leader.run]
+    return WorkerActors(budgets, leading, [budgets.decider.run])
+
+
+def _lead_sites(parts: WorkerParts, runs: Sequence[Run]) -> LeaderLoop:
+    """Run what there is of sites once, on the worker that holds their lock."""
+    return LeaderLoop(parts.worker.make_lock(parts.valkey, OWNER_KEY), runs)

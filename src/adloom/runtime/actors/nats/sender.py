@@ -126,9 +126,14 @@ class NatsSender:
         result.add_done_callback(on_result)
         return kept
 
-    async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> Any:  # noqa: ANN401 - each kind's own
-        """Send a message and wait for the reply; raises TimeoutError, or UnavailableError if there will be none."""
-        sent = self._build(address, message, is_exact=True, is_ask=True)
+    async def ask(
+        self, address: Address, message: msgspec.Struct, *, seconds_max: float, is_fresh: bool = False
+    ) -> Any:  # noqa: ANN401 - each kind's own
+        """Send a message and wait for the reply; raises TimeoutError, or UnavailableError if there will be none.
+
+        With `is_fresh` the actor reads again what it is configured from.
+        """
+        sent = self._build(address, message, is_exact=True, is_ask=True, is_fresh=is_fresh)
         result = self._await(sent, seconds_max=seconds_max + LOOK_SECONDS)
         try:
             async with asyncio.timeout(seconds_max):

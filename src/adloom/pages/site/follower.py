@@ -1,0 +1,225 @@
+"""Tells site actors what has changed: pages by their versions, and their sites by the catalog's.
+
+A page notice through Valkey, or a change of the catalog, is followed within milliseconds; both are also looked for every
+second. How far pages were told is remembered in Valkey, after it is durable: what a killed worker has not told is told
+by the next one, and without that memory everything is told once more, which changes nothing.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import SiteId
+from adloom.pages.follow import store as pages_store
+from adloom.pages.follow.page_mark import PageMark
+from adloom.pages.notice import PAGE_NOTICES
+from adloom.pages.site import store
+from adloom.pages.site.messages import (
+    ChangePages,
+    CheckSite,
+    ConfigureSite,
+    ReadPages,
+    SiteNews,
+    make_site_address,
+)
+from adloom.pages.site.step import SiteKind
+from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.loops import LookLoop
+from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
+
+CHANGES_MAX: Final = 200  # In one message; beyond, the actor reads all of its pages.
+STATES: Final = "SELECT state, format FROM brain_states WHERE kind = $1"
+TOLD_KEY: Final = "adloom:sites:told"
+NEWS_CHANNEL: Final = "adloom:sites:news:{site_id}"
+LOOK_SECONDS: Final = 1.0
+NEWS_AT_ONCE: Final = 500
+ANSWER_SECONDS_MAX: Final = 10.0
+AWAY: Final = (UnavailableError, *VALKEY_AWAY)
+
+_encode_news: Final = msgspec.msgpack.Encoder().encode
+read_news: Final = msgspec.msgpack.Decoder(list[SiteNews]).decode
+
+
+class SiteHost(Protocol):
+    """Runs the site actors, here or in other processes."""
+
+    async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> Any:  # noqa: ANN401 - each kind's own
+        """Send a message and wait for the reply; raises TimeoutError, or UnavailableError if there will be none."""
+        ...
+
+
+class SiteReader:
+    """Reads the site and all its pages before an actor's first message."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.configured: dict[SiteId, ConfigureSite] = {}  # What actors were last told.
+
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        site_ids = [SiteId(UUID(address.key)) for address in addresses]
+        configured = await store.read_sites(self._pool, site_ids)
+        self.configured |= configured
+        found: dict[Address, Sequence[msgspec.Struct]] = {}
+        for address, site_id in zip(addresses, site_ids, strict=True):
+            with unavailable_when_away("Pages cannot be read"):
+                table = await pages_store.read_table(self._pool, site_id)
+            found[address] = [configured[site_id], ReadPages(table)]
+        return found
+
+
+class NewsBroadcaster:
+    """Publishes what site actors tell, in groups, on a channel of each site."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+
+    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        by_site: dict[str, list[msgspec.Struct]] = {}
+        for site_id, news in said:
+            by_site.setdefault(site_id, []).append(news)
+        for site_id, news in by_site.items():
+            for first in range(0, len(news), NEWS_AT_ONCE):
+                message = _encode_news(news[first : first + NEWS_AT_ONCE])
+                await self._valkey.publish(NEWS_CHANNEL.format(site_id=site_id), message)
+
+
+class SiteFollower:
+    """Follows pages and catalog for the site actors of one host."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, reader: SiteReader, host: SiteHost) -> None:
+        self._pool = pool
+        self._valkey = valkey
+        self._reader = reader
+        self._host = host
+        self._loop = LookLoop(self.look, every_seconds=LOOK_SECONDS, away=AWAY, name="sites")
+        noticed = self._loop.noticed.set
+        self._subscriptions = [
+            Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
+            for channel in (PAGE_NOTICES, NOTICE_CHANNEL)
+        ]
+        self._told: dict[SiteId, int] | None = None
+        self._mark = PageMark()
+        self._catalog_version = -1
+        # A plain counter, read by a collector.
+        self.changes = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        self._told = None
+        self._mark = PageMark()
+        self._reader.configured.clear()
+        await self._loop.run(stop, *self._subscriptions)
+
+    async def look(self) -> None:
+        """Tell the actors concerned what has changed since the last look."""
+        at = asyncio.get_running_loop().time()
+        with unavailable_when_away("The catalog cannot be read"):
+            marks = await read_marks_together(self._pool)
+        await self._follow_catalog(marks.catalog)
+        if self._told is None:
+            self._told = await self._read_remembered()
+        if self._mark.is_due(marks.pages, at=at):
+            await self._follow_pages(self._told)
+            self._mark.note_read(at=at)
+
+    async def _follow_pages(self, told: dict[SiteId, int]) -> None:
+        with unavailable_when_away("Pages cannot be read"):
+            versions = await pages_store.read_versions(self._pool)
+        for site_id, version in versions.items():
+            if version.newest > told.get(site_id, 0):
+                await self._tell_pages(site_id, told.get(site_id))
+                told[site_id] = version.newest
+                await cast("Any", self._valkey).hset(TOLD_KEY, str(site_id), version.newest)
+        for site_id in [one for one in told if one not in versions]:
+            del told[site_id]
+            await cast("Any", self._valkey).hdel(TOLD_KEY, str(site_id))
+
+    async def _tell_pages(self, site_id: SiteId, since: int | None) -> None:
+        """Tell an actor what changed, and wait until that is durable. One that becomes active reads all pages first."""
+        message: msgspec.Struct = CheckSite()
+        if since is not None and site_id in self._reader.configured:
+            with unavailable_when_away("Pages cannot be read"):
+                changes = await pages_store.read_changes(self._pool, site_id, since)
+                if changes is None:
+                    message = ReadPages(await pages_store.read_table(self._pool, site_id))
+                else:
+                    message = ChangePages(tuple(changes))
+        await self._ask(site_id, message)
+
+    async def _ask(self, site_id: SiteId, message: msgspec.Struct) -> None:
+        """Send a message and wait: the answer comes when what was told is durable."""
+        try:
+            await self._host.ask(make_site_address(site_id), message, seconds_max=ANSWER_SECONDS_MAX)
+        except TimeoutError as error:
+            raise UnavailableError("The site actor does not answer.") from error
+        self.changes += 1
+
+    async def _follow_catalog(self, version: int) -> None:
+        """Tell sites that were in memory lately where the catalog says something else about them."""
+        if version == self._catalog_version:
+            return
+        before = dict(self._reader.configured)
+        for site_id, now in (await store.read_sites(self._pool, list(before))).items():
+            if now.config != before[site_id].config:
+                await self._ask(site_id, now)
+                self._reader.configured[site_id] = now
+            if now.config is None:
+                self._reader.configured.pop(site_id, None)
+        self._catalog_version = version
+
+    async def _read_remembered(self) -> dict[SiteId, int]:
+        known = cast("dict[bytes, bytes]", await cast("Any", self._valkey).hgetall(TOLD_KEY))
+        return {SiteId(UUID(site_id.decode())): int(version) for site_id, version in known.items()}
+
+
+class SharedSiteFollower(SiteFollower):
+    """Follows for the site actors of all workers.
+
+    It knows neither which of them are in memory nor what they have read. So changes of pages are sent to all, and an
+    actor that has to read everything is loaded again. What a site was last told about itself is in its stored state.
+    """
+
+    def __init__(self, pool: Pool, valkey: Valkey, sender: NatsSender) -> None:
+        # The reader only remembers here what sites were told.
+        super().__init__(pool, valkey, SiteReader(pool), sender)
+        self._sender = sender
+
+    async def _tell_pages(self, site_id: SiteId, since: int | None) -> None:
+        changes = None
+        if since is not None:
+            with unavailable_when_away("Pages cannot be read"):
+                changes = await pages_store.read_changes(self._pool, site_id, since)
+        if changes is None or len(changes) > CHANGES_MAX:
+            await self._ask_fresh(site_id)
+        else:
+            await self._ask(site_id, ChangePages(tuple(changes)))
+
+    async def _ask_fresh(self, site_id: SiteId) -> None:
+        try:
+            await self._sender.ask(
+                make_site_address(site_id), CheckSite(), seconds_max=ANSWER_SECONDS_MAX, is_fresh=True
+            )
+        except TimeoutError as error:
+            raise UnavailableError("The site actor does not answer.") from error
+        self.changes += 1
+
+    async def _follow_catalog(self, version: int) -> None:
+        if version != self._catalog_version:
+            self._reader.configured = await self._load_configured()
+        await super()._follow_catalog(version)
+
+    async def _load_configured(self) -> dict[SiteId, ConfigureSite]:
+        """Load what each site was last told about itself."""
+        kind = SiteKind()
+        with unavailable_when_away("Sites cannot be read"):
+            rows = await self._pool.fetch(STATES, kind.name)
+        states = [kind.decode(row["state"], format_number=row["format"]) for row in rows]
+        return {state.site_id: ConfigureSite(state.config_version, state.config) for state in states}
