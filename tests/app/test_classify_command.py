@@ -10,6 +10,7 @@ import pytest
 
 from adloom.cli.classify import read_source
 from adloom.cli.options import ClassifyCommandError
+from tests.support.forked import run_forked
 
 ARTICLE = (
     "<html lang='en'><head><title>Champion reaches the last eight</title></head><body><article><p>The defending "
@@ -20,14 +21,7 @@ pytestmark = pytest.mark.process
 
 
 def adloom(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "adloom", *arguments],
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return run_forked([sys.executable, "-m", "adloom", *arguments], given=given, timeout=100)
 
 
 def test_a_file_is_classified_for_people(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from adloom.events.projections.quarantine import TRIES_MAX
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression
+from tests.support.forked import run_forked
 
 WIDTH = 200
 
@@ -155,13 +156,10 @@ async def test_the_error_about_an_unreachable_server_has_no_password(screen: Scr
 
 
 def adloom(database_url: str, redis_url: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_forked(
         [sys.executable, "-m", "adloom", "ledger", *words],
         env={**os.environ, "DATABASE_URL": database_url, "REDIS_URL": redis_url},
-        capture_output=True,
-        text=True,
         timeout=60,
-        check=False,
     )
 
 

@@ -20,6 +20,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import NOW, an_impression
 from tests.events.catalog import insert_catalog
+from tests.support.forked import ForkedPopen
 from tests.support.product import Finished, clean_environment
 
 EVENTS = 3_000
@@ -46,7 +47,7 @@ class Installation:
         self.environment = {**clean_environment(), "DATABASE_URL": database_url, "REDIS_URL": redis_url}
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return ForkedPopen(
             [sys.executable, "-m", "adloom", "ledger", "replay", *words],
             env=self.environment,
             stdout=subprocess.PIPE,

@@ -17,6 +17,7 @@ from adloom.identity.link.mail import put_link_mail
 from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
+from tests.support.forked import ForkedPopen
 from tests.support.mail_server import a_mail_server
 
 pytestmark = pytest.mark.process
@@ -32,7 +33,7 @@ INSERT_PERSON = "INSERT INTO users (public_id, email, role) VALUES ($1, 'ann@exa
 @contextlib.contextmanager
 def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[subprocess.Popen[bytes]]:
     addresses = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "WORKER_PORT": str(free_port())}
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"],
         env={**os.environ, **addresses, **variables},
         stderr=subprocess.PIPE,

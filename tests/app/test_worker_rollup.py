@@ -14,6 +14,7 @@ import pytest
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from tests.stats.event_rows import an_event, insert_catalog, insert_events
+from tests.support.forked import ForkedPopen
 
 pytestmark = pytest.mark.process
 
@@ -22,7 +23,7 @@ SECONDS_MAX = 60
 
 @contextlib.contextmanager
 def a_worker(**variables: str) -> Generator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"],
         env={**os.environ, "WORKER_PORT": str(free_port()), **variables},
         stderr=subprocess.PIPE,

@@ -31,6 +31,7 @@ from tests.budgets.worker_stage import (
 from tests.events.builders import an_impression
 from tests.events.catalog import insert_banner, insert_placement
 from tests.support.eventually import becomes
+from tests.support.forked import ForkedPopen
 from tests.support.rows import an_id
 
 pytestmark = pytest.mark.process
@@ -53,7 +54,7 @@ class WorkerProcess:
 
     @contextlib.contextmanager
     def running(self) -> Generator[subprocess.Popen[bytes]]:
-        process = subprocess.Popen(
+        process = ForkedPopen(
             [sys.executable, "-m", "adloom.app.worker"], env=self._environment, stderr=subprocess.PIPE
         )
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import MONITORING, runnable_blocks
+from tests.support.forked import FORKED_COMMAND, fork_server
 from tests.support.product import Product, clean_environment, status_of, wait_until
 
 pytestmark = [
@@ -58,12 +59,13 @@ GUIDE = (
 SCRIPT_SECONDS_MAX = 600  # The whole guide, with replays and restarts, on a busy machine.
 END_OF_BLOCK = "=== the end of a block"
 # `uv run` would look for packages first; the commands are those of this environment. One variable leads them to the
-# test's own product, which has other ports.
+# test's own product, which has other ports. Each is started as a reader does once, and is forked from then on.
 PREAMBLE = """
 set -euo pipefail
+adloom_again() { "$PYTHON" -I -S "$FORKED_COMMAND" "$FORK_SERVER" "$@"; }
 uv() {
   case "$2" in
-    adloom) "$PYTHON" -m adloom "${@:3}" ;;
+    adloom) if mkdir "$STARTED/$3" 2>&-; then "$PYTHON" -m adloom "${@:3}"; else adloom_again "${@:3}"; fi ;;
     python) "$PYTHON" "${@:3}" ;;
     *) return 1 ;;
   esac
@@ -85,6 +87,8 @@ def product(sample_product: Product) -> Product:
 
 def outputs_of(blocks: list[str], product: Product, folder: Path) -> list[str]:
     """Run blocks in one shell, and return the output of each."""
+    started = folder.with_name(f"{folder.name}-started")
+    started.mkdir()
     done = subprocess.run(
         ["bash", "-c", PREAMBLE + f'\necho "{END_OF_BLOCK}"\n'.join([*blocks, ""])],  # noqa: S607 - bash on the path
         cwd=folder,
@@ -93,6 +97,9 @@ def outputs_of(blocks: list[str], product: Product, folder: Path) -> list[str]:
             "PATH": f"{Path(sys.executable).parent}:{clean_environment()['PATH']}",
             "PYTHON": sys.executable,
             "ADLOOM_DATA_DIR": str(product.data_dir),
+            "FORKED_COMMAND": str(FORKED_COMMAND),
+            "FORK_SERVER": fork_server(),
+            "STARTED": str(started),
         },
         capture_output=True,
         text=True,

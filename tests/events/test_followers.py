@@ -38,6 +38,7 @@ from tests.events.builders import BANNER, SECRET, a_click, an_impression
 from tests.events.catalog import cap_banners, insert_catalog
 from tests.events.followed import NEXT_HOUR, USER, Followed, a_served, ids_of
 from tests.support.answers import at_once
+from tests.support.forked import ForkedPopen
 from tests.support.rows import a_snapshot, an_assignment_row
 
 NOW = NEXT_HOUR
@@ -225,7 +226,7 @@ def a_worker(database_url: str, redis_url: str) -> Generator[subprocess.Popen[by
         "REDIS_URL": redis_url,
         "WORKER_PORT": str(free_port()),
     }
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"], env=environment, stderr=subprocess.DEVNULL
     )
     try:

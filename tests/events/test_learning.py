@@ -36,6 +36,7 @@ from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT, USER, a_click, an_auction, an_impression
 from tests.events.catalog import insert_catalog
 from tests.events.followed import Followed
+from tests.support.forked import ForkedPopen
 
 NOW = datetime.now(UTC)
 WAIT = timedelta(minutes=30)
@@ -431,7 +432,7 @@ def a_worker(database_url: str, redis_url: str) -> Generator[None]:
         "WORKER_PORT": str(free_port()),
         "ADLOOM_LEARNING_WAIT_SECONDS": "1",
     }
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"], env=environment, stderr=subprocess.DEVNULL
     )
     try:

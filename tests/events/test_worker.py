@@ -20,6 +20,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import a_click, an_impression
 from tests.events.catalog import insert_catalog
+from tests.support.forked import ForkedPopen
 
 pytestmark = pytest.mark.process
 
@@ -40,7 +41,7 @@ class Worker:
 
     @contextlib.contextmanager
     def running(self) -> Generator[subprocess.Popen[bytes]]:
-        process = subprocess.Popen(
+        process = ForkedPopen(
             [sys.executable, "-m", "adloom.app.worker"], env=self._environment, stderr=subprocess.PIPE
         )
         try:

@@ -33,6 +33,7 @@ from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
 from tests.support.builders import banner_body, campaign_body, placement_body
+from tests.support.forked import ForkedPopen
 from tests.support.product import Product
 from tests.support.services import Services, running_services, running_valkey
 
@@ -115,8 +116,8 @@ def a_console(services: Services, *, port: int = 0, **environment: str) -> Gener
     with _valkey() as valkey, _database(services) as database_url:
         running = RunningConsole(f"http://127.0.0.1:{port}", database_url, valkey.url)
         _elsewhere(lambda: _make_admin(database_url))
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "adloom.app.control"],
+        process = ForkedPopen(
+            [sys.executable, "-m", "adloom.app.control"],
             env={
                 **os.environ,
                 "DATABASE_URL": database_url,

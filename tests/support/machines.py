@@ -19,6 +19,7 @@ from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
 from adloom.identity.model import User
 from adloom.runtime.ports import free_port
+from tests.support.forked import ForkedPopen
 from tests.support.product import clean_environment, status_of, wait_until
 from tests.support.relay import Gate
 
@@ -61,7 +62,7 @@ class Machine:
             PORTS[plane]: str(self._ports[plane]),
         }
         with self._output(plane).open("ab") as output:
-            self.processes[plane] = subprocess.Popen(
+            self.processes[plane] = ForkedPopen(
                 [sys.executable, "-m", f"adloom.app.{plane}"],
                 cwd="/",
                 env=variables,

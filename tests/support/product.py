@@ -23,6 +23,7 @@ from adloom.core.actor import Actor, Role
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
+from tests.support.forked import run_forked
 from tests.support.services import memory_folder
 
 START_SECONDS_MAX = 100.0
@@ -58,14 +59,11 @@ def adloom(
     named = dict(variables or {})
     if env_file is not None:
         named["ADLOOM_ENV_FILE"] = env_file
-    done = subprocess.run(
+    done = run_forked(
         [sys.executable, "-m", "adloom", *words],
         cwd=cwd,
         env=clean_environment() | named,
-        capture_output=True,
-        text=True,
         timeout=START_SECONDS_MAX,
-        check=False,
     )
     return Finished(done.returncode, done.stdout, done.stderr)
 

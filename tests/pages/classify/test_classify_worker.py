@@ -26,6 +26,7 @@ from adloom.pages.store import PageClassification, write_classification
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from tests.support.eventually import eventually
+from tests.support.forked import ForkedPopen
 from tests.support.slow_writes import slow_writes
 
 SITE = SiteId(UUID(int=0x0190_0000_0000_7000_8000_0000_0000_0001))
@@ -308,8 +309,8 @@ async def test_what_another_worker_left_is_claimed(pool: Pool, valkey: Valkey) -
 
 
 def start_process(database_url: str, redis_url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "adloom.app.classifier"],
+    return ForkedPopen(
+        [sys.executable, "-m", "adloom.app.classifier"],
         env={
             **os.environ,
             "DATABASE_URL": database_url,

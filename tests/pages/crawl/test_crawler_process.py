@@ -1,11 +1,9 @@
 """The crawler as a process: killed at any moment, its crawls go on."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
-from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -16,6 +14,7 @@ from adloom.pages.crawl.queue import open_crawl_queue, put_crawl
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.crawls import CrawlWorld, open_world
+from tests.support.forked import ForkedPopen
 from tests.support.product import clean_environment
 from tests.support.website import Website, running_website
 
@@ -45,22 +44,21 @@ async def world(pool: Pool, valkey: Valkey, website: Website) -> AsyncIterator[C
 
 
 @asynccontextmanager
-async def running_crawler(database_url: str, redis_url: str, website: Website) -> AsyncGenerator[Process]:
+async def running_crawler(database_url: str, redis_url: str, website: Website) -> AsyncGenerator[ForkedPopen]:
     variables = {
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
         "ADLOOM_CRAWLER_PORT": "0",
         "ADLOOM_CRAWL_RESOLVE": f"a.test=127.0.0.1:{website.port}",
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "adloom.app.crawler", env={**clean_environment(), **variables}
+    process = ForkedPopen(
+        [sys.executable, "-m", "adloom.app.crawler"], env={**clean_environment(), **variables}
     )
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        process.kill()
+        await asyncio.to_thread(process.wait)
 
 
 async def until(is_so: Callable[[], Awaitable[bool]], *, seconds: float) -> None:
@@ -85,7 +83,7 @@ async def test_a_crawl_goes_on_when_its_process_is_killed(
         async with running_crawler(database_url, redis_url, website) as process:
             await until(lambda count=fetched: has_fetched(count), seconds=40)
             os.kill(process.pid, signal.SIGKILL)
-            await process.wait()
+            await asyncio.to_thread(process.wait)
     async with running_crawler(database_url, redis_url, website):
 
         async def has_ended() -> bool:
@@ -122,7 +120,7 @@ async def test_a_crawler_that_is_stopped_ends_soon_and_another_goes_on(
         await asyncio.sleep(1)
         process.terminate()
         async with asyncio.timeout(60):
-            assert await process.wait() == 0
+            assert await asyncio.to_thread(process.wait) == 0
     assert await is_state(CrawlState.RUNNING)
     async with running_crawler(database_url, redis_url, website):
         await until(lambda: is_state(CrawlState.FINISHED), seconds=40)

@@ -12,6 +12,7 @@ import pytest
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from tests.support.control import Client, admin, control
+from tests.support.forked import ForkedPopen
 from tests.support.product import clean_environment
 from tests.support.website import running_website
 
@@ -34,7 +35,7 @@ SOLD = """
 
 @contextlib.contextmanager
 def running(module: str, variables: dict[str, str]) -> Generator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [sys.executable, "-m", f"adloom.app.{module}"], env={**clean_environment(), **variables}
     )
     try:

@@ -17,6 +17,7 @@ from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, build_jobs
 from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.words import Level
+from tests.support.forked import ForkedPopen
 from tests.support.slow_writes import slow_writes
 from tests.sync.shop import Seller, a_processor, a_seller, tables
 
@@ -35,7 +36,7 @@ def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[s
         "WORKER_PORT": str(free_port()),
         "ADLOOM_LOG_FORMAT": "json",
     }
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"],
         env={**os.environ, **given, **variables},
         stderr=subprocess.PIPE,
