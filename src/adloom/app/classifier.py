@@ -1,6 +1,7 @@
 """The classifier: works off the queue of pages and says what they are about."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -8,8 +9,8 @@ from typing import Any, Final
 
 import structlog
 
-from adloom.app.health import answer_health
-from adloom.app.process import run_process
+from adloom.app.health import answer_health, run_until_stopped, wait_until_lasting
+from adloom.app.process import RenewalError, run_process
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.pages.classify.protocol import Classifier
@@ -22,20 +23,16 @@ from adloom.runtime.background_settings import (
     LanguageModelSettings,
     read_classifier_settings,
 )
-from adloom.runtime.loops import pause
-from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.postgres import open_pool
 from adloom.runtime.process.tuning import use_one_thread
+from adloom.runtime.supervisor.signs import is_supervised
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import open_valkey
 
 POOL_SIZE: Final = 4  # As many as pages are worked on at once.
-STOP_SECONDS_MAX: Final = 2.0
 # Twice what it needs. Beyond this the process ends, and is started again: nothing is lost.
 MEMORY_BYTES_MAX: Final = 400 * 2**20
-MEMORY_LOOK_SECONDS: Final = 5.0
-
-Run = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -67,7 +64,13 @@ async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
         heartbeat = HeartbeatPublisher(
             valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
         )
-        await _run_until_stopped(settings, [worker.run, heartbeat.run], pool, valkey)
+        health = answer_health(settings.host, settings.port, STREAM, pool=pool, valkey=valkey)
+        ends: list[Coroutine[Any, Any, object]] = [wait_until_lasting(_is_too_large, looks=1)]
+        if is_supervised(os.environ):
+            # What has loaded the classifier once keeps 35 MB; alone, nobody would start us again.
+            ends.append(worker.unloaded.wait())
+        if await run_until_stopped([worker.run, heartbeat.run], health, *ends):
+            raise RenewalError
 
 
 @asynccontextmanager
@@ -106,32 +109,11 @@ async def load_embedded() -> Classifier:
     return classifier
 
 
-async def _run_until_stopped(
-    settings: ClassifierSettings, runs: list[Run], pool: Pool, valkey: Valkey
-) -> None:
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(stop)) for run in runs]
-        health = group.create_task(
-            answer_health(settings.host, settings.port, STREAM, pool=pool, valkey=valkey)
-        )
-        watch = group.create_task(_watch_memory(stop))
-        await asyncio.wait([health, watch], return_when=asyncio.FIRST_COMPLETED)
-        stop.set()
-        health.cancel()
-        _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
-        for task in late:
-            task.cancel()
-
-
-async def _watch_memory(stop: asyncio.Event) -> None:
-    """Return when the process has grown beyond its bound."""
-    while not stop.is_set():
-        used = read_memory_bytes()
-        if used > MEMORY_BYTES_MAX:
-            log.error("classifier_too_large", bytes=used, bytes_max=MEMORY_BYTES_MAX)
-            return
-        await pause(MEMORY_LOOK_SECONDS, stop)
+def _is_too_large() -> bool:
+    used = read_memory_bytes()
+    if used > MEMORY_BYTES_MAX:
+        log.error("classifier_too_large", bytes=used, bytes_max=MEMORY_BYTES_MAX)
+    return used > MEMORY_BYTES_MAX
 
 
 def read_memory_bytes() -> int:

@@ -1,11 +1,10 @@
 """The crawler: runs the crawls of sites, by hand and by the clock."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+import os
+from typing import Final
 
-from adloom.app.health import answer_health
-from adloom.app.process import run_process
+from adloom.app.health import answer_health, run_until_stopped, wait_until_lasting
+from adloom.app.process import RenewalError, run_process
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.pages.classify.queue import ClassifyQueue
@@ -20,18 +19,16 @@ from adloom.runtime.background_settings import CrawlerSettings, read_crawler_set
 from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound
-from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.postgres import open_pool
 from adloom.runtime.process.tuning import freeze_startup_objects
+from adloom.runtime.supervisor.signs import is_supervised
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import open_valkey
 
 # Beside the connection that each crawl holds for its lock.
 POOL_SIZE: Final = 6
-STOP_SECONDS_MAX: Final = 2.0
 COLLECTED_AFTER: Final = 5_000
-
-Run = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
 def main() -> None:
@@ -71,23 +68,15 @@ async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:
         )
         rechecks = CronSchedule(recheck_job(), queue, clock=clock)
         runs = [runner.run, schedule.run, rechecks.run, worker.run, heartbeat.run]
+        health = answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
+        # What reads pages has 25 MB, and stays; alone, nobody would start us again.
+        may_end = is_supervised(os.environ)
+        idle = wait_until_lasting(lambda: may_end and reader.is_loaded and not runner.running)
         try:
-            await _run_until_stopped(settings, runs, pool, valkey)
+            if await run_until_stopped(runs, health, idle):
+                raise RenewalError
         finally:
             reader.close()
-
-
-async def _run_until_stopped(
-    settings: CrawlerSettings, runs: Sequence[Run], pool: Pool, valkey: Valkey
-) -> None:
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(stop)) for run in runs]
-        await answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
-        stop.set()
-        _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
-        for task in late:
-            task.cancel()
 
 
 def _register(metrics: Metrics, runner: CrawlRunner, schedule: CrawlSchedule, worker: JobWorker) -> None:

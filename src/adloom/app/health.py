@@ -1,8 +1,9 @@
-"""The health route of processes that serve nothing else."""
+"""The health route of processes that serve nothing else, and how such a process ends."""
 
 import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +16,12 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, is_reachable
 
 DRAIN_SECONDS_MAX: Final = 1
+# For what is under way; what takes longer is cut off, and comes again at the next start.
+STOP_SECONDS_MAX: Final = 2.0
+IDLE_LOOK_SECONDS: Final = 5.0
+IDLE_LOOKS: Final = 6
+
+Run = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
 class QueueHealth(msgspec.Struct, frozen=True):
@@ -58,6 +65,35 @@ async def answer_health(host: str, port: int, queue: str, *, pool: Pool, valkey:
     app = PlainApp({"/health": health, "/health/live": alive, "/health/ready": ready})
     async with run_checks(has_postgres, has_valkey):
         await serve(app, take_socket(host, port), drain_seconds_max=DRAIN_SECONDS_MAX)
+
+
+async def run_until_stopped(
+    runs: Sequence[Run], health: Coroutine[Any, Any, None], *ends: Coroutine[Any, Any, object]
+) -> bool:
+    """Run until health checks, or one of the others, end; return whether it was not health checks: nobody asked."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(stop)) for run in runs]
+        answering, *_ = awaited = [group.create_task(one) for one in (health, *ends)]
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        was_asked = answering.done()
+        stop.set()
+        for one in awaited:
+            one.cancel()
+        _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
+        for task in late:
+            task.cancel()
+    return not was_asked
+
+
+async def wait_until_lasting(
+    is_so: Callable[[], bool], *, look_seconds: float = IDLE_LOOK_SECONDS, looks: int = IDLE_LOOKS
+) -> None:
+    """Return when it was so at so many looks in a row, half a minute in all."""
+    in_a_row = 0
+    while in_a_row < looks:
+        await asyncio.sleep(look_seconds)
+        in_a_row = in_a_row + 1 if is_so() else 0
 
 
 def _name(is_ok: bool | None) -> str:  # noqa: FBT001 - a word for it

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -9,6 +10,7 @@ import uvloop
 
 from adloom.runtime.process.tuning import raise_open_files
 from adloom.runtime.settings import Telemetry
+from adloom.runtime.supervisor.child import RENEWAL_CODE
 from adloom.runtime.supervisor.signs import run_with_signs
 from adloom.runtime.supervisor.start_gate import wait_for_start
 from adloom.runtime.telemetry.logs import configure_logs
@@ -23,13 +25,17 @@ class ProcessSettings(Protocol):
     def telemetry(self) -> Telemetry: ...
 
 
+class RenewalError(Exception):
+    """The process has grown by its work and has none: a new one in its place is smaller."""
+
+
 S = TypeVar("S", bound=ProcessSettings)
 
 
 def run_process(
     read_settings: Callable[[Mapping[str, str]], S], work: Callable[[S, Metrics], Coroutine[Any, Any, None]]
 ) -> None:
-    """Run a process until its work ends."""
+    """Run a process until its work ends, or asks for a new process."""
     settings = read_settings(os.environ)
     raise_open_files()
     configure_logs(settings.telemetry)
@@ -43,4 +49,7 @@ def run_process(
         configure_tracing(settings.telemetry),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(run_with_signs(start, os.environ))
+        try:
+            runner.run(run_with_signs(start, os.environ))
+        except RenewalError:
+            sys.exit(RENEWAL_CODE)

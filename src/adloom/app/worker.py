@@ -1,6 +1,5 @@
 """The worker: keeps the projections up with the ledger, runs the jobs, and says that it does."""
 
-import asyncio
 import socket
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
@@ -9,7 +8,7 @@ from datetime import timedelta
 import msgspec
 
 from adloom.app.actors.compose import Run, WorkerActors, WorkerParts, compose_actors, make_link
-from adloom.app.health import answer_health
+from adloom.app.health import answer_health, run_until_stopped
 from adloom.app.metrics.stats_sync import register_sync
 from adloom.app.metrics.worker import (
     register_days,
@@ -87,8 +86,6 @@ from adloom.sync.words import Platform
 LEDGER_POOL_SIZE_MAX = 11
 # One each for learning, for looking after tables and ledger and for comparing books, five for syncs, the rest for jobs.
 POOL_SIZE_MAX = 12
-# For the batch under way; one that takes longer is cut off, and comes again at the next start.
-STOP_SECONDS_MAX = 2.0
 # Of actors that several workers share. One that is frozen in a transaction holds up its successor for so long.
 SHARD_POOL_SIZE_MAX = 4
 SHARD_TRANSACTION_SECONDS_MAX = 2
@@ -125,7 +122,6 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         open_sync(settings, metrics, pool, clock := SystemClock()) as stats,
         open_files(settings.assets_url, clock) as files,
     ):
-        stop = asyncio.Event()
         worker = WorkerIdentity(_name_consumer(settings.telemetry), SystemIds().new().hex, HeldLocks())
         link = make_link(settings.nats, worker)
         parts = WorkerParts(
@@ -145,13 +141,9 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
             *([] if link is None else [link.run]),
             _make_heartbeat(parts, books).run,
         ]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(stop)) for run in runs]
-            await answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
-            stop.set()
-            _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
-            for task in late:
-                task.cancel()
+        await run_until_stopped(
+            runs, answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
+        )
 
 
 def _make_heartbeat(parts: WorkerParts, books: LedgerCheck) -> HeartbeatPublisher:

@@ -10,7 +10,8 @@ import msgspec
 import psutil
 import pytest
 
-from adloom.runtime.supervisor.child import ChildSpec, StartError
+from adloom.runtime.supervisor import child
+from adloom.runtime.supervisor.child import RENEWAL_CODE, ChildSpec, StartError, do_nothing
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, run
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from tests.runtime.supervisor.programs import (
@@ -258,3 +259,28 @@ async def test_a_child_that_may_finish_is_restarted_when_it_dies(tmp_path: Path)
     await run_supervised(work)
 
     assert len(pids(notes)) == 2
+
+
+async def test_a_child_that_asks_to_be_renewed_is_started_again_and_has_not_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = f"{NOTES_ITS_START} sys.exit({RENEWAL_CODE})"
+
+    async def count_deaths(name: str) -> int:
+        deaths = 0
+
+        async def work(supervisor: Supervisor) -> None:
+            nonlocal deaths
+            notes = tmp_path / name
+            await supervisor.start(
+                [msgspec.structs.replace(a_child(asking, notes), wait_until_ready=do_nothing)]
+            )
+            await noted(notes, starts=3)
+            deaths = supervisor.died["child"]
+
+        await run_supervised(work)
+        return deaths
+
+    assert await count_deaths("at-once") >= 2, "it would be started for ever"
+    monkeypatch.setattr(child, "LIVED_LONG_SECONDS", 0.0)
+    assert await count_deaths("later") == 0

@@ -40,7 +40,7 @@ AWAY_SECONDS: Final = 1.0
 # A text that ended so many classifiers is not tried again.
 DELIVERIES_MAX: Final = 4
 TEXT_START_CHARACTERS: Final = 2_000
-IDLE_SECONDS_MAX: Final = 60.0  # Without a page for so long, the classifier is put out of memory.
+IDLE_SECONDS_MAX: Final = 30.0  # Without a page for so long, the classifier is put out of memory.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -96,6 +96,7 @@ class ClassifyWorker:
         self._claim_seconds = claim_seconds
         self._idle_seconds_max = idle_seconds_max
         self._worked_at = 0.0
+        self.unloaded = asyncio.Event()  # Set while there is none any more.
         self.tally = ClassifyTally(dict.fromkeys(PageOutcome, 0))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -130,6 +131,7 @@ class ClassifyWorker:
         elif self._classifier is not None and now - self._worked_at >= self._idle_seconds_max:
             self._classifier = None
             give_memory_back()
+            self.unloaded.set()
             log.info("classifier_unloaded")
 
     async def _wait_for_entries(self, stop: asyncio.Event) -> Sequence[QueuedRequest]:
@@ -194,10 +196,6 @@ class ClassifyWorker:
         request = entry.request
         if entry.deliveries > DELIVERIES_MAX:
             return await self._fail(request, "The classifier ended several times while it read this page.")
-        async with self._loading:
-            if self._classifier is None:
-                self._classifier = await self._load()
-        classifier = self._classifier
         async with self._pool.acquire() as connection:
             known = await find_classified(connection, request.site_id, request.url)
         if known is not None and known.classified_at is not None:
@@ -206,6 +204,12 @@ class ClassifyWorker:
             if known.is_given(self._clock.now()) and request.source is not PageSource.API:
                 # A person's word counts more than ours; a crawl only says that the page is still there.
                 return await self._renew_given(request)
+        async with self._loading:
+            if self._classifier is None:
+                self._classifier = await self._load()
+                self.unloaded.clear()
+        classifier = self._classifier
+        if known is not None and known.classified_at is not None:
             is_same = (known.classifier, known.classifier_version) == (classifier.name, classifier.version)
             if is_same and known.content_hash == request.content_hash:
                 # A text that was only kept says nothing about how fresh its page is.

@@ -49,6 +49,10 @@ class PageReader:
         self._extractor: TextExtractor | None = None
         self._thread = ThreadPoolExecutor(1, "extract")
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._extractor is not None
+
     async def read(self, page: FetchedPage) -> ExtractedPage | UnreadablePage:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._extract, page)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,6 +20,9 @@ from adloom.runtime.supervisor.watch import Watched, wait_until_frozen
 START_DEATHS_MAX = 3
 LOG_BYTES_MAX = 10_000_000
 FINISHED = "ended with code 0"
+# By which a child asks to be started again: a new process is smaller than one that has done much.
+RENEWAL_CODE = os.EX_TEMPFAIL
+RENEWED = f"ended with code {RENEWAL_CODE}"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -108,6 +112,10 @@ class SupervisedChild:
             if not self._is_wanted:
                 log.info("child_stopped", child=self.name, end=end)
                 return
+            # One that does so at once would do so for ever.
+            if end == RENEWED and lived_seconds >= LIVED_LONG_SECONDS:
+                log.info("child_renewed", child=self.name, lived_seconds=lived_seconds)
+                continue
             self.deaths += 1
             deaths = deaths_in_a_row(deaths, lived_seconds=lived_seconds)
             if deaths >= START_DEATHS_MAX and not self.first_start.done():

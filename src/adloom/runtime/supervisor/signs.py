@@ -16,6 +16,11 @@ SIGN_SECONDS: Final = 0.5
 READ_BYTES_MAX: Final = 65_536
 
 
+def is_supervised(variables: Mapping[str, str]) -> bool:
+    """Whether somebody listens, who also starts this process again when it ends."""
+    return bool(variables.get(SIGN_FD))
+
+
 async def give_signs(variables: Mapping[str, str]) -> None:
     """Give signs until cancelled; return at once where nobody listens."""
     if not (number := variables.get(SIGN_FD)):
