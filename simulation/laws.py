@@ -62,7 +62,7 @@ class Letter(NamedTuple):
 Counts: TypeAlias = Mapping[tuple[date, str], int]  # By UTC day and kind.
 
 
-class Books(msgspec.Struct, frozen=True, kw_only=True):
+class StoredEvents(msgspec.Struct, frozen=True, kw_only=True):
     """What the system reports, by each of its ways of reporting."""
 
     rows: Sequence[Row]
@@ -71,18 +71,18 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
     topic: Sequence[EventKey]
 
 
-def violations(witness: Witness, books: Books) -> list[str]:
+def find_violations(witness: Witness, stored: StoredEvents) -> list[str]:
     """Return which laws are broken, and by what."""
     return [
-        *_check_counting(witness, [row.key for row in books.rows]),
-        *_check_dating(witness, books.rows),
-        *_check_agreement(books),
-        *_check_publishing(books),
-        *_check_marking(books.rows),
+        *_check_counting(witness, [row.key for row in stored.rows]),
+        *_check_dating(witness, stored.rows),
+        *_check_agreement(stored),
+        *_check_publishing(stored),
+        *_check_marking(stored.rows),
     ]
 
 
-def quarantine_violations(spoiled: Collection[bytes], letters: Collection[Letter]) -> list[str]:
+def find_quarantine_violations(spoiled: Collection[bytes], letters: Collection[Letter]) -> list[str]:
     """Entries that cannot be applied are quarantined, once, after retries; nothing else is."""
     quarantined = Counter(letter.data for letter in letters)
     return [
@@ -126,14 +126,16 @@ def _check_dating(witness: Witness, rows: Iterable[Row]) -> list[str]:
     )
 
 
-def _check_agreement(books: Books) -> list[str]:
+def _check_agreement(stored: StoredEvents) -> list[str]:
     """Every figure agrees with the rows."""
-    expected = Counter((row.day, row.key.kind) for row in books.rows)
-    invalid = Counter((row.day, row.key.kind) for row in books.rows if not row.is_valid)
+    expected = Counter((row.day, row.key.kind) for row in stored.rows)
+    invalid = Counter((row.day, row.key.kind) for row in stored.rows if not row.is_valid)
     found = [
-        line for name, counts in books.counts.items() for line in _describe_difference(name, expected, counts)
+        line
+        for name, counts in stored.counts.items()
+        for line in _describe_difference(name, expected, counts)
     ]
-    return found + _describe_difference("what is not valid", invalid, books.invalid_counts)
+    return found + _describe_difference("what is not valid", invalid, stored.invalid_counts)
 
 
 def _describe_difference(name: str, expected: Counts, said: Counts) -> list[str]:
@@ -145,9 +147,9 @@ def _describe_difference(name: str, expected: Counts, said: Counts) -> list[str]
     )
 
 
-def _check_publishing(books: Books) -> list[str]:
+def _check_publishing(stored: StoredEvents) -> list[str]:
     """Every counted event is published once."""
-    rows, published = Counter(row.key for row in books.rows), Counter(books.topic)
+    rows, published = Counter(row.key for row in stored.rows), Counter(stored.topic)
     return _keep_some(
         f"{key} is counted {rows[key]} times and published {published[key]} times"
         for key in sorted(rows.keys() | published.keys())

@@ -13,7 +13,7 @@ from simulation.base_world import BaseWorld, Outcome, Plan, run_world
 from simulation.campaigns import SLUG, SimulatedCampaigns
 from simulation.disk import Disk
 from simulation.faults import LATE_SECONDS_MAX
-from simulation.laws import Books, quarantine_violations, violations
+from simulation.laws import StoredEvents, find_quarantine_violations, find_violations
 from simulation.loop import seeded
 from simulation.processes import BRISK, ConnectionLostError, DeliveryProcess, Pace, Servers, WorkerProcess
 from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer, TopicServer
@@ -135,7 +135,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
         statistics = tables.statistics()
         for day in tables.stale_days(before=date.max):
             tables.roll_up(day)
-        books = Books(
+        stored = StoredEvents(
             rows=tables.said_rows(),
             counts={
                 "the live counters": tables.counts,
@@ -146,8 +146,8 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             invalid_counts=tables.invalid_counts,
             topic=self._servers.topic.published,
         )
-        self.violations += violations(self._visitors.witness, books)
-        self.violations += quarantine_violations(self._spoiled, self._servers.log.dead.values())
+        self.violations += find_violations(self._visitors.witness, stored)
+        self.violations += find_quarantine_violations(self._spoiled, self._servers.log.dead.values())
 
     def _count(self) -> dict[str, int]:
         visitors, servers = self._visitors, self._servers

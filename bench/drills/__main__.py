@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.console import Console
 
-from bench.drills.load import Books
+from bench.drills.load import ChargeCheck
 from bench.drills.result import DrillError, Figures, NotPossibleError
 from bench.drills.run import SHORT, find_title, list_drills, run_drill, run_short_drills
 
@@ -19,11 +19,11 @@ def main() -> None:
     for name in sys.argv[1:] or list_drills():
         try:
             if name == TOGETHER:
-                found, books = asyncio.run(run_short_drills())
+                found, check = asyncio.run(run_short_drills())
                 for one in SHORT:
                     _print_figures(console, one, found[one])
             else:
-                figures, books = asyncio.run(run_drill(name))
+                figures, check = asyncio.run(run_drill(name))
                 _print_figures(console, name, figures)
         except NotPossibleError as error:
             console.print(f"[bold]{name}[/bold] was not run: {error}")
@@ -32,9 +32,9 @@ def main() -> None:
             console.print(f"[bold]{name}[/bold] [red]LOST[/red] {error}")
             is_lost = True
             continue
-        if books is not None:
-            _print_books(console, books)
-            is_lost = is_lost or not books.is_right
+        if check is not None:
+            _print_check(console, check)
+            is_lost = is_lost or not check.is_right
     sys.exit(1 if is_lost else 0)
 
 
@@ -44,14 +44,14 @@ def _print_figures(console: Console, name: str, figures: Figures) -> None:
         console.print(f"  {what}: {figure:.2f}" if isinstance(figure, float) else f"  {what}: {figure}")
 
 
-def _print_books(console: Console, books: Books) -> None:
+def _print_check(console: Console, check: ChargeCheck) -> None:
     console.print(
-        f"  sent {books.sent}, charged {books.charged}, lost {books.lost}, twice {books.twice},"
-        f" wrong states {books.wrong_states}, over budget {books.over_budget},"
-        f" days whose books do not agree {books.wrong_days} of {books.days}"
+        f"  sent {check.sent}, charged {check.charged}, lost {check.lost}, twice {check.twice},"
+        f" wrong states {check.wrong_states}, over budget {check.over_budget},"
+        f" days whose sums do not agree {check.wrong_days} of {check.days}"
     )
-    if not books.is_right:
-        console.print("  [red]LOST[/red] the books are not right")
+    if not check.is_right:
+        console.print("  [red]LOST[/red] charges were lost, or made twice")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ SUMS: Final = """
 """
 
 
-class Books(msgspec.Struct, frozen=True, kw_only=True):
+class ChargeCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What was sent and what is stored; a drill is lost where they differ."""
 
     sent: int
@@ -120,7 +120,7 @@ class Load:
         self._sent_micros[address.key] += sum(one.amount for one in confirms)
         return address, confirms
 
-    async def check(self) -> Books:
+    async def check(self) -> ChargeCheck:
         """Compare what was sent with the money ledger and the states."""
         pool, kind = self._cluster.pool, make_campaign_kind()
         sums = {row["campaign_id"]: row for row in await pool.fetch(SUMS)}
@@ -141,7 +141,7 @@ class Load:
         today = SystemClock().now().date()
         async with pool.acquire() as connection:
             days = [await reconcile_day(connection, today + timedelta(days=one)) for one in (-1, 0, 1)]
-        return Books(
+        return ChargeCheck(
             sent=self._sent.total(),
             charged=sum(row["charges"] for row in sums.values()),
             lost=lost,

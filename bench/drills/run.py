@@ -22,7 +22,7 @@ from bench.drills.failures import (
 from bench.drills.fence import take_out_version
 from bench.drills.large import CAMPAIGNS as LARGE_CAMPAIGNS
 from bench.drills.large import measure_large
-from bench.drills.load import Books, Load
+from bench.drills.load import ChargeCheck, Load
 from bench.drills.market import kill_directory
 from bench.drills.namespace import cut_off_worker
 from bench.drills.parts.drills import PART_DRILLS, run_part_drill
@@ -74,8 +74,8 @@ def find_title(name: str) -> str:
     return (PART_DRILLS.get(name) or DRILLS[name]).__doc__ or name
 
 
-async def run_drill(name: str) -> tuple[Figures, Books | None]:
-    """Run one drill on a cluster of its own, under load, and check the books at its end, where it has any."""
+async def run_drill(name: str) -> tuple[Figures, ChargeCheck | None]:
+    """Run one drill on a cluster of its own, under load, and check the charges at its end, where it has any."""
     if name in PART_DRILLS:
         return await run_part_drill(PART_DRILLS[name]), None
     if name in WITHOUT_BOOKS:
@@ -89,17 +89,19 @@ async def run_drill(name: str) -> tuple[Figures, Books | None]:
     ) as cluster:
         if name in UNLOADED:
             return await DRILLS[name](cluster), await Load(cluster).check()
-        figures, books = await _run_under(Load(cluster), cluster, [name])
-        return figures[name], books
+        figures, check = await _run_under(Load(cluster), cluster, [name])
+        return figures[name], check
 
 
-async def run_short_drills(*, patience: float = 1.0) -> tuple[dict[str, Figures], Books]:
+async def run_short_drills(*, patience: float = 1.0) -> tuple[dict[str, Figures], ChargeCheck]:
     """Run the short drills one after another on one small cluster, with bounds that are `patience` times as wide."""
     async with run_cluster(campaigns=SHORT_CAMPAIGNS, roles=ROLES["10"], patience=patience) as cluster:
         return await _run_under(Load(cluster, pause_seconds=SHORT_PAUSE_SECONDS), cluster, SHORT)
 
 
-async def _run_under(load: Load, cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, Figures], Books]:
+async def _run_under(
+    load: Load, cluster: Cluster, names: Sequence[str]
+) -> tuple[dict[str, Figures], ChargeCheck]:
     charging = asyncio.get_running_loop().create_task(load.run())
     await asyncio.sleep(CALM_SECONDS)
     figures: dict[str, Figures] = {}

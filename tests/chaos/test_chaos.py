@@ -11,13 +11,13 @@ import time
 import httpx
 import pytest
 
-from simulation.laws import violations
+from simulation.laws import find_violations
 from simulation.loop import seeded
 from tests.chaos.attack import Attack
-from tests.chaos.books import books_of, dead_letters, frequency_violations, settled
 from tests.chaos.catalog import some_ads
 from tests.chaos.clients import Traffic
 from tests.chaos.contextual import ContextualSite
+from tests.chaos.stored_events import dead_letters, frequency_violations, read_stored_events, settled
 from tests.support.product import Product, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -44,13 +44,13 @@ async def test_every_202_is_counted_exactly_once_whatever_is_killed(
         await attack.run(kills=KILLS)
         ending.set()
     await settled(product, traffic.witness, quiet_seconds=5)
-    books = await books_of(product, admin, {ids["bannerId"] for ids in ads.ids})
+    stored = await read_stored_events(product, admin, {ids["bannerId"] for ids in ads.ids})
 
     witness = traffic.witness
     print(f"seed {seed}: {len(witness.sent)} sent, {len(witness.accepted)} accepted")  # noqa: T201 - the report
     print(f"kills {dict(attack.kills)}; answers {dict(sorted(traffic.answers.items()))}")  # noqa: T201 - likewise
     assert traffic.complaints == []
-    assert violations(witness, books) == []
+    assert find_violations(witness, stored) == []
     assert await frequency_violations(product) == []
     assert await dead_letters(product) == 0
     assert all(attack.kills[victim] for victim in ("delivery", "worker", "valkey", "postgres"))

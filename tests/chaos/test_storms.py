@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from adloom.events.log.event import Mark
-from simulation.laws import Books, EventKey, Row, Witness, violations
-from tests.chaos.books import books_of, settled
+from simulation.laws import EventKey, Row, StoredEvents, Witness, find_violations
 from tests.chaos.catalog import some_ads
 from tests.chaos.clients import Ads
+from tests.chaos.stored_events import read_stored_events, settled
 from tests.support.product import Product
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -72,9 +72,9 @@ async def send_all(url: str, events: list[dict[str, Any]], chance: Random) -> No
             assert answer.json() in ({"accepted": True}, {"accepted": len(batch), "rejected": []})
 
 
-async def books(product: Product, admin: httpx.Client, ads: Ads, witness: Witness) -> Books:
+async def stored(product: Product, admin: httpx.Client, ads: Ads, witness: Witness) -> StoredEvents:
     await settled(product, witness)
-    return await books_of(product, admin, {ids["bannerId"] for ids in ads.ids})
+    return await read_stored_events(product, admin, {ids["bannerId"] for ids in ads.ids})
 
 
 async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offer_come(
@@ -102,11 +102,11 @@ async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offe
         await report("click", 0)
         await report("click", 0, CRAWLER)
         await report("click", 1)
-        before = await books(product, admin, ads, witness)
-        assert violations(witness, before) == []
+        before = await stored(product, admin, ads, witness)
+        assert find_violations(witness, before) == []
         await report("impression", 0)
         await report("impression", 0, CRAWLER)
-        after = await books(product, admin, ads, witness)
+        after = await stored(product, admin, ads, witness)
 
     names = (seen_late, f"{seen_late}:flagged", never_seen)
     assert marks_of(before.rows, "click", names) == {
@@ -114,7 +114,7 @@ async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offe
         f"{seen_late}:flagged": {Mark.CRAWLER, Mark.CLICK_WITHOUT_IMPRESSION, Mark.SECOND_CLICK},
         never_seen: {Mark.CLICK_WITHOUT_IMPRESSION},
     }
-    assert violations(witness, after) == []
+    assert find_violations(witness, after) == []
     assert marks_of(after.rows, "click", names) == {
         seen_late: set(),
         f"{seen_late}:flagged": {Mark.CRAWLER, Mark.SECOND_CLICK},
@@ -138,9 +138,9 @@ async def test_an_event_that_comes_after_its_day_was_rolled_up_is_in_every_figur
         witness.sent.add(EventKey("impression", name))
         witness.accepted.add(EventKey("impression", name))
         witness.days[EventKey("impression", name)] = moment.date()
-        said = await books(product, admin, ads, witness)
+        said = await stored(product, admin, ads, witness)
 
-        assert violations(witness, said) == []
+        assert find_violations(witness, said) == []
         assert len([row for row in said.rows if row.key.correlation_id in OF_YESTERDAY]) == count
 
 
@@ -156,9 +156,9 @@ async def test_a_thousand_events_sent_twenty_times_by_eight_clients_are_a_thousa
     keys = {key_of(event) for event in events}
     witness.sent |= keys
     witness.accepted |= keys
-    said = await books(product, admin, ads, witness)
+    said = await stored(product, admin, ads, witness)
 
-    assert violations(witness, said) == []
+    assert find_violations(witness, said) == []
     assert len([row for row in said.rows if row.key in keys]) == EVENTS
 
 

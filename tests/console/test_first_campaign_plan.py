@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from adloom.console.client import ApiClient, ProblemError
-from adloom.console.pages.first_campaign.kept import LAST, LENGTH_MAX, read_plan, write_query
+from adloom.console.pages.first_campaign.query import LAST, LENGTH_MAX, read_plan, write_query
 from adloom.console.pages.first_campaign.steps import (
     STEPS,
     CampaignPlan,

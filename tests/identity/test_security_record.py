@@ -119,7 +119,9 @@ async def test_failed_log_ins_of_an_account_are_slowed_down_from_any_address(pla
         assert answer.status_code == 200
 
 
-async def test_the_brake_does_not_lock_a_person_out_of_a_known_network(plane: ControlPlane) -> None:
+async def test_the_limit_of_attempts_does_not_lock_a_person_out_of_a_known_network(
+    plane: ControlPlane,
+) -> None:
     async with plane.acting_as(Role.ADMIN) as admin, plane.client() as visitor:
         await ann_of(admin)
         home = from_address("203.0.113.5")

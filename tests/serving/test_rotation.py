@@ -21,8 +21,8 @@ from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.model import ChosenOffer
 from adloom.serving.eligibility.decide import decide, iter_eligible
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
+from adloom.serving.eligibility.rotation import Rotator, iter_tiers
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
-from adloom.serving.eligibility.turns import TurnTaker, iter_tiers
 from adloom.serving.index.compile import compile_index, fill_order
 from adloom.serving.index.index import Candidate, IndexedPlacement
 from adloom.serving.index.rows import AssignmentRow, Snapshot
@@ -58,7 +58,7 @@ class RotatedPlacement:
         fields = {"rotation": Rotation.WEIGHTED, "max_banners": 1, **fields}
         self.index = compile_index(a_snapshot(*rows, **fields))
         self.results = results
-        self.states = PlacementStates(turns=TurnTaker(seeded_chance(str(seed)), lambda _: self.results))
+        self.states = PlacementStates(turns=Rotator(seeded_chance(str(seed)), lambda _: self.results))
 
     @property
     def placement(self) -> IndexedPlacement:
@@ -238,7 +238,7 @@ def routes(*rows: AssignmentRow, placements: int, seed: int = 1) -> ServeRoutes:
         campaign_ids=[],
     )
     index = compile_index(snapshot)
-    states = PlacementStates(turns=TurnTaker(seeded_chance(str(seed))))
+    states = PlacementStates(turns=Rotator(seeded_chance(str(seed))))
     clock = ManualClock(NOON)
     return ServeRoutes(lambda: index, KEYS.signer, clock, SystemIds(), public_url="", states=states)
 

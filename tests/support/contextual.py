@@ -23,7 +23,7 @@ from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.api import CountPage, SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes
 from adloom.serving.contextual.fill import SlotFiller
-from adloom.serving.contextual.page_look import PageTables
+from adloom.serving.contextual.page_lookup import PageTables
 from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.contextual.slot_auctions import Publish, SlotAuctions
 from adloom.serving.eligibility.placement_state import PlacementStates

@@ -37,10 +37,10 @@ import adloom.ops.attention.api
 import adloom.ops.health
 import adloom.ops.jobs.api
 import adloom.ops.system.api
-import adloom.pages.again.api
 import adloom.pages.api
 import adloom.pages.crawl.api
 import adloom.pages.live.api
+import adloom.pages.reclassify.api
 import adloom.pages.tag_check.api
 import adloom.pages.verification.api
 import adloom.resource.history.api
@@ -54,7 +54,7 @@ import adloom.stats.comparison.api
 import adloom.stats.offered.api
 import adloom.stats.overview.api
 import adloom.stats.pacing.api
-import adloom.stats.placed.api
+import adloom.stats.placement_banners.api
 import adloom.stats.privacy.api
 import adloom.stats.refunds.api
 import adloom.stats.rejected.api
@@ -127,7 +127,7 @@ ROUTERS = (
     adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
     adloom.pages.api.router,
-    adloom.pages.again.api.router,
+    adloom.pages.reclassify.api.router,
     adloom.pages.live.api.router,
     adloom.pages.verification.api.router,
     adloom.pages.tag_check.api.router,
@@ -149,7 +149,7 @@ ROUTERS = (
     adloom.catalog.api.assigned_router,
     adloom.catalog.consent.api.router,
     adloom.catalog.consent.api.inbox_router,
-    adloom.stats.placed.api.router,
+    adloom.stats.placement_banners.api.router,
     adloom.stats.statement.api.router,
     adloom.stats.comparison.api.placement_router,
     adloom.stats.comparison.api.campaign_router,

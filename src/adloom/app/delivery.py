@@ -87,7 +87,7 @@ from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.eligibility.turns import TurnTaker
+from adloom.serving.eligibility.rotation import Rotator
 from adloom.serving.health import DeliveryHealth
 from adloom.serving.index.index import Index
 from adloom.serving.leases.client import LeaseClient
@@ -194,7 +194,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
 
 
 def _make_states(settings: DeliverySettings, sites: SiteLoaders) -> PlacementStates:
-    turns = TurnTaker(fast_chance(), sites.results.find)
+    turns = Rotator(fast_chance(), sites.results.find)
     return PlacementStates(keep_seconds=settings.serve_cache_seconds, turns=turns)
 
 

@@ -44,9 +44,9 @@ from adloom.events.tables.partitions import PartitionMaintenance, RetentionPerio
 from adloom.events.topics.publish import TopicTrimmer
 from adloom.identity.link.mail import MAIL_LINK, LinkMailer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
-from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, make_again_job
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, make_cleaning_job
+from adloom.pages.reclassify.job import CLASSIFY_AGAIN, Reclassification, make_reclassify_job
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.files.place import open_files
@@ -270,7 +270,7 @@ def _build_job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them a
             ROLLUP_STATS: rollup.handle,
             CLEAN_PAGES: PageCleaning(pool, valkey, clock).handle,
             CLEAN_ASSETS: AssetCleaning(pool, files, clock, unused_days=settings.assets.unused_days).handle,
-            CLASSIFY_AGAIN: ClassifyAgain(pool, ClassifyQueue(valkey), clock).handle,
+            CLASSIFY_AGAIN: Reclassification(pool, ClassifyQueue(valkey), clock).handle,
             FIND_DUE_REPORTS: DueReports(pool, mail_queue, settings.mail, clock).handle,
             **stats.handlers,
         },
@@ -284,7 +284,7 @@ def _build_job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them a
             rollup_job(settings.stats_rollup_cron),
             make_cleaning_job(),
             make_asset_cleaning_job(),
-            make_again_job(),
+            make_reclassify_job(),
             make_due_reports_job(),
             stats.cron_job,
         )

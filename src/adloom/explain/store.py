@@ -86,7 +86,7 @@ TALLY = """
 """
 
 
-class CampaignStandings(msgspec.Struct, frozen=True, kw_only=True):
+class CampaignStatuses(msgspec.Struct, frozen=True, kw_only=True):
     """By campaign: the budget that it lacks, the share of offers that its pace leaves out, what its bids are times."""
 
     missing: dict[int, str] = {}
@@ -187,7 +187,7 @@ async def _read_rows(connection: Connection, keys: Sequence[int], now: datetime)
 
 async def read_standings(
     connection: Connection, rows: Iterable[AssignmentRow], now: datetime
-) -> CampaignStandings:
+) -> CampaignStatuses:
     """Read how the campaigns stand whose offers need a budget."""
     limited = {row.campaign_key: row for row in rows if row.is_limited and row.price.cost > 0}
     campaigns = {key: campaign_address(row.campaign_id, row.advertiser_id) for key, row in limited.items()}
@@ -197,7 +197,7 @@ async def read_standings(
         if row.advertiser_id is not None
     }
     states = await load_states(connection, {*campaigns.values(), *payers.values()})
-    found = CampaignStandings()
+    found = CampaignStatuses()
     for key, row in limited.items():
         campaign = states.get(campaigns[key])
         if campaign is None:

@@ -20,7 +20,7 @@ from adloom.identity.second_factor.second_factors import (
 )
 from adloom.identity.security_record import RepeatedEvents
 from adloom.identity.sessions import UserSessions
-from adloom.identity.shared_brake import SharedBrake
+from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.identity.single_sign_on.provider import OidcProvider
 from adloom.identity.single_sign_on.sign_on import CALLBACK, SingleSignOn
 from adloom.resource.accounts import AccountRegistry
@@ -44,7 +44,7 @@ class IdentityParts(msgspec.Struct, frozen=True, kw_only=True):
     second_factors: SecondFactors
     console_sessions: ConsoleSessions
     password_links: PasswordLinks
-    forgotten_brake: SharedBrake
+    forgotten_limiter: SharedAttemptLimiter
     authenticator: HeaderAuthenticator
     single_sign_on: SingleSignOn | None
 
@@ -84,12 +84,12 @@ def _make_identity(  # noqa: PLR0913 - what it is made of
 ) -> IdentityParts:
     record = RepeatedEvents(pool)
     cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
-    make_brake = partial(SharedBrake, valkey, secret=settings.jwt_secret)
+    make_attempt_limiter = partial(SharedAttemptLimiter, valkey, secret=settings.jwt_secret)
     second_factors = SecondFactors(
         pool,
         cipher,
         frozenset(settings.log_in.second_factor_roles),
-        make_brake("codes", at_once_max=ATTEMPTS_AT_ONCE_MAX, per_minute=ATTEMPTS_PER_MINUTE),
+        make_attempt_limiter("codes", at_once_max=ATTEMPTS_AT_ONCE_MAX, per_minute=ATTEMPTS_PER_MINUTE),
     )
     sessions = UserSessions(
         pool,
@@ -99,7 +99,7 @@ def _make_identity(  # noqa: PLR0913 - what it is made of
         record=record,
         tokens=settings.tokens,
         second_factors=second_factors,
-        brake=make_brake("passwords"),
+        attempts=make_attempt_limiter("passwords"),
         takes_passwords=settings.log_in.takes_passwords,
     )
     return IdentityParts(
@@ -108,7 +108,9 @@ def _make_identity(  # noqa: PLR0913 - what it is made of
         second_factors=second_factors,
         console_sessions=ConsoleSessions(pool, sessions, second_factors, jwt_secret=settings.jwt_secret),
         password_links=PasswordLinks(pool, passwords, takes_passwords=settings.log_in.takes_passwords),
-        forgotten_brake=make_brake("mails", at_once_max=MAILS_AT_ONCE_MAX, per_minute=MAILS_PER_MINUTE),
+        forgotten_limiter=make_attempt_limiter(
+            "mails", at_once_max=MAILS_AT_ONCE_MAX, per_minute=MAILS_PER_MINUTE
+        ),
         authenticator=HeaderAuthenticator(
             pool,
             jwt_secret=settings.jwt_secret,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from adloom.core.actor import Actor
 from adloom.core.errors import RateLimitedError
-from adloom.identity.brake import AttemptBrake
+from adloom.identity.attempt_limiter import AttemptLimiter
 from adloom.resource.audit import store as audit_store
 from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, build_author
 from adloom.runtime.http.api.origin import ClientOrigin
@@ -49,11 +49,11 @@ class RepeatedEvents:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._unknown = AttemptBrake(at_once_max=REPEATS_AT_ONCE_MAX, per_minute=REPEATS_AT_ONCE_MAX)
-        self._known = AttemptBrake(at_once_max=1, per_minute=1)
+        self._unknown = AttemptLimiter(at_once_max=REPEATS_AT_ONCE_MAX, per_minute=REPEATS_AT_ONCE_MAX)
+        self._known = AttemptLimiter(at_once_max=1, per_minute=1)
 
     async def record_failed_log_in(self, user_id: UUID | None, origin: ClientOrigin, *, at: datetime) -> None:
-        """Record a failure; those of an account are as few as its brake allows."""
+        """Record a failure; those of an account are as few as its limit of attempts allows."""
         about = UNKNOWN if user_id is None else str(user_id)
         try:
             if user_id is None:

@@ -12,7 +12,7 @@ from adloom.core.ids import IdSource, UserId
 from adloom.identity import store
 from adloom.identity.model import PASSWORD_LENGTH_MIN, RefreshState, RefreshVerdict, User, judge_refresh
 from adloom.identity.security_record import USER, RepeatedEvents, make_author, make_stranger, record_event
-from adloom.identity.shared_brake import SharedBrake
+from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.runtime.auth import Passwords, issue_access_token, make_opaque_token
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Connection, Pool
@@ -105,7 +105,7 @@ class UserSessions:
         record: RepeatedEvents,
         tokens: TokenSettings,
         second_factors: SecondFactorCheck,
-        brake: SharedBrake,
+        attempts: SharedAttemptLimiter,
         takes_passwords: bool = True,
     ) -> None:
         self._pool = pool
@@ -116,7 +116,7 @@ class UserSessions:
         self._tokens = tokens
         self._second_factors = second_factors
         self._takes_passwords = takes_passwords
-        self.brake = brake
+        self.attempts = attempts
 
     async def log_in(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> TokenPair:
         """Begin a log-in with refresh tokens."""
@@ -137,13 +137,13 @@ class UserSessions:
         tried = str(found.user.id) if found else shown.email.lower()
         if is_known:
             tried = f"{tried}:{origin.network}"
-        await self.brake.take(tried, now=now)
+        await self.attempts.take(tried, now=now)
         # No connection is held meanwhile: hashing takes longer than all queries of a log-in.
         is_right = await self._passwords.matches(shown.password, found.password_hash if found else None)
         if found is None or not is_right or found.user.disabled_at is not None:
             await self._record.record_failed_log_in(found.user.id if found else None, origin, at=now)
             raise UnauthenticatedError("The e-mail address or the password is wrong.")
-        await self.brake.give_back(tried)
+        await self.attempts.give_back(tried)
         if found.user.must_change_password:
             return await self._replace_first_password(found.user, shown, now=now, origin=origin)
         return found.user

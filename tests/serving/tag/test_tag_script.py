@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
-from adloom.serving.contextual import decide, fill, page_look
+from adloom.serving.contextual import decide, fill, page_lookup
 from adloom.serving.tag.script import (
     BROWSER_PARTS,
     DEBUG_PART,
@@ -131,7 +131,7 @@ def test_every_reason_of_an_empty_slot_has_a_sentence() -> None:
 
     named = {
         value
-        for module in (decide, page_look, fill)
+        for module in (decide, page_lookup, fill)
         for name, value in vars(module).items()
         if _is_reason(name, value)
     }

@@ -8,7 +8,7 @@ from fastapi import Query
 from adloom.catalog.assignment.model import Decision, LinkState, Reason
 from adloom.catalog.assignment.resource import LOCKED, assignments, links
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.consent.placed import PlacedCampaign, read_campaigns
+from adloom.catalog.consent.publisher_view import PlacedCampaign, read_campaigns
 from adloom.catalog.placement import placements
 from adloom.resource.access import Scope
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, make_catalog_router

@@ -10,7 +10,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Series
-from adloom.console.components.charts.drawn import DrawnChart
+from adloom.console.components.charts.svg_chart import SvgChart
 from adloom.console.components.format import (
     format_ago,
     format_count,
@@ -157,7 +157,7 @@ class OverviewFigures:
         self._span = span
         self._is_house = visit.role in STAFF
         self._tiles: dict[str, Tile] = {}
-        self._charts: dict[str, DrawnChart] = {}
+        self._charts: dict[str, SvgChart] = {}
         self._latencies: deque[float | None] = deque(maxlen=REMEMBERED)
         self._lags: deque[float | None] = deque(maxlen=REMEMBERED)
 
@@ -174,7 +174,7 @@ class OverviewFigures:
         note = f"by {'day' if _is_of_days(answer) else 'hour'}, {answer['timeZone']}"
         for index, (name, title, series) in enumerate(self._list_charts(answer)):
             with below if index else main, card(title, note=note):
-                self._charts[name] = DrawnChart(self._list_labels(answer), series, description=title)
+                self._charts[name] = SvgChart(self._list_labels(answer), series, description=title)
         self._show_span(answer)
 
     async def refresh_span(self) -> None:

@@ -28,7 +28,7 @@ from adloom.runtime.random import fast_chance
 from adloom.runtime.settings import AuctionSettings
 from adloom.schedule.schedule import find_zone
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
-from adloom.serving.contextual.page_look import find_obstacle
+from adloom.serving.contextual.page_lookup import find_obstacle
 from adloom.serving.contextual.prepare import build_rules
 from adloom.serving.index.compile import compile_slot
 from adloom.serving.request.context import ContextParser

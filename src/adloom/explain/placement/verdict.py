@@ -17,8 +17,8 @@ from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, 
 from adloom.serving.eligibility.caps import find_reached_cap
 from adloom.serving.eligibility.decide import decide, iter_eligible
 from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
+from adloom.serving.eligibility.rotation import collect_tiers
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
-from adloom.serving.eligibility.turns import collect_tiers
 from adloom.serving.index.compile import Interner, compile_placement, fill_order
 from adloom.serving.index.rendered_banner import pack_ids
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows

@@ -183,7 +183,7 @@ class PasswordCheck:
     ) -> None:
         self._own_id = own_id
         self._author = author
-        self._brake = sessions.brake
+        self._attempts = sessions.attempts
         self._pool = pool
         self._passwords = passwords
         self._now = now
@@ -191,7 +191,7 @@ class PasswordCheck:
     async def check(self, password: str) -> None:
         """Raise unless the password is right."""
         tried = f"own password:{self._own_id}"
-        await self._brake.take(tried, now=self._now)
+        await self._attempts.take(tried, now=self._now)
         async with self._pool.acquire() as connection:
             current = await store.read_password_hash(connection, self._own_id)
         if current is None:
@@ -202,7 +202,7 @@ class PasswordCheck:
                     connection, self._author, "password_guessed", USER, self._own_id, at=self._now
                 )
             raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
-        await self._brake.give_back(tried)
+        await self._attempts.give_back(tried)
 
 
 OwnPassword = Annotated[PasswordCheck, Depends(PasswordCheck)]

@@ -16,7 +16,7 @@ from adloom.identity.link.choose_password import PasswordLinks
 from adloom.identity.link.mail import put_link_mail
 from adloom.identity.link.store import LinkPurpose, create_link
 from adloom.identity.security_record import USER, record_event
-from adloom.identity.shared_brake import SharedBrake
+from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.dependencies import Database, Ids, Now, guarded_router, problems
 from adloom.runtime.http.api.origin import ClientOrigin
@@ -131,16 +131,16 @@ async def ask_for_link(
 
 async def mail_forgotten(request: Request, email: str, origin: ClientOrigin, now: datetime) -> None:
     """Do the same work for known and unknown addresses: nobody can tell them apart."""
-    queue, brake = _get_mail_queue(request), _brake(request)
-    await brake.take(email.strip().lower(), now=now)
+    queue, attempts = _get_mail_queue(request), _get_attempt_limiter(request)
+    await attempts.take(email.strip().lower(), now=now)
     async with request.app.state.pool.acquire() as connection:
         found = await users.find_user(connection, email.strip(), origin.network, now)
     person_id = None if found is None or found.user.disabled_at is not None else found.user.id
     await put_link_mail(queue, request.app.state.ids.new(), person_id, origin.network)
 
 
-def _brake(request: Request) -> SharedBrake:
-    return request.app.state.forgotten_brake
+def _get_attempt_limiter(request: Request) -> SharedAttemptLimiter:
+    return request.app.state.forgotten_limiter
 
 
 def _make_disabled_error() -> ConflictError:

@@ -22,7 +22,7 @@ from adloom.identity.second_factor.totp import (
     make_app_url,
 )
 from adloom.identity.security_record import USER, make_stranger, record_event
-from adloom.identity.shared_brake import SharedBrake
+from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.resource.audit.entry import Author, make_system_author
 from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.http.api.origin import ClientOrigin
@@ -94,12 +94,12 @@ class SecondFactors:
         pool: Pool,
         cipher: SecretCipher | None,
         required_roles: AbstractSet[Role],
-        brake: SharedBrake,
+        attempts: SharedAttemptLimiter,
     ) -> None:
         self._pool = pool
         self._cipher = cipher
         self._required = required_roles
-        self._brake = brake
+        self._attempts = attempts
 
     def is_required_of(self, role: Role) -> bool:
         return role in self._required
@@ -150,7 +150,7 @@ class SecondFactors:
 
     async def confirm(self, person_id: UUID, code: str, *, now: datetime, author: Author) -> list[str]:
         """Turn it on with its first code, and return the recovery codes: the only time that they are shown."""
-        await self._brake.take(str(person_id), now=now)
+        await self._attempts.take(str(person_id), now=now)
         factor = await self._find(person_id)
         secret = None if factor.is_on else self._read_secret(person_id, factor)
         if secret is None:
@@ -159,7 +159,7 @@ class SecondFactors:
         if step is None:
             message = "is not the code that the app shows now"
             raise wrong_field("code", message, f"This {message}. Check the clock of your phone.")
-        await self._brake.give_back(str(person_id))
+        await self._attempts.give_back(str(person_id))
         codes = _make_recovery_codes()
         async with self._pool.acquire() as connection, connection.transaction():
             if not await store.confirm_factor(connection, person_id, step=step, now=now):
@@ -170,7 +170,7 @@ class SecondFactors:
 
     async def check_code(self, person_id: UUID, code: str, *, now: datetime, author: Author) -> None:
         """Use a code of the app, or a recovery code, up; raises SecondFactorWrongError."""
-        await self._brake.take(str(person_id), now=now)
+        await self._attempts.take(str(person_id), now=now)
         typed, factor = clean_code(code), await self._find(person_id)
         secret = self._read_secret(person_id, factor)
         step = None
@@ -186,7 +186,7 @@ class SecondFactors:
                 await record_event(connection, author, action, USER, person_id, at=now)
         if not is_right:
             raise SecondFactorWrongError
-        await self._brake.give_back(str(person_id))
+        await self._attempts.give_back(str(person_id))
 
     async def replace_recovery_codes(
         self, person_id: UUID, code: str, *, now: datetime, author: Author

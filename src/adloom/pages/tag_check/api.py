@@ -12,7 +12,7 @@ from adloom.catalog.placement import placements
 from adloom.catalog.site.resource import sites
 from adloom.core.errors import wrong_field
 from adloom.core.public_paths import SCRIPT, name_neutrally
-from adloom.pages.tag_check.look import find_fault, look_for_tag
+from adloom.pages.tag_check.find_tag import find_fault, look_for_tag
 from adloom.pages.url import is_host_of, normalize_url
 from adloom.pages.verification.api import Outbound, limit_checks
 from adloom.resource.access import Scope

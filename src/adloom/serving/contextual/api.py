@@ -30,9 +30,9 @@ from adloom.runtime.http.fast.fast_routes import (
 from adloom.serving.contextual.batch_question import NO_OVERRIDES, BatchQueries, QueriedSlots
 from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.contextual.page_host import SiteHostMismatchError
-from adloom.serving.contextual.page_look import (
+from adloom.serving.contextual.page_lookup import (
+    FoundPage,
     KnownPages,
-    PageLook,
     PageTables,
     PlannedSlots,
     PreparedPage,
@@ -90,7 +90,7 @@ class SlotVisitor(msgspec.Struct, frozen=True, gc=False):
 class FilledPage(msgspec.Struct, frozen=True, gc=False):
     """The slots of a page, as they were asked for: each has an ad, the name of what keeps it empty, or a problem."""
 
-    look: PageLook
+    look: FoundPage
     visit: SlotVisit
     wanted_in: timedelta  # The page's text; now, if that is not after zero.
     slots: Sequence[FilledSlot | str | FastAnswer]
@@ -264,13 +264,13 @@ class SlotRoutes:
 
     def _plan_page(
         self, index: Index, key: PageKey, url: NormalizedUrl, now: datetime
-    ) -> tuple[IndexedSite | None, PageLook, Sequence[SlotPlan]]:
+    ) -> tuple[IndexedSite | None, FoundPage, Sequence[SlotPlan]]:
         """Find the site of a page, what is known of it, and what may fill each slot; that is kept if all have a plan."""
         self._pages.pop(key, None)
         found = [index.find_slot(slug) for slug in key[1]]
         site = next((slot[1] for slot in found if slot and slot[1].has_host(url.host)), None)
         if site is None:
-            look = PageLook(url, PageState.UNKNOWN)
+            look = FoundPage(url, PageState.UNKNOWN)
             return None, look, [NO_SUCH_PLACEMENT if slot is None else OTHER_SITE for slot in found]
         look = self._known.look_at(site, url, now)
         plans: list[SlotPlan] = []
@@ -339,7 +339,7 @@ class SlotRoutes:
             capped |= {own.key: own for own in self._auctions.find_capped(index, candidates)}
         return tuple(capped.values())
 
-    def _plan(self, index: Index, slot: Slot, look: PageLook) -> PreparedSlot | str:
+    def _plan(self, index: Index, slot: Slot, look: FoundPage) -> PreparedSlot | str:
         """Return what may fill a slot, or the name of what keeps all ads from its page."""
         placement, site = slot
         obstacle = find_obstacle(site, look.state)

@@ -10,7 +10,7 @@ import msgspec
 from adloom.core.errors import wrong_field
 from adloom.pages.url import NormalizedUrl
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
-from adloom.serving.contextual.page_look import PreparedPage
+from adloom.serving.contextual.page_lookup import PreparedPage
 from adloom.serving.index.site import IndexedSite
 from adloom.serving.request.context import USER_ID
 from adloom.serving.request.overrides import parse_overrides

@@ -7,7 +7,7 @@ from adloom.core.ids import RequestId
 from adloom.events.log.event import Served, encode_event
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.fill import FilledSlot, SlotFiller
-from adloom.serving.contextual.page_look import PlannedSlots
+from adloom.serving.contextual.page_lookup import PlannedSlots
 from adloom.serving.contextual.prepare import PreparedSlot
 from adloom.serving.contextual.record import CONTEXTUAL, SlotRecord, build_auctioned
 from adloom.serving.contextual.visit import SlotVisit

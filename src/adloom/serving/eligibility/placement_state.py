@@ -27,8 +27,8 @@ from adloom.serving.eligibility.eligible_set import (
     Ranks,
     rank_campaigns,
 )
+from adloom.serving.eligibility.rotation import Rotator, Tier, collect_tiers, iter_tiers
 from adloom.serving.eligibility.schedule_mask import ScheduleMask, build_schedule_mask
-from adloom.serving.eligibility.turns import Tier, TurnTaker, collect_tiers, iter_tiers
 from adloom.serving.index.index import Candidate, HasBlocks, Index, IndexedPlacement
 from adloom.serving.index.rendered_banner import encode_ids
 from adloom.serving.index.steps import run_steps
@@ -154,7 +154,7 @@ class PlacementStates:
         *,
         keep_seconds: int = ANSWERS_KEPT_SECONDS,
         answers_max: int = ANSWERS_MAX,
-        turns: TurnTaker | None = None,
+        turns: Rotator | None = None,
     ) -> None:
         self._keep_seconds = keep_seconds
         self._answers_max = answers_max

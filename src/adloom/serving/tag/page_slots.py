@@ -40,7 +40,7 @@ from adloom.serving.contextual.decide import (
 )
 from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.contextual.page_host import SiteHostMismatchError, find_sender_host
-from adloom.serving.contextual.page_look import ASK_AGAIN
+from adloom.serving.contextual.page_lookup import ASK_AGAIN
 from adloom.serving.contextual.prepare import encode_category
 from adloom.serving.contextual.question import WRONG_HOST
 from adloom.serving.contextual.visit import SlotVisit

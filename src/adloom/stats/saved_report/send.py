@@ -22,10 +22,10 @@ from adloom.runtime.mail.send import Mail, MailError, send_mail
 from adloom.runtime.mail.settings import MailSettings, parse_smtp_url
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report import store
-from adloom.stats.saved_report.asked import AskedSending, prune_requests
 from adloom.stats.saved_report.definition import find_report_zone
 from adloom.stats.saved_report.due import Due, find_latest_due
-from adloom.stats.saved_report.letter import ReportLetter, name_zone
+from adloom.stats.saved_report.report_mail import ReportMail, name_zone
+from adloom.stats.saved_report.requested_sending import RequestedSending, prune_requests
 from adloom.stats.saved_report.run import ReportReader, TooManyRowsError, run_report
 from adloom.stats.saved_report.store import DueSending, ReportToSend, ScheduledReport
 
@@ -118,7 +118,7 @@ class ReportMailer:
         sending = (
             DueSending(self._pool, report_id, date.fromisoformat(job.data["dueOn"]))
             if asked is None
-            else AskedSending(self._pool, UUID(asked))
+            else RequestedSending(self._pool, UUID(asked))
         )
         if self._settings.smtp_url is None:
             await sending.record_failure(NO_SERVER)
@@ -139,7 +139,7 @@ class ReportMailer:
             counts_unbound=self._counts_unbound,
         )
         result = await run_report(self._pool, definition, reader, at=at, now=self._clock.now())
-        letter = ReportLetter(
+        letter = ReportMail(
             definition,
             result,
             currency=self._currency,
@@ -154,7 +154,7 @@ class ReportMailer:
             mail_id=f"report-{report.id.hex}-{sending}",
         )
 
-    async def _send(self, sending: DueSending | AskedSending, mail: Mail) -> None:
+    async def _send(self, sending: DueSending | RequestedSending, mail: Mail) -> None:
         assert self._settings.smtp_url is not None
         now = self._clock.now()
         try:

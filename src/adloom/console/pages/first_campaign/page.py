@@ -11,7 +11,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import format_count
 from adloom.console.components.layout import card, div, heading, html, link_button, set_attributes, snippet
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.first_campaign.kept import read_plan, write_query
+from adloom.console.pages.first_campaign.query import read_plan, write_query
 from adloom.console.pages.first_campaign.steps import (
     SAMPLE_PATH,
     CampaignPlan,

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from adloom.core.errors import RateLimitedError
-from adloom.identity.brake import ATTEMPTS_AT_ONCE_MAX, ATTEMPTS_PER_MINUTE, AttemptBrake
+from adloom.identity.attempt_limiter import ATTEMPTS_AT_ONCE_MAX, ATTEMPTS_PER_MINUTE, AttemptLimiter
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 MINUTE_MILLIS: Final = 60_000
@@ -42,7 +42,7 @@ end
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class SharedBrake:
+class SharedAttemptLimiter:
     """The failed attempts of all control processes, by what was tried; those of this one are counted here too."""
 
     def __init__(
@@ -54,7 +54,7 @@ class SharedBrake:
         at_once_max: int = ATTEMPTS_AT_ONCE_MAX,
         per_minute: int = ATTEMPTS_PER_MINUTE,
     ) -> None:
-        self._own = AttemptBrake(at_once_max=at_once_max, per_minute=per_minute)
+        self._own = AttemptLimiter(at_once_max=at_once_max, per_minute=per_minute)
         self._name = name
         key = blake2b(secret.encode(), digest_size=32, person=b"adloom-attempts").digest()
         self._start = blake2b(key=key, digest_size=_HASH_BYTES)

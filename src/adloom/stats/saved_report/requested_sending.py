@@ -58,7 +58,7 @@ async def prune_requests(pool: Pool, before: datetime) -> None:
     await pool.execute(PRUNE, before)
 
 
-class AskedSending(msgspec.Struct, frozen=True):
+class RequestedSending(msgspec.Struct, frozen=True):
     """What becomes of an e-mail that somebody asked for."""
 
     pool: Pool

@@ -20,7 +20,7 @@ from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.events.topics.publish import CURSOR
 from adloom.runtime.postgres import POSTGRES_AWAY
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
-from simulation.laws import KINDS, Books, Counts, EventKey, Row, Witness
+from simulation.laws import KINDS, Counts, EventKey, Row, StoredEvents, Witness
 from tests.support.product import Product, adloom
 
 SETTLED_SECONDS_MAX = 150.0
@@ -82,7 +82,9 @@ async def settled(product: Product, witness: Witness, *, quiet_seconds: float = 
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def books_of(product: Product, admin: httpx.Client, banner_ids: Collection[str]) -> Books:
+async def read_stored_events(
+    product: Product, admin: httpx.Client, banner_ids: Collection[str]
+) -> StoredEvents:
     """Read everything that the product says of some banners; the rollup is made for it."""
     statistics = _statistics(admin, banner_ids)
     first, last = _days()
@@ -96,7 +98,7 @@ async def books_of(product: Product, admin: httpx.Client, banner_ids: Collection
         rolled_up = _counts(await connection.fetch(ROLLED_UP, banner_ids))
     finally:
         await connection.close()
-    return Books(
+    return StoredEvents(
         rows=rows,
         counts={
             "the live counters": live,

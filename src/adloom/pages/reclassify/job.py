@@ -10,9 +10,16 @@ from typing import Final
 import structlog
 
 from adloom.core.clock import Clock
-from adloom.pages.again.store import AgainSite, KeptText, advance, find_next_site, finish, read_texts
 from adloom.pages.classify.queue import LENGTH_MAX, ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest, hash_content
+from adloom.pages.reclassify.store import (
+    KeptText,
+    ReclassifiedSite,
+    advance,
+    find_next_site,
+    finish,
+    read_texts,
+)
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
 from adloom.runtime.jobs.worker import JobAttempt
@@ -27,7 +34,7 @@ TEXTS_A_TRANSACTION_MAX: Final = 100
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-def make_again_job() -> CronJob:
+def make_reclassify_job() -> CronJob:
     return CronJob(
         name=CLASSIFY_AGAIN,
         cron=EVERY_MINUTE,
@@ -35,7 +42,7 @@ def make_again_job() -> CronJob:
     )
 
 
-class ClassifyAgain:
+class Reclassification:
     """Puts kept texts on the classifier's queue while there is room."""
 
     def __init__(
@@ -87,7 +94,7 @@ class ClassifyAgain:
             return count, count == len(texts)
 
 
-def build_request(site: AgainSite, text: KeptText, now: datetime) -> ClassifyRequest:
+def build_request(site: ReclassifiedSite, text: KeptText, now: datetime) -> ClassifyRequest:
     """Make the request of a kept text. Its hash stays that of the whole text, so that a crawl finds it unchanged."""
     return ClassifyRequest(
         site_id=site.id,

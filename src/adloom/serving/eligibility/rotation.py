@@ -103,7 +103,7 @@ def collect_tiers(
     return tuple(tiers)
 
 
-class TurnTaker:
+class Rotator:
     """Puts candidates that take turns into the order of one request."""
 
     def __init__(self, chance: Chance, read_results: ReadPlacementResults = lambda _: NO_RESULTS) -> None:

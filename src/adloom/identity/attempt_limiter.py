@@ -17,7 +17,7 @@ ATTEMPTS_PER_MINUTE: Final = 2
 ACCOUNTS_MAX: Final = 50_000
 
 
-class AttemptBrake:
+class AttemptLimiter:
     """The failed attempts of this process, by what was tried."""
 
     def __init__(

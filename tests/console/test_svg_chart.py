@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.console.components.charts.chart import Series, Unit
-from adloom.console.components.charts.drawn import draw, find_top, write_briefly
+from adloom.console.components.charts.svg_chart import draw, find_top, write_briefly
 
 
 @given(st.lists(st.none() | st.floats(0, 1e12), max_size=30), st.sampled_from(("number", "money", "percent")))

@@ -40,7 +40,7 @@ class ShortlistTables(Protocol):
     def find(self, site_id: SiteId) -> ShortlistTable | None: ...
 
 
-class PageLook(msgspec.Struct, frozen=True, gc=False):
+class FoundPage(msgspec.Struct, frozen=True, gc=False):
     """What is known of the page that asks; no shortlist that has expired."""
 
     url: NormalizedUrl
@@ -62,7 +62,7 @@ class PreparedPage(PlannedSlots, frozen=True, gc=False):
     """Slots of a page that is known, as long as nothing that they were made from is replaced or expires."""
 
     site: IndexedSite
-    look: PageLook
+    look: FoundPage
     pages: PageTable
     shortlists: ShortlistTable
     until: datetime
@@ -76,20 +76,20 @@ class KnownPages:
         self._find_shortlists = shortlists.find
         self._recent = recent
 
-    def look_at(self, site: IndexedSite, url: NormalizedUrl, now: datetime) -> PageLook:
+    def look_at(self, site: IndexedSite, url: NormalizedUrl, now: datetime) -> FoundPage:
         table = self._find_pages(site.id)
         entry = None if table is None else table.entries.get(url.text)
         if entry is None or entry.classified_at is None:
-            return PageLook(url, PageState.UNKNOWN, entry)
+            return FoundPage(url, PageState.UNKNOWN, entry)
         if not entry.is_fresh(now):
-            return PageLook(url, PageState.STALE, entry)
+            return FoundPage(url, PageState.STALE, entry)
         listed = self.find_shortlists(site).pages.get(url.text)
         # What has expired is never served.
-        return PageLook(
+        return FoundPage(
             url, PageState.KNOWN, entry, listed if listed is not None and listed.expires_at > now else None
         )
 
-    def prepare(self, planned: PlannedSlots, site: IndexedSite, look: PageLook) -> PreparedPage | None:
+    def prepare(self, planned: PlannedSlots, site: IndexedSite, look: FoundPage) -> PreparedPage | None:
         """Remember slots of a page that may have ads."""
         pages, shortlists = self._find_pages(site.id), self._find_shortlists(site.id)
         entry, listed = look.entry, look.listed
@@ -125,7 +125,7 @@ class KnownPages:
     def find_shortlists(self, site: IndexedSite) -> ShortlistTable:
         return self._find_shortlists(site.id) or NO_SHORTLISTS
 
-    def find_wait(self, site: IndexedSite | None, look: PageLook, now: datetime) -> timedelta:
+    def find_wait(self, site: IndexedSite | None, look: FoundPage, now: datetime) -> timedelta:
         """Return when a page's text is wanted: now, if that is not after zero."""
         if site is None:
             return ASK_AGAIN

@@ -59,7 +59,7 @@ def write_sheet(
     )
 
 
-class ReportLetter:
+class ReportMail:
     """Writes the e-mail of one report."""
 
     def __init__(

@@ -9,13 +9,13 @@ import pytest
 from adloom.core.actor import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SiteId, SystemIds
-from adloom.pages.again.job import ClassifyAgain
-from adloom.pages.again.store import ask_again
 from adloom.pages.classify.protocol import Classification, Classifier, PageContent
 from adloom.pages.classify.queue import LENGTH_MAX, ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.classify.worker import ClassifyWorker, PageOutcome
 from adloom.pages.model import PageSource
+from adloom.pages.reclassify.job import Reclassification
+from adloom.pages.reclassify.store import request_reclassification
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON
@@ -39,7 +39,7 @@ async def write_texts(pool: Pool, site_id: SiteId, count: int) -> None:
 
 async def ask(pool: Pool, site_id: SiteId) -> None:
     async with pool.acquire() as connection, connection.transaction():
-        await ask_again(connection, site_id, now=NOON)
+        await request_reclassification(connection, site_id, now=NOON)
 
 
 async def drain(valkey: Valkey) -> list[ClassifyRequest]:
@@ -54,7 +54,7 @@ async def test_kept_texts_are_asked_for_as_they_were(pool: Pool, valkey: Valkey)
     await write_texts(pool, site_id, 1)
     await ask(pool, site_id)
 
-    assert await ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON)).run() == 1
+    assert await Reclassification(pool, ClassifyQueue(valkey), ManualClock(NOON)).run() == 1
 
     (request,) = await drain(valkey)
     assert (request.site_id, request.url, request.title, request.text) == (
@@ -77,7 +77,7 @@ async def test_a_full_queue_is_filled_again_later_and_no_page_is_left_out(
     await pool.execute(KEEP_TEXT, NOON - timedelta(hours=1))
     await ask(pool, first)
     await ask(pool, second)
-    job = ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON), length_max=4, texts_max=texts_max)
+    job = Reclassification(pool, ClassifyQueue(valkey), ManualClock(NOON), length_max=4, texts_max=texts_max)
 
     counts: list[int] = []
     urls: list[str] = []
@@ -124,10 +124,10 @@ async def test_a_worker_that_is_killed_on_the_way_loses_no_page_and_has_none_cla
     await write_texts(pool, site_id, 6)
     await ask(pool, site_id)
     with pytest.raises(asyncio.CancelledError):
-        await ClassifyAgain(pool, DyingQueue(valkey), ManualClock(NOON)).run()
+        await Reclassification(pool, DyingQueue(valkey), ManualClock(NOON)).run()
     queue, classifier, stop = ClassifyQueue(valkey), CountingClassifier(), asyncio.Event()
 
-    assert await ClassifyAgain(pool, queue, ManualClock(NOON)).run() == 6
+    assert await Reclassification(pool, queue, ManualClock(NOON)).run() == 6
 
     async def load() -> Classifier:
         return classifier
@@ -148,7 +148,7 @@ async def test_what_was_classified_since_is_not_asked_for(pool: Pool, valkey: Va
     await ask(pool, site_id)
     await pool.execute("UPDATE site_pages SET classified_at = $1 WHERE url = 'a.test/0'", NOON)
 
-    await ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON)).run()
+    await Reclassification(pool, ClassifyQueue(valkey), ManualClock(NOON)).run()
 
     assert [request.url for request in await drain(valkey)] == ["a.test/1"]
 
@@ -159,7 +159,7 @@ async def test_a_site_that_is_gone_is_not_asked_for(pool: Pool, valkey: Valkey) 
     await ask(pool, site_id)
     await pool.execute("DELETE FROM sites")
 
-    assert await ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON)).run() == 0
+    assert await Reclassification(pool, ClassifyQueue(valkey), ManualClock(NOON)).run() == 0
 
 
 async def test_a_publisher_asks_for_its_site(control: ControlPlane, pool: Pool, valkey: Valkey) -> None:

@@ -7,9 +7,9 @@ from fastapi import Request, status
 from pydantic import Field
 
 from adloom.catalog.site.resource import sites
-from adloom.pages.again.job import ClassifyAgain
-from adloom.pages.again.store import ask_again
 from adloom.pages.classify.queue import ClassifyQueue
+from adloom.pages.reclassify.job import Reclassification
+from adloom.pages.reclassify.store import request_reclassification
 from adloom.resource.api import PublisherWrites
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
@@ -36,6 +36,6 @@ async def classify_site_again(  # noqa: PLR0913, PLR0917 - what a handler asks f
     """
     async with pool.acquire() as connection, connection.transaction():
         site = await sites.table.find(connection, scope, site_id)
-        count = await ask_again(connection, site.id, now=now)
-    await ClassifyAgain(pool, ClassifyQueue(valkey), request.app.state.clock).run()
+        count = await request_reclassification(connection, site.id, now=now)
+    await Reclassification(pool, ClassifyQueue(valkey), request.app.state.clock).run()
     return AgainAnswer.model_validate(count)

@@ -42,14 +42,14 @@ ADVANCE: Final = "UPDATE classify_again SET after_page = $2 WHERE site_id = $1"
 FINISH: Final = "DELETE FROM classify_again WHERE site_id = $1"
 
 
-class AgainCount(msgspec.Struct, frozen=True):
+class ReclassifiedCount(msgspec.Struct, frozen=True):
     """How many pages are classified again from the text that is kept, and how many with the next crawl."""
 
     from_text: int
     at_next_crawl: int
 
 
-class AgainSite(msgspec.Struct, frozen=True, kw_only=True):
+class ReclassifiedSite(msgspec.Struct, frozen=True, kw_only=True):
     """A site whose pages are classified again; those up to `after_page` were asked for."""
 
     key: int
@@ -72,29 +72,31 @@ class KeptText(msgspec.Struct, frozen=True, kw_only=True):
     last_modified: str | None
 
 
-async def ask_again(connection: Connection, site_id: SiteId, *, now: datetime) -> AgainCount:
+async def request_reclassification(
+    connection: Connection, site_id: SiteId, *, now: datetime
+) -> ReclassifiedCount:
     """Note that the pages of a site are to be classified again, from the first on."""
     row = await connection.fetchrow(COUNT, site_id)
     assert row is not None, "a count has a row"
     await connection.execute(FORGET_TEXTLESS, site_id)
     await connection.execute(ASK, site_id, now)
-    return AgainCount(*row)
+    return ReclassifiedCount(*row)
 
 
-async def find_next_site(connection: Connection) -> AgainSite | None:
+async def find_next_site(connection: Connection) -> ReclassifiedSite | None:
     """Lock the site that has waited longest; one that another worker has is passed over."""
     row = await connection.fetchrow(NEXT_SITE)
-    return None if row is None else msgspec.convert(dict(row), AgainSite)
+    return None if row is None else msgspec.convert(dict(row), ReclassifiedSite)
 
 
-async def read_texts(connection: Connection, site: AgainSite, *, count_max: int) -> list[KeptText]:
+async def read_texts(connection: Connection, site: ReclassifiedSite, *, count_max: int) -> list[KeptText]:
     rows = await connection.fetch(TEXTS, site.key, site.after_page, site.requested_at, count_max)
     return [msgspec.convert(dict(row), KeptText) for row in rows]
 
 
-async def advance(connection: Connection, site: AgainSite, after_page: int) -> None:
+async def advance(connection: Connection, site: ReclassifiedSite, after_page: int) -> None:
     await connection.execute(ADVANCE, site.key, after_page)
 
 
-async def finish(connection: Connection, site: AgainSite) -> None:
+async def finish(connection: Connection, site: ReclassifiedSite) -> None:
     await connection.execute(FINISH, site.key)

@@ -8,7 +8,7 @@ import msgspec
 from fastapi import Query
 from pydantic import Field
 
-from adloom.catalog.consent.placed import PlacedBanner, read_banners
+from adloom.catalog.consent.publisher_view import PlacedBanner, read_banners
 from adloom.catalog.placement import placements
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.resource.api import CurrentCatalog, PublisherReads, make_catalog_router

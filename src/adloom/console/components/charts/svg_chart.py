@@ -1,6 +1,6 @@
 """A chart that the server draws: a page with such charts only does without ECharts, which is half of its weight.
 
-chart = DrawnChart(["00:00", "01:00"], [Series(name="Clicks", values=[3, 4])], description="Clicks")
+chart = SvgChart(["00:00", "01:00"], [Series(name="Clicks", values=[3, 4])], description="Clicks")
 chart.update(labels, series)
 """
 
@@ -24,7 +24,7 @@ BAR_SHARE: Final = 0.6  # Of the room of a label.
 BRIEF: Final = ((1e9, "G"), (1e6, "M"), (1e3, "K"))
 
 
-class DrawnChart:
+class SvgChart:
     """Lines and bars over labels; the figures of a label appear where the pointer is."""
 
     def __init__(self, labels: Sequence[str], series: Sequence[Series], *, description: str) -> None:
