@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -223,6 +223,28 @@ class Scoring(Protocol):
     def strengths(self) -> "tuple[Strengths, ...]": ...
 
     def build_scorer(self, signals: Signals) -> Scorer: ...
+
+
+ScoringT = TypeVar("ScoringT", bound=Scoring)
+
+
+class SwappableScoring(Generic[ScoringT]):
+    """A policy that stands for another one, which is replaced while it is in use."""
+
+    def __init__(self, scoring: ScoringT) -> None:
+        self.name = scoring.name
+        self._scoring = scoring
+
+    @property
+    def version(self) -> int:
+        return self._scoring.version
+
+    @property
+    def strengths(self) -> tuple[Strengths, ...]:
+        return self._scoring.strengths
+
+    def build_scorer(self, signals: Signals) -> Scorer:
+        return self._scoring.build_scorer(signals)
 
 
 class FlatScorer(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from typing import Final
 
 from adloom.auction.learned import KINDS_MAX, LEARNED, LearnedScoring
-from adloom.auction.score import Scorer, Signals, Strengths
+from adloom.auction.score import SwappableScoring
 from adloom.auction.training import Example, Learner, UnreadableLearnerError
 from adloom.runtime.settings import LEARNING_WAIT_SECONDS
 from adloom.serving.auction.market import StrengthSource
@@ -16,7 +16,7 @@ EXAMPLES_MIN: Final = 100  # That are worth a new model.
 Rank = Callable[[str, StrengthSource], Generator[None, None, int]]
 
 
-class SimulatedClickModel:
+class SimulatedClickModel(SwappableScoring[LearnedScoring]):
     """A policy that learns; the heuristic until it has.
 
     An impression is an example once a click of it would have come. Kinds of visitors are ranked with each model, as
@@ -24,9 +24,8 @@ class SimulatedClickModel:
     """
 
     def __init__(self, state: bytes | None) -> None:
-        self.name = LEARNED
+        super().__init__(LearnedScoring())
         self._learner = _decode(state)
-        self._scoring = LearnedScoring()
         self._waiting: deque[tuple[int, Example]] = deque()
         self._version = 0
         self._used = 0  # Examples that the model in use knows.
@@ -37,17 +36,6 @@ class SimulatedClickModel:
         self._rank = rank
         if self._learner.progress.examples:
             self._use(0)
-
-    @property
-    def version(self) -> int:
-        return self._scoring.version
-
-    @property
-    def strengths(self) -> tuple[Strengths, ...]:
-        return self._scoring.strengths
-
-    def build_scorer(self, signals: Signals) -> Scorer:
-        return self._scoring.build_scorer(signals)
 
     def record(self, example: Example, second: int) -> None:
         """Remember what became of an offer that was seen."""

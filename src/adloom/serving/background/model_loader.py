@@ -10,7 +10,7 @@ import structlog
 
 from adloom.auction.learned import KINDS_MAX, LEARNED, LearnedScoring
 from adloom.auction.model import Model, UnreadableModelError, decode_in_steps
-from adloom.auction.score import Scorer, Signals, Strengths
+from adloom.auction.score import SwappableScoring
 from adloom.core.clock import Clock
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES
 from adloom.runtime.loops import until_next
@@ -29,15 +29,14 @@ Rank = Callable[[str, StrengthSource], Generator[None, None, int]]
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class ModelLoader:
+class ModelLoader(SwappableScoring[LearnedScoring]):
     """The policy `learned` over the newest model; the heuristic until there is one."""
 
     def __init__(self, valkey: Valkey, clock: Clock) -> None:
-        self.name = LEARNED
+        super().__init__(LearnedScoring())
         self._valkey = valkey
         self._clock = clock
         self._published = asyncio.Event()
-        self._scoring = LearnedScoring()
         self._ranking: Rank | None = None
         # Plain figures, read by a collector.
         self.examples = 0
@@ -46,20 +45,9 @@ class ModelLoader:
         self._kinds_max = KINDS_MAX
         self._learned_at: datetime | None = None
 
-    @property
-    def version(self) -> int:
-        return self._scoring.version
-
-    @property
-    def strengths(self) -> tuple[Strengths, ...]:
-        return self._scoring.strengths
-
     def set_ranker(self, ranking: Rank) -> None:
         """Rank bids by a model with this before the model is used."""
         self._ranking = ranking
-
-    def build_scorer(self, signals: Signals) -> Scorer:
-        return self._scoring.build_scorer(signals)
 
     def age_seconds(self) -> float:
         """Return how long ago the model learned its last example; 0 without a model."""
