@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
@@ -146,7 +146,7 @@ async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: 
     return [
         BudgetCampaign(
             CampaignId(row["id"]),
-            campaign_address(CampaignId(row["id"]), row["payer_id"] and AdvertiserId(row["payer_id"])),
+            make_campaign_address(CampaignId(row["id"]), row["payer_id"] and AdvertiserId(row["payer_id"])),
             BannerId(row["banner_id"]),
             PlacementId(row["placement_id"]),
         )

@@ -10,7 +10,7 @@ import msgspec
 
 from adloom.auction.bid import BidType
 from adloom.bidding.window import BidStrategy
-from adloom.budgets.addresses import advertiser_address, campaign_address
+from adloom.budgets.addresses import make_advertiser_address, make_campaign_address
 from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, IdSource, PlacementId
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, micros_from_paisa
@@ -80,7 +80,7 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> Address:
-        return campaign_address(self.id, self.payer_id)
+        return make_campaign_address(self.id, self.payer_id)
 
 
 class SimulatedCampaigns:
@@ -154,7 +154,7 @@ class SimulatedCampaigns:
         payer_id = AdvertiserId(payer.id)
         self.payers[payer_id] = payer
         self._bounds["payer", payer.id].append((self.version, _compute_bound(payer.daily_budget_paisa)))
-        self.changes.append((self.version, advertiser_address(payer_id)))
+        self.changes.append((self.version, make_advertiser_address(payer_id)))
         self.changes += [
             (self.version, one.address) for one in self.campaigns.values() if one.payer_id == payer.id
         ]

@@ -20,7 +20,7 @@ from adloom.auction.score import HEURISTIC, Heuristic
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream, pack_pair
-from adloom.events.frequency.counts import FIRST_GENERATION, FrequencyCounters, generation_prefix
+from adloom.events.frequency.counts import FIRST_GENERATION, FrequencyCounters, make_generation_prefix
 from adloom.events.frequency.windows import list_buckets
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
@@ -107,7 +107,7 @@ async def _record_views(valkey: Valkey, placements: Iterable[IndexedPlacement], 
     for number in range(USERS):
         shown = {banner: chance.randint(1, 3) for banner in chance.sample(banners, SHOWN_BANNERS)}
         for bucket in list_buckets(clock.now()):
-            key = f"{generation_prefix(FIRST_GENERATION)}{USER_BEGINS}{number:012}{bucket.suffix}"
+            key = f"{make_generation_prefix(FIRST_GENERATION)}{USER_BEGINS}{number:012}{bucket.suffix}"
             pipeline.hset(key, items=[part for pair in shown.items() for part in pair])
     await pipeline.execute()
 

@@ -13,8 +13,8 @@ from adloom.budgets.transport.wire import (
     SessionHeartbeat,
     decode_updates,
     encode_envelopes,
-    session_address,
-    session_channel,
+    make_session_address,
+    make_session_channel,
 )
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
@@ -45,7 +45,7 @@ class BenchLeaseClient:
     async def run(self) -> AsyncGenerator["BenchLeaseClient"]:
         """Listen, and send heartbeats."""
         stop, is_listening = asyncio.Event(), asyncio.Event()
-        channel = session_channel(self._session)
+        channel = make_session_channel(self._session)
         subscription = Subscription(self._valkey, channel, heard=self._on_update, began=is_listening.set)
         async with asyncio.TaskGroup() as group:
             group.create_task(subscription.run(stop))
@@ -140,7 +140,7 @@ class BenchLeaseClient:
     async def _send_heartbeats(self) -> None:
         beat = SessionHeartbeat(session=self._session, process=f"bench-{self._session}")
         while True:
-            await self._send([(session_address(self._session), beat)])
+            await self._send([(make_session_address(self._session), beat)])
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
     async def _send(self, letters: Sequence[tuple[Address, BudgetMessage]]) -> None:

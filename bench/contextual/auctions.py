@@ -29,7 +29,7 @@ from adloom.market.auctioneer.state import (
     SiteTerms,
 )
 from adloom.market.messages import AllDemand, RecordResults
-from adloom.market.routing import auctioneer_address, ranker_address
+from adloom.market.routing import make_auctioneer_address, make_ranker_address
 from adloom.market.shortlist.model import PageShortlists
 from adloom.runtime.actors.actor import Address
 from adloom.taxonomy.iab import load_content
@@ -137,7 +137,7 @@ def _open_site(network: Network, number: int, sites: int, chance: Random) -> Non
         floor=Micros(500_000),
         slots=tuple(AuctionSlot(name_slot(number, slot), None, None, Micros(0)) for slot in range(SLOTS)),
     )
-    address = auctioneer_address(_make_site_id(number))
+    address = make_auctioneer_address(_make_site_id(number))
     network.step(address, ConfigureAuctions(terms, ApprovalRules(ApprovalMode.AUTOMATIC)))
     expires_at = START + timedelta(hours=48)
     pages = [_build_page(number + place * sites, sites, chance, expires_at) for place in range(PAGES_A_SITE)]
@@ -152,7 +152,7 @@ def _build_page(number: int, sites: int, chance: Random, expires_at: datetime) -
 
 def _repeat_auction(network: Network) -> None:
     """Have the first site auction all its pages, as every five minutes."""
-    address = auctioneer_address(_make_site_id(0))
+    address = make_auctioneer_address(_make_site_id(0))
     network.states[address] = msgspec.structs.replace(network.states[address], repeat_at=network.now)
     network.step(address, CheckClock())
     network.run(ANSWERED_SECONDS)
@@ -163,7 +163,7 @@ def _record_results(network: Network, chance: Random) -> None:
     for category in CATEGORY_IDS:
         for site in ("*", *(str(_make_site_id(number)) for number in range(3))):
             network.step(
-                ranker_address(category, site), RecordResults(chance.randrange(500), 2, network.now, 1)
+                make_ranker_address(category, site), RecordResults(chance.randrange(500), 2, network.now, 1)
             )
 
 

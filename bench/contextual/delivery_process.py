@@ -21,7 +21,7 @@ from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.process.tuning import REQUEST_THRESHOLD, freeze_startup_objects
-from adloom.runtime.random import fast_chance
+from adloom.runtime.random import make_chance
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.fill import SlotFiller
@@ -68,7 +68,7 @@ def build_slot_routes(catalog: ContextualCatalog, clock: SystemClock) -> SlotRou
         Reserver(states, leases),
         signer,
         public_url="https://ads.example",
-        chance=fast_chance(),
+        chance=make_chance(),
         read_results=lambda _site_id: results,
     )
     return SlotRoutes(
@@ -91,7 +91,7 @@ def _build_recorder() -> AuctionRecorder:
     make each of them seem dearer.
     """
     return AuctionRecorder(
-        lambda _entry: None, pack_pair, fast_chance(), sample_rate=RECORDED_SHARE, bytes_per_second=2**40
+        lambda _entry: None, pack_pair, make_chance(), sample_rate=RECORDED_SHARE, bytes_per_second=2**40
     )
 
 

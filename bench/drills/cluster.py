@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from pathlib import Path
 from typing import Final, Protocol
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.kinds import make_kinds
 from adloom.core.clock import SystemClock
 from adloom.core.ids import CampaignId, SystemIds
@@ -18,7 +18,7 @@ from adloom.runtime import migrate
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.sender import NatsSender
-from adloom.runtime.actors.shards import SHARDS, shard_of
+from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.embedded.nats import EmbeddedNats
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
@@ -290,9 +290,9 @@ async def _insert_campaigns(cluster: Cluster, count: int) -> None:
     inserted: list[CampaignId] = []
     while len(inserted) < count or unseen:
         campaign_id = CampaignId(ids.new())
-        address = campaign_address(campaign_id, None)
-        if len(inserted) < count - len(unseen) or shard_of(address) in unseen:
-            unseen.discard(shard_of(address))
+        address = make_campaign_address(campaign_id, None)
+        if len(inserted) < count - len(unseen) or find_shard(address) in unseen:
+            unseen.discard(find_shard(address))
             inserted.append(campaign_id)
             cluster.campaigns.append(address)
     for first in range(0, len(inserted), INSERTED_AT_ONCE):

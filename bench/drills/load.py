@@ -17,7 +17,7 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId, PlacementId, RequestId, SystemIds
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from bench.drills.cluster import Cluster
 from simulation.loop import seeded
 
@@ -174,7 +174,7 @@ def make_confirms(count: int) -> tuple[Confirm, ...]:
 
 async def ask_every_shard(cluster: Cluster) -> list[float]:
     """Ask a campaign of every shard at once; return the seconds that each took."""
-    one_of: dict[int, Address] = {shard_of(address): address for address in cluster.campaigns}
+    one_of: dict[int, Address] = {find_shard(address): address for address in cluster.campaigns}
     seconds_max = ANSWER_SECONDS_MAX * cluster.patience
 
     async def ask(address: Address) -> float:

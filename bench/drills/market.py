@@ -16,7 +16,7 @@ from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.messages import UnreadableGroupError, decode_group
 from adloom.runtime.actors.nats.pinned import SUBJECTS
 from adloom.runtime.actors.nats.ports import Received
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from bench.drills.cluster import Cluster
 from bench.drills.result import DrillError, Figures
 
@@ -84,7 +84,7 @@ async def kill_directory(cluster: Cluster) -> Figures:
     first = await _wait(cluster, stripes, active)
 
     shards = await cluster.read_shards()
-    [owner] = [name for name, one in shards.items() if shard_of(DIRECTORY) in one.held]
+    [owner] = [name for name, one in shards.items() if find_shard(DIRECTORY) in one.held]
     cluster.signal(owner, signal.SIGKILL)
     await cluster.workers[owner].wait()
     stripes.forget()

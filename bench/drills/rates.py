@@ -21,7 +21,7 @@ from adloom.core.clock import SystemClock
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
-from adloom.runtime.random import system_chance
+from adloom.runtime.random import make_system_chance
 from bench.drills.cluster import Cluster
 from bench.drills.load import make_confirms
 from bench.drills.result import Figures, NotPossibleError
@@ -136,7 +136,7 @@ async def _run_local(cluster: Cluster) -> AsyncGenerator[ActorHost]:
         introduction=EntityConfigurer(BudgetCatalog(cluster.pool), clock, hold_seconds=HOLD_SECONDS),
         audience=ValkeyBroadcaster(cluster.valkey),
         clock=clock,
-        chance=system_chance(),
+        chance=make_system_chance(),
     )
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:

@@ -13,7 +13,7 @@ import msgspec
 
 from adloom.auction.bid import Bid
 from adloom.auction.run import run_auction
-from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, advertiser_address
+from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, make_advertiser_address
 from adloom.budgets.advertiser.state import AdvertiserState
 from adloom.budgets.advertiser.step import advance_to as advertiser_as_of
 from adloom.budgets.campaign.lease import Lease
@@ -306,7 +306,7 @@ class BudgetLaws:
                 continue
             if self._days[config.advertiser_id, state.day] == WITHOUT_BOUND:
                 continue
-            payer = self._advertisers.get(advertiser_address(config.advertiser_id))
+            payer = self._advertisers.get(make_advertiser_address(config.advertiser_id))
             one = None if payer is None else payer.slices.get(config.campaign_id)
             allotted = 0 if one is None else one.allotted_on(state.day)
             self.demand(
@@ -363,7 +363,7 @@ class BudgetLaws:
             daily = self._catalog.find_most(
                 ("payer", one.payer_id), self._catalog.version, self._catalog.version
             )
-            payer = self._advertisers.get(advertiser_address(one.payer_id))
+            payer = self._advertisers.get(make_advertiser_address(one.payer_id))
             limits.append(daily if payer is None else daily - advertiser_as_of(payer, now).spent)
         return min(limits) if min(limits) < WITHOUT_BOUND // 2 else WITHOUT_BOUND
 

@@ -13,7 +13,7 @@ from adloom.auction.score import Scorer
 from adloom.bidding.decide import decide_all
 from adloom.bidding.ports import Nets
 from adloom.bidding.window import BidDecision
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.bid_model import MultiplierRequest
 from adloom.budgets.bids.decider import LocalTopics, build_decided, build_window_request
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
@@ -105,7 +105,7 @@ class WildStrategies:
                 decision = (
                     answer.decision if nonsense is None else BidDecision(multiplier=nonsense, reason="wild")
                 )
-                address = campaign_address(request.campaign_id, request.advertiser_id)
+                address = make_campaign_address(request.campaign_id, request.advertiser_id)
                 self.tell(address, build_decided(request, decision, answer.state, {}))
 
 

@@ -25,9 +25,9 @@ New = Callable[[str, datetime], Any]
 NEW: Mapping[str, New] = {
     "directory": lambda _key, _now: directory.DirectoryState(),
     "distributor": lambda _key, _now: distributor.DistributorState(),
-    "bidder": bidder.new_bidder,
-    "ranker": ranker.new_ranker,
-    "auctioneer": auctioneer.new_auctioneer,
+    "bidder": bidder.make_bidder,
+    "ranker": ranker.make_ranker,
+    "auctioneer": auctioneer.make_auctioneer,
 }
 
 

@@ -15,7 +15,7 @@ from adloom.budgets.campaign.demand import DIRECTORY, CampaignDemand, WantedCrea
 from adloom.budgets.messages import CheckClock
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId
 from adloom.core.money import Micros
-from adloom.market.routing import STRIPES, bidder_address
+from adloom.market.routing import STRIPES, make_bidder_address
 from simulation.base_world import Outcome
 from simulation.loop import seeded
 from simulation.market.network import Campaigns, Network
@@ -106,7 +106,7 @@ def find_violations(network: Network, campaigns: Campaigns) -> Generator[str]:
             one.campaign_id: one.max_cpm for one in campaigns.active.values() if category in one.categories
         }
         for stripe in range(STRIPES):
-            state = network.states.get(bidder_address(category, stripe))
+            state = network.states.get(make_bidder_address(category, stripe))
             known = {} if state is None else {one.campaign_id: one.max_cpm for one in state.campaigns}
             if known != wanted:
                 yield f"The bidder {category}|{stripe} knows {len(known)} campaigns, the catalog has {len(wanted)}."

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import redis
 
-from adloom.budgets.traffic.page_counts import pages_key
+from adloom.budgets.traffic.page_counts import make_pages_key
 from tests.support.days import zone_at_noon
 from tests.support.product import Product, wait_until
 
@@ -120,7 +120,7 @@ def test_a_page_gets_an_ad_of_a_category_above_its_own_and_its_requests_are_coun
         with redis.Redis.from_url(shared_product.redis_url) as valkey:
             days = (datetime.now(UTC).date() - timedelta(days=ago) for ago in (0, 1))
             return any(
-                magazine.domain in str(field) for day in days for field in valkey.hkeys(pages_key(day))
+                magazine.domain in str(field) for day in days for field in valkey.hkeys(make_pages_key(day))
             )
 
     wait_until(is_counted, seconds=60, what="the requests of the page")

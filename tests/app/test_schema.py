@@ -22,7 +22,7 @@ TAKEN = set[str]()
 def test_the_newest_revision_is_that_of_the_migration_scripts() -> None:
     scripts = ScriptDirectory(str(files("adloom") / "migrations"))
 
-    assert schema.newest_revision() == scripts.get_current_head()
+    assert schema.read_newest_revision() == scripts.get_current_head()
 
 
 def test_migrations_take_nothing_away_that_the_version_before_uses() -> None:
@@ -43,12 +43,12 @@ async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> No
     revision = await schema.upgrade_schema(empty)
 
     connection = await asyncpg.connect(empty)
-    assert revision == await schema.current_revision(connection) == schema.newest_revision()
+    assert revision == await schema.read_current_revision(connection) == schema.read_newest_revision()
     await connection.close()
 
 
 async def test_an_upgrade_of_a_current_database_keeps_its_revision(database_url: str) -> None:
-    assert await schema.upgrade_schema(database_url) == schema.newest_revision()
+    assert await schema.upgrade_schema(database_url) == schema.read_newest_revision()
 
 
 async def test_the_error_about_an_unreachable_database_has_no_password() -> None:

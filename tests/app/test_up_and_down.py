@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from adloom.runtime.embedded.binaries import can_reach
-from adloom.runtime.schema import newest_revision
+from adloom.runtime.schema import read_newest_revision
 from adloom.runtime.valkey import open_valkey
 from tests.chaos.budgets.crowd import asked
 from tests.chaos.budgets.market import PRICE_PAISA, Market, awaited
@@ -121,7 +121,7 @@ async def test_the_doctor_says_how_to_start_a_stopped_installation(stopped: Stop
 
     assert done.code == 0, done.out
     assert "not running" in done.out
-    assert f"revision {newest_revision()}" in done.out
+    assert f"revision {read_newest_revision()}" in done.out
     assert "start it with `adloom up`" in done.out
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, Bid, BidOutcome, BidType, Ctr, OwnBids, Quality
 from adloom.auction.price import CENT, PER_CLICK, PER_IMPRESSION, round_to_band
-from adloom.auction.run import AuctionResult, ecpm_of_bid, find_bid_to_win, run_auction, takes_part
+from adloom.auction.run import AuctionResult, compute_bid_ecpm, find_bid_to_win, run_auction, takes_part
 from adloom.core.money import Micros
 
 # Small and large, and many alike: ties, cents and roundings matter.
@@ -70,11 +70,11 @@ def test_the_winner_pays_between_the_floor_and_its_own_bid(market: list[Bid], ow
     if winner is None:
         assert not any(map(takes_part, market))
         return
-    assert winner.floor <= result.final <= result.ecpm == ecpm_of_bid(winner)
+    assert winner.floor <= result.final <= result.ecpm == compute_bid_ecpm(winner)
     assert 0 <= result.charge <= winner.bid
     # The charge is the final price in what was bid, to half a micro.
     assert 2 * abs(result.charge * result.ecpm - winner.bid * result.final) <= result.ecpm
-    assert result.ecpm == max(ecpm_of_bid(bid) for bid in market if takes_part(bid))
+    assert result.ecpm == max(compute_bid_ecpm(bid) for bid in market if takes_part(bid))
 
 
 @given(MARKETS, st.sampled_from(OwnBids), st.randoms(use_true_random=False))

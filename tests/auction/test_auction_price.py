@@ -3,7 +3,14 @@
 import pytest
 
 from adloom.auction.bid import CTR_ONE, BidType, Ctr, Quality
-from adloom.auction.price import charge_of, click_hold, ecpm_of, lowest_bid, price_thousand_clicks, worth_of
+from adloom.auction.price import (
+    charge_of,
+    click_hold,
+    compute_ecpm,
+    compute_worth,
+    find_lowest_bid,
+    price_thousand_clicks,
+)
 from adloom.core.money import Micros
 
 
@@ -21,7 +28,7 @@ from adloom.core.money import Micros
     ],
 )
 def test_an_ecpm_is_rounded_half_up(bid_type: BidType, bid: int, ctr: int, quality: int, ecpm: int) -> None:
-    assert ecpm_of(bid_type, worth_of(Micros(bid), Quality(quality)), Ctr(ctr)) == ecpm
+    assert compute_ecpm(bid_type, compute_worth(Micros(bid), Quality(quality)), Ctr(ctr)) == ecpm
 
 
 @pytest.mark.parametrize(("final", "charge"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 3), (9, 3)])
@@ -44,8 +51,8 @@ def test_an_offer_holds_three_times_its_expected_cost(ecpm: int, quality: int, h
 
 
 def test_no_cpc_bid_reaches_an_ecpm_at_a_ctr_of_zero() -> None:
-    assert lowest_bid(BidType.CPC, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) is None
-    assert lowest_bid(BidType.CPM, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) == 1
+    assert find_lowest_bid(BidType.CPC, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) is None
+    assert find_lowest_bid(BidType.CPM, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) == 1
 
 
 def test_a_bid_is_shown_as_a_price_per_thousand_clicks() -> None:

@@ -13,12 +13,12 @@ from adloom.auction import learned
 from adloom.auction.bid import CTR_ONE
 from adloom.auction.features import (
     SLOTS,
-    ad_slots,
-    banner_slots,
+    find_ad_slots,
+    find_banner_slots,
+    find_placement_slots,
     find_slot,
     hash_banner,
     hash_slot,
-    placement_slots,
     request_slots,
 )
 from adloom.auction.learned import LearnedScorer, LearnedScoring, VisitorKind
@@ -144,9 +144,9 @@ def test_no_ad_exceeds_the_bound(
     made = weights()
     slots = (
         *request_slots(request.device, request.country, request.hour, request.segment),
-        *ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key),
-        *banner_slots(ad.banner_key, request.device, request.segment),
-        *placement_slots(ad.placement_key, request.device, request.hour),
+        *find_ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key),
+        *find_banner_slots(ad.banner_key, request.device, request.segment),
+        *find_placement_slots(ad.placement_key, request.device, request.hour),
     )
     for slot, weight in zip(slots, filler, strict=True):
         made[slot] = weight
@@ -190,7 +190,7 @@ def test_the_caches_of_kept_scorers_are_bounded_together(monkeypatch: pytest.Mon
 
 def test_the_factor_of_a_kind_of_visitor_is_bounded() -> None:
     made = weights()
-    slot, _ = banner_slots(2, "mobile", None)
+    slot, _ = find_banner_slots(2, "mobile", None)
     made[slot] = 3.0
     request = Signals(placement_type="feed", device="mobile")
     bold, careful = (
@@ -267,4 +267,4 @@ def test_a_feature_whose_beginning_is_hashed_has_the_same_slot(banner: int, valu
     begun = hash_banner(banner)
     ends = f"device {value}".encode(), f"segment {value}".encode()
 
-    assert tuple(find_slot(begun, end) for end in ends) == banner_slots(banner, value, value)
+    assert tuple(find_slot(begun, end) for end in ends) == find_banner_slots(banner, value, value)

@@ -11,7 +11,7 @@ from adloom.bidding.network import FleetNet
 from adloom.bidding.ports import Nets
 from adloom.bidding.shipped import FleetRunner, decode_fleet, read_shipped
 from adloom.bidding.state import BidState
-from adloom.bidding.training.batch import draw_seat_days, plain_seat_days
+from adloom.bidding.training.batch import draw_seat_days, make_plain_seat_days
 from adloom.bidding.training.fleet import TrainingPlan, TrainingStep, train_fleet
 from adloom.bidding.training.generated import generate_days
 from adloom.bidding.training.gradient import TRAINED, DayPlayer
@@ -79,7 +79,7 @@ def test_a_seed_gives_the_same_weights_and_training_raises_the_score(days: Marke
 def test_decisions_are_those_that_were_trained(
     days: MarketDays, shipped: FleetNet, *, has_guard: bool
 ) -> None:
-    rows = plain_seat_days(days)
+    rows = make_plain_seat_days(days)
     trained = DayPlayer(days, rows, is_guarded=has_guard).play(shipped)
 
     decided = replay(

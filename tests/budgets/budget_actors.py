@@ -14,9 +14,9 @@ import msgspec
 
 from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.advertiser import step as advertiser_step
-from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
+from adloom.budgets.advertiser.state import AdvertiserState, make_advertiser_state
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.state import CampaignState, new_campaign
+from adloom.budgets.campaign.state import CampaignState, make_campaign_state
 from adloom.budgets.messages import CheckClock, DayRefund, DayTotal, MoneyRow
 from adloom.runtime.actors.actor import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 
@@ -87,7 +87,9 @@ class ActorHost:
                 written = msgspec.msgpack.encode(self.stored[address].state)
                 self._states[address] = self._format[is_campaign].decode(written)
             else:
-                self._states[address] = (new_campaign if is_campaign else new_advertiser)(address.key, now)
+                self._states[address] = (make_campaign_state if is_campaign else make_advertiser_state)(
+                    address.key, now
+                )
         return self._states[address]
 
     def next_alarm(self) -> tuple[datetime, Address] | None:

@@ -145,7 +145,8 @@ class MoneyLaws:
         _check_updates(before, after, effects)
         _check_commitments(before, message, after, now)
         oldest = min(
-            (at for lease in after.leases.values() if (at := lease.oldest_hold()) is not None), default=None
+            (at for lease in after.leases.values() if (at := lease.find_oldest_hold()) is not None),
+            default=None,
         )
         assert oldest is None or (after.held_since is not None and after.held_since <= oldest), (
             "every hold has a timer"

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.addresses import CAMPAIGN, advertiser_address, campaign_address
+from adloom.budgets.addresses import CAMPAIGN, make_advertiser_address, make_campaign_address
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import (
     ChargeKind,
@@ -161,7 +161,7 @@ class MoneyWorld:
             daily_budget=budget,
             timezone=self.zone,
         )
-        self._send(advertiser_address(ADVERTISER_ID), self.advertiser, is_lossy=False)
+        self._send(make_advertiser_address(ADVERTISER_ID), self.advertiser, is_lossy=False)
         for campaign_id in self.costs:
             self.configure(campaign_id, is_allotted=budget is not None)
 
@@ -178,7 +178,7 @@ class MoneyWorld:
         self.gone[session] = self.now
 
     def address(self, campaign_id: CampaignId) -> Address:
-        return campaign_address(campaign_id, ADVERTISER_ID)
+        return make_campaign_address(campaign_id, ADVERTISER_ID)
 
     def campaign(self, campaign_id: CampaignId) -> CampaignState:
         state = self.host.state(self.address(campaign_id), self.now)
@@ -361,7 +361,7 @@ class MoneyWorld:
             for config in self.configs.values():
                 self._send(self.address(config.campaign_id), config, is_lossy=False)
             if self.advertiser is not None:
-                self._send(advertiser_address(ADVERTISER_ID), self.advertiser, is_lossy=False)
+                self._send(make_advertiser_address(ADVERTISER_ID), self.advertiser, is_lossy=False)
 
     def _end_sessions(self) -> None:
         """End the sessions of silent processes, until every campaign has stored that."""

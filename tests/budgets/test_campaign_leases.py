@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from adloom.budgets.campaign.headroom import compute_headroom
-from adloom.budgets.campaign.state import new_campaign
+from adloom.budgets.campaign.state import make_campaign_state
 from adloom.budgets.messages import (
     BudgetVerdict,
     CampaignRestored,
@@ -340,7 +340,7 @@ def test_an_idle_campaign_sets_no_timer() -> None:
 
 
 def test_a_campaign_that_lost_its_state_uses_new_lease_numbers() -> None:
-    before, after = new_campaign("", NOON), new_campaign("", NOON + SECOND)
+    before, after = make_campaign_state("", NOON), make_campaign_state("", NOON + SECOND)
 
     assert after.leases_made > before.leases_made, "tokens with old numbers are still valid"
     assert after.incarnation > before.incarnation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adloom.budgets.addresses import advertiser_address
+from adloom.budgets.addresses import make_advertiser_address
 from adloom.budgets.config import catalog_follower
 from adloom.budgets.config.catalog_follower import VERSION_KEY, CatalogFollower
 from adloom.budgets.config.catalog_store import BudgetCatalog
@@ -201,7 +201,7 @@ def test_budgets_are_configured_in_micros_and_none_stays_none() -> None:
 
 
 async def test_the_first_message_of_an_actor_is_its_configuration(follower: Follower) -> None:
-    campaign, advertiser = address_of(CAMPAIGN, ADVERTISER), advertiser_address(ADVERTISER)
+    campaign, advertiser = address_of(CAMPAIGN, ADVERTISER), make_advertiser_address(ADVERTISER)
     unknown = address_of(an_id(7))
 
     messages = await follower.configurer.load_first_messages([campaign, advertiser, unknown])
@@ -246,7 +246,7 @@ async def test_a_campaign_is_not_configured_under_an_address_that_is_not_its_own
 
 async def test_a_change_is_sent_once_to_the_actor_that_it_concerns(follower: Follower) -> None:
     await follower.store_state(address_of(CAMPAIGN, ADVERTISER))
-    await follower.store_state(advertiser_address(ADVERTISER))
+    await follower.store_state(make_advertiser_address(ADVERTISER))
     assert await follower.check() == []
 
     await follower.change("campaign", "budget_daily_paisa = 200")
@@ -256,7 +256,7 @@ async def test_a_change_is_sent_once_to_the_actor_that_it_concerns(follower: Fol
 
     assert (address, message.daily_budget, message.version) == (address_of(CAMPAIGN, ADVERTISER), 2 * UNIT, 1)
     assert (advertiser, advertiser_config.daily_budget, advertiser_config.version) == (
-        advertiser_address(ADVERTISER),
+        make_advertiser_address(ADVERTISER),
         10_000,
         2,
     )
@@ -295,7 +295,7 @@ async def test_a_change_during_a_restart_is_sent_at_the_next_start(follower: Fol
 
 async def test_all_configurations_are_sent_if_changes_were_missed(follower: Follower) -> None:
     await follower.store_state(address_of(CAMPAIGN, ADVERTISER))
-    await follower.store_state(advertiser_address(ADVERTISER))
+    await follower.store_state(make_advertiser_address(ADVERTISER))
     await follower.check()
 
     await follower.change("campaign", "budget_daily_paisa = 200")

@@ -12,7 +12,7 @@ def test_a_session_starts_with_its_first_message_and_ends_after_ten_seconds_of_s
     assert sessions.record_heard(1, at=0)
     assert sessions.record_heard(2, at=5)
 
-    assert (sessions.find_silent(at=9.9), sessions.next_silence_at()) == ([], 10)
+    assert (sessions.find_silent(at=9.9), sessions.find_next_silence()) == ([], 10)
     assert (sessions.find_silent(at=10), len(sessions)) == ([1], 2)
 
 
@@ -24,7 +24,7 @@ def test_an_ended_session_does_not_start_again() -> None:
 
     assert sessions.is_over(1)
     assert not sessions.record_heard(1, at=1)
-    assert (sessions.find_silent(at=100), sessions.next_silence_at(), len(sessions)) == ([], None, 0)
+    assert (sessions.find_silent(at=100), sessions.find_next_silence(), len(sessions)) == ([], None, 0)
 
 
 def test_a_broken_connection_restarts_the_time_of_silence() -> None:

@@ -13,7 +13,7 @@ from adloom.budgets.transport.wire import (
     SessionHeartbeat,
     SessionVoid,
     encode_envelopes,
-    session_address,
+    make_session_address,
 )
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
@@ -74,7 +74,7 @@ async def test_a_process_that_ends_its_session_loses_its_leases_and_gets_no_more
 ) -> None:
     async with stage.running() as budget_actors, Process(stage.valkey).listening() as process:
         await process.ask_for_lease()
-        await process.send((session_address(1), SessionEnds(session=1)))
+        await process.send((make_session_address(1), SessionEnds(session=1)))
         await wait_for_no_lease_of(stage.pool, 1)
         await process.report_usage()
         await process.send_heartbeat()
@@ -182,7 +182,7 @@ async def test_unreadable_and_forbidden_messages_stop_nothing(stage: Stage) -> N
             await stage.valkey.publish(INBOX_CHANNEL, junk)
         await stage.valkey.publish(INBOX_CHANNEL, encode_envelopes(forbidden))
         odd = SessionHeartbeat(session=7, process="\0" * 500 + "x" * 500)
-        await process.send((session_address(7), odd), (address_of(), a_usage(session=7)))
+        await process.send((make_session_address(7), odd), (address_of(), a_usage(session=7)))
         answer = await process.ask_for_lease()
 
         assert answer.verdict is BudgetVerdict.GRANTED
@@ -220,7 +220,7 @@ async def test_a_lease_that_cannot_be_closed_does_not_stop_other_sessions(pool: 
     async with stage.running() as budget_actors, Process(valkey, 1).listening() as gone:
         await gone.ask_for_lease()
         await pool.execute("INSERT INTO brain_leases VALUES (1, 'no key')")
-        await gone.send((session_address(1), SessionEnds(session=1)))
+        await gone.send((make_session_address(1), SessionEnds(session=1)))
         async with Process(valkey, 2).listening() as other, asyncio.timeout(60):
             while len(await lease_rows(pool)) > 1:  # noqa: ASYNC110 - the database sends no notice of it
                 await asyncio.sleep(0.01)

@@ -48,7 +48,7 @@ def test_a_session_is_silent_at_its_next_silence_time_despite_rounding(at: float
     sessions = DeliverySessions(silence_max=silence_max)
     sessions.record_heard(7, at=at)
 
-    next_at = sessions.next_silence_at()
+    next_at = sessions.find_next_silence()
 
     assert next_at is not None
     assert sessions.find_silent(at=next_at) == [7]

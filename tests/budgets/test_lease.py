@@ -82,7 +82,7 @@ class LeaseMachine(RuleBasedStateMachine):
         self.released_until = max(self.released_until, self.now - 10)
         self.lease = self.lease.expired_until(self.released_until)
 
-        since = self.lease.oldest_hold()
+        since = self.lease.find_oldest_hold()
         assert since is None or since > self.released_until
 
     @precondition(lambda self: self.lease.closed_second is None)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from adloom.budgets.addresses import advertiser_address
+from adloom.budgets.addresses import make_advertiser_address
 from adloom.budgets.advertiser.state import AdvertiserStatus
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import AskBudget, ChargeKind, Confirm, Confirms, SpendUpdate
@@ -68,7 +68,7 @@ class SharedStage:
         return await self.link.sender.ask(ADDRESS, AskBudget(), seconds_max=10)
 
     async def ask_advertiser(self) -> AdvertiserStatus:
-        return await self.link.sender.ask(advertiser_address(ADVERTISER), AskBudget(), seconds_max=10)
+        return await self.link.sender.ask(make_advertiser_address(ADVERTISER), AskBudget(), seconds_max=10)
 
 
 def a_confirm(number: int, lease: int) -> Confirm:

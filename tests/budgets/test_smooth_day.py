@@ -7,9 +7,9 @@ from datetime import date, datetime, timedelta
 import msgspec
 import pytest
 
-from adloom.budgets.addresses import session_topic
+from adloom.budgets.addresses import make_session_topic
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.headroom import pacing_allowance
+from adloom.budgets.campaign.headroom import compute_pacing_allowance
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import CampaignMessage, CheckClock, Confirm, LeaseAnswer, Recall
 from adloom.core.money import Micros
@@ -63,7 +63,7 @@ class SmoothDay:
                 self.wake_at = effect.at
             elif isinstance(effect, Publish) and isinstance(effect.message, LeaseAnswer | Recall):
                 process = self.processes[effect.message.session]
-                assert effect.topic == session_topic(process.session)
+                assert effect.topic == make_session_topic(process.session)
                 process.receive(effect.message)
 
     def pass_second(self) -> None:
@@ -113,7 +113,7 @@ def test_a_smooth_day_follows_its_traffic_under_its_allowance_and_is_spent() -> 
     for second in range(1, world.seconds):
         world.pass_second()
         spent = world.state.spent_window
-        assert spent <= pacing_allowance(world.state, world.now), f"over the allowance at {world.now}"
+        assert spent <= compute_pacing_allowance(world.state, world.now), f"over the allowance at {world.now}"
         if second > 3_600:
             furthest = max(furthest, abs(spent / BUDGET - curve.compute_share(world.now)))
 

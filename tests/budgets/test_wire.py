@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.addresses import campaign_address, session_topic
+from adloom.budgets.addresses import make_campaign_address, make_session_topic
 from adloom.budgets.messages import (
     AdvertiserExhausted,
     AdvertiserRestored,
@@ -32,9 +32,9 @@ from adloom.budgets.transport.wire import (
     decode_updates,
     encode_envelopes,
     encode_updates,
-    session_address,
-    session_channel,
-    topic_channel,
+    make_session_address,
+    make_session_channel,
+    make_topic_channel,
 )
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
@@ -78,7 +78,7 @@ SPEND = SpendUpdate(
     ],
 )
 def test_a_message_is_decoded_as_it_was_encoded(message: BudgetMessage) -> None:
-    envelope = BudgetEnvelope(campaign_address(CAMPAIGN, ADVERTISER), message)
+    envelope = BudgetEnvelope(make_campaign_address(CAMPAIGN, ADVERTISER), message)
 
     assert decode_envelopes(encode_envelopes([envelope, envelope])) == [envelope, envelope]
 
@@ -101,7 +101,7 @@ def test_an_update_is_decoded_as_it_was_encoded(update: BudgetUpdate) -> None:
 
 
 def test_messages_of_a_newer_version_are_skipped_and_the_others_decoded() -> None:
-    to = session_address(1)
+    to = make_session_address(1)
     beat = SessionHeartbeat(session=1, process="delivery-1")
     envelopes = msgspec.msgpack.encode([[to, {"type": "sing.v9"}], [to, beat]])
     updates = msgspec.msgpack.encode([{"type": "sing.v9"}, SessionVoid(session=1)])
@@ -117,5 +117,5 @@ def test_random_bytes_decode_to_nothing(data: bytes) -> None:
 
 
 def test_each_topic_has_a_channel() -> None:
-    assert topic_channel("spend") == "adloom:brain:spend"
-    assert topic_channel(session_topic(5)) == session_channel(5) == "adloom:brain:session:5"
+    assert make_topic_channel("spend") == "adloom:brain:spend"
+    assert make_topic_channel(make_session_topic(5)) == make_session_channel(5) == "adloom:brain:session:5"

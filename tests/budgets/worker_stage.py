@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.kinds import make_campaign_kind
 from adloom.budgets.messages import LeaseAnswer, LeaseUsage
@@ -18,8 +18,8 @@ from adloom.budgets.transport.wire import (
     SessionHeartbeat,
     decode_updates,
     encode_envelopes,
-    session_address,
-    session_channel,
+    make_session_address,
+    make_session_channel,
 )
 from adloom.budgets.worker import BudgetActors, WorkerIdentity, make_budget_actors
 from adloom.core.clock import Clock, SystemClock
@@ -133,7 +133,9 @@ async def wait_for_subscriber(valkey: Valkey, channel: str, *, seconds: float = 
 
 
 def address_of(campaign_id: UUID = CAMPAIGN, advertiser: UUID | None = None) -> Address:
-    return campaign_address(CampaignId(campaign_id), None if advertiser is None else AdvertiserId(advertiser))
+    return make_campaign_address(
+        CampaignId(campaign_id), None if advertiser is None else AdvertiserId(advertiser)
+    )
 
 
 class Process:
@@ -148,7 +150,7 @@ class Process:
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["Process"]:
         async with self.valkey.pubsub() as subscription, asyncio.TaskGroup() as group:
-            await subscription.subscribe(session_channel(self.session))
+            await subscription.subscribe(make_session_channel(self.session))
             await subscription.get_message(timeout=30)
             task = group.create_task(self._listen(subscription))
             yield self
@@ -165,7 +167,7 @@ class Process:
 
     async def send_heartbeat(self) -> None:
         await self.send(
-            (session_address(self.session), SessionHeartbeat(session=self.session, process="delivery-1"))
+            (make_session_address(self.session), SessionHeartbeat(session=self.session, process="delivery-1"))
         )
 
     async def report_usage(self, address: Address | None = None, **fields: Any) -> int:

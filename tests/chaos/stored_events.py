@@ -13,7 +13,7 @@ import httpx
 import msgspec
 
 from adloom.events.followers.fence import read_text
-from adloom.events.frequency.counts import cursor_key
+from adloom.events.frequency.counts import make_cursor_key
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.log.stream import DEAD_STREAM, STREAM
@@ -57,7 +57,7 @@ KNOWN = """
     UNION ALL SELECT 'click', correlation_id FROM events.banner_clicks
 """
 CURSORS = "SELECT entry_id FROM projection_cursors"
-FOLLOWERS = (CURSOR, cursor_key("0"))
+FOLLOWERS = (CURSOR, make_cursor_key("0"))
 TOPICS = {"impression": "ads.impression.tracked.v1", "click": "ads.click.tracked.v1"}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from adloom import VERSION
-from adloom.runtime.installation import default_data_directory
+from adloom.runtime.installation import find_default_data_directory
 from adloom.runtime.ports import free_port
 from tests.docs.pages import ROOT
 from tests.support.product import an_open_folder, status_of, wait_until
@@ -64,7 +64,7 @@ def test_the_data_directory_is_the_volume() -> None:
     variables = dict(word.split("=", 1) for word in words)
     units = [file.read_text(encoding="utf-8") for file in (ROOT / "deploy" / "systemd").glob("*.service")]
 
-    assert default_data_directory(variables, is_root=False) == Path("/var/lib/adloom")
+    assert find_default_data_directory(variables, is_root=False) == Path("/var/lib/adloom")
     assert all("Environment=HOME=/var/lib/adloom XDG_DATA_HOME=/var/lib\n" in unit for unit in units)
 
 

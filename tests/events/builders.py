@@ -9,7 +9,7 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.ingest.conversion_reports import hash_name
-from adloom.events.ingest.token import TokenKeys, pack_charge, pack_terms, void_charge
+from adloom.events.ingest.token import TokenKeys, make_charge_void, pack_charge, pack_terms
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid
 from adloom.events.log.event import (
     Auctioned,
@@ -147,7 +147,7 @@ def a_token(  # noqa: PLR0913 - all that a token says
     charged = pack_charge(Micros(charge), charged_by)
     terms = pack_terms(banner.bytes + CAMPAIGN.bytes, PLACEMENT.bytes, charged)
     return signer.sign(
-        void_charge(terms) if is_void else terms,
+        make_charge_void(terms) if is_void else terms,
         request_id=REQUEST.bytes,
         issued_at=int(issued_at.timestamp()),
         slot=slot,

@@ -7,7 +7,7 @@ from adloom.events.frequency.counts import (
     FIRST_GENERATION,
     BannerFrequency,
     FrequencyCounters,
-    generation_prefix,
+    make_generation_prefix,
 )
 from adloom.events.frequency.windows import Window, list_buckets
 from adloom.runtime.valkey import Valkey
@@ -20,7 +20,7 @@ USERS = [(str(an_id(100 + number)),) for number in range(3)]
 
 async def let_see(valkey: Valkey, user: str, banner: UUID, window: Window, times: int) -> None:
     suffix = next(bucket.suffix for bucket in list_buckets(NOW) if bucket.window is window)
-    await valkey.hincrby(f"{generation_prefix(FIRST_GENERATION)}{user}{suffix}", str(banner), times)
+    await valkey.hincrby(f"{make_generation_prefix(FIRST_GENERATION)}{user}{suffix}", str(banner), times)
 
 
 async def test_counts_of_users_are_separate(valkey: Valkey) -> None:

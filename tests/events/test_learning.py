@@ -14,7 +14,7 @@ import pytest
 
 from adloom.app.metrics.worker import register_learning
 from adloom.auction.calibration import CalibrationReport
-from adloom.auction.features import banner_slots, request_slots
+from adloom.auction.features import find_banner_slots, request_slots
 from adloom.auction.model import decode_model
 from adloom.auction.training import Learner
 from adloom.core.clock import ManualClock
@@ -363,7 +363,7 @@ async def test_weights_belong_to_the_keys_that_delivery_uses(system: LearningSys
     assert learner is not None
     weights = learner.build_model(version=1, at=0.0).weights
 
-    assert all(weights[slot] > 0 for slot in banner_slots(key, "mobile", "high-intent"))
+    assert all(weights[slot] > 0 for slot in find_banner_slots(key, "mobile", "high-intent"))
     assert all(weights[slot] > 0 for slot in request_slots("mobile", "FR", 9, "high-intent"))
 
 

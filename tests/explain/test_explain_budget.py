@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.kinds import make_advertiser_kind, make_campaign_kind
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign, LeaseUsage, SpendReport
 from adloom.core.ids import AdvertiserId, CampaignId
@@ -16,7 +16,7 @@ from adloom.core.money import Micros
 from adloom.explain.budget import find_missing_budget
 from adloom.explain.placement.verdict import explain_placement
 from adloom.explain.reasons import RequestFacts
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import PlacementRows
@@ -50,7 +50,7 @@ def a_campaign(*, offers: int = 0, now: datetime = NOON, **fields: Any) -> Any:
         is_allotted=False,
     )
     kind = make_campaign_kind()
-    state = kind.new(campaign_address(CAMPAIGN, None).key, now)
+    state = kind.new(make_campaign_address(CAMPAIGN, None).key, now)
     state, _ = kind.step(state, msgspec.structs.replace(config, **fields), now, CHANCE)
     second = int(now.timestamp())
     for report in range(1, offers + 1):
@@ -155,9 +155,9 @@ async def test_the_explanation_reads_the_stored_states_of_budget_actors(
     before = await admin.get("/banners/explain/home")
 
     state = a_campaign(offers=4, now=control.clock.now())
-    address = campaign_address(CampaignId(UUID(campaign["id"])), None)
+    address = make_campaign_address(CampaignId(UUID(campaign["id"])), None)
     await pool.execute(
-        INSERT_STATE, *address, shard_of(address), make_campaign_kind().encode(state), control.clock.now()
+        INSERT_STATE, *address, find_shard(address), make_campaign_kind().encode(state), control.clock.now()
     )
     after = await admin.get("/banners/explain/home")
 

@@ -15,7 +15,7 @@ from adloom.forecast.report import build_page
 from adloom.forecast.result import MarketResult, RunPlan
 from adloom.forecast.seeded_runs import simulate_runs
 from adloom.forecast.traffic import WeeklyTraffic, draw_poisson, learn_shape
-from adloom.runtime.random import seeded_chance
+from adloom.runtime.random import seed_chance
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.test_own_weights import low_weights
 from tests.forecast.markets import a_campaign, a_market, a_placement
@@ -34,7 +34,7 @@ bid = 2
 
 @pytest.mark.parametrize("mean", [0.0, 0.3, 5.0, 400.0])
 def test_a_poisson_number_has_its_mean(mean: float) -> None:
-    chance = seeded_chance("poisson")
+    chance = seed_chance("poisson")
 
     drawn = [draw_poisson(mean, chance) for _ in range(2_000)]
 
@@ -44,7 +44,7 @@ def test_a_poisson_number_has_its_mean(mean: float) -> None:
 def test_requests_come_in_the_shape_of_the_week() -> None:
     hours = [0.0] * 168
     hours[9], hours[24 * 5 + 9] = 1_000.0, 200.0
-    traffic, chance = WeeklyTraffic([TrafficCell(slug=b"feed", hours=hours)]), seeded_chance("week")
+    traffic, chance = WeeklyTraffic([TrafficCell(slug=b"feed", hours=hours)]), seed_chance("week")
 
     counts = [len(traffic.draw_hour(MONDAY + timedelta(hours=hour), chance)) for hour in (8, 9, 5 * 24 + 9)]
 

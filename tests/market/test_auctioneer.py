@@ -19,12 +19,12 @@ from adloom.market.auctioneer.state import (
 )
 from adloom.market.bids import CategoryBids
 from adloom.market.messages import BidAnswer
-from adloom.market.routing import auctioneer_address
+from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.model import ShortlistCandidate
 from simulation.market.network import Campaigns, Network
 from tests.market.builders import SITE, a_demand, a_page, a_site, banner_id, campaign_id
 
-HOUSE = auctioneer_address(SITE)
+HOUSE = make_auctioneer_address(SITE)
 ABOVE = {"539": ("483",), "540": ("483",), "424": ("422",)}
 URL = "magazine.test/a"
 

@@ -251,7 +251,7 @@ class RankerHost:
             if address.kind != RANKER:
                 continue
             if address not in self.states:
-                self.states[address] = ranker.new_ranker(address.key, NOW)
+                self.states[address] = ranker.make_ranker(address.key, NOW)
                 first = await MarketTables(self.pool).load_first_messages([address])
                 for one in first.get(address, ()):
                     assert isinstance(one, LoadResults | RecordResults)

@@ -8,14 +8,14 @@ from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
 from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.market.messages import AllDemand, CategoryDemand
-from adloom.market.routing import STRIPES, bidder_address, distributor_address, stripe_of
+from adloom.market.routing import STRIPES, find_stripe, make_bidder_address, make_distributor_address
 from simulation.market.network import Campaigns, Network
 from simulation.market.world import CATEGORIES, find_violations, simulate_market
 from tests.market.builders import a_demand, campaign_id
 
 
 def bidders_know(network: Network, category: str, stripe: int) -> dict[object, float]:
-    state = network.states.get(bidder_address(category, stripe))
+    state = network.states.get(make_bidder_address(category, stripe))
     return {} if state is None else {one.campaign_id: one.max_cpm for one in state.campaigns}
 
 
@@ -97,11 +97,11 @@ def test_a_late_older_push_does_not_undo_a_newer_one() -> None:
     campaigns = Campaigns(network)
     campaigns.put(a_demand(1, "483", cpm=5))
     network.run(1)
-    old = network.states[bidder_address("483", 0)]
+    old = network.states[make_bidder_address("483", 0)]
     campaigns.put(a_demand(1, "483", cpm=7))
     network.run(1)
 
-    network.step(bidder_address("483", 0), CategoryDemand("483", old.version, old.campaigns))
+    network.step(make_bidder_address("483", 0), CategoryDemand("483", old.version, old.campaigns))
 
     assert bidders_know(network, "483", 0) == {campaign_id(1): 7_000_000}
 
@@ -124,8 +124,8 @@ def test_a_boot_registration_is_no_edit() -> None:
 
 
 def test_a_distributor_tells_five_categories_at_once_and_of_each_the_newest() -> None:
-    network, told = Network(1), distributor_address("483")
-    categories = [str(number) for number in range(100) if distributor_address(str(number)) == told][:8]
+    network, told = Network(1), make_distributor_address("483")
+    categories = [str(number) for number in range(100) if make_distributor_address(str(number)) == told][:8]
 
     for category in categories:
         network.step(told, CategoryDemand(category, 1, ()))
@@ -139,11 +139,11 @@ def test_a_distributor_tells_five_categories_at_once_and_of_each_the_newest() ->
     network.run(1)
 
     assert network.states[told].waiting == network.states[told].pushes == {}
-    assert {network.states[bidder_address(category, 4)].version for category in categories} == {2}
+    assert {network.states[make_bidder_address(category, 4)].version for category in categories} == {2}
 
 
 def test_a_bidder_that_does_not_answer_holds_nothing_up() -> None:
-    network, told = Network(1), distributor_address("483")
+    network, told = Network(1), make_distributor_address("483")
     network.loss = 1.0
     for number in range(5):
         network.step(told, CategoryDemand(str(number), 1, ()))
@@ -156,9 +156,9 @@ def test_a_bidder_that_does_not_answer_holds_nothing_up() -> None:
     network.run(1)
 
     assert network.states[told].unanswered == 5
-    assert network.states[bidder_address("9", 0)].version == 1
+    assert network.states[make_bidder_address("9", 0)].version == 1
 
 
 def test_who_is_responsible_is_the_same_on_every_machine_and_in_every_run() -> None:
-    assert [stripe_of(SiteId(UUID(int=number))) for number in range(8)] == [3, 1, 1, 0, 3, 4, 0, 0]
-    assert [distributor_address(one).key for one in CATEGORIES] == ["3", "1", "2", "7"]
+    assert [find_stripe(SiteId(UUID(int=number))) for number in range(8)] == [3, 1, 1, 0, 3, 4, 0, 0]
+    assert [make_distributor_address(one).key for one in CATEGORIES] == ["3", "1", "2", "7"]

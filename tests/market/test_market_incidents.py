@@ -15,7 +15,7 @@ from adloom.core.ids import AdvertiserId, SiteId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenKeys, TokenRejection, pack_terms
 from adloom.market.approval import ApprovalState
-from adloom.market.auctioneer.auctioneer import make_step, new_auctioneer
+from adloom.market.auctioneer.auctioneer import make_auctioneer, make_step
 from adloom.market.auctioneer.state import (
     REAUCTION_EVERY,
     AuctionSlot,
@@ -25,12 +25,12 @@ from adloom.market.auctioneer.state import (
     build_slot_terms,
 )
 from adloom.market.messages import DemandVersions
-from adloom.market.routing import STRIPES, auctioneer_address, bidder_address
+from adloom.market.routing import STRIPES, make_auctioneer_address, make_bidder_address
 from adloom.market.store import StoredDemand
 from simulation.market.network import START, Campaigns, Network
 from tests.market.builders import SITE, UNIT, a_demand, a_page, a_site, banner_id
 
-HOUSE = auctioneer_address(SITE)
+HOUSE = make_auctioneer_address(SITE)
 URL = "magazine.test/a"
 
 
@@ -81,12 +81,12 @@ def test_incident_10_a_bidder_that_missed_a_push_is_not_dark_for_long(stripe: in
     market.campaigns.put(a_demand(1, "483"))
     market.run(1)
 
-    market.states[bidder_address("483", stripe)] = msgspec.structs.replace(
-        market.states[bidder_address("483", stripe)], campaigns=(), version=0
+    market.states[make_bidder_address("483", stripe)] = msgspec.structs.replace(
+        market.states[make_bidder_address("483", stripe)], campaigns=(), version=0
     )
     market.run(60)
 
-    assert [one.campaign_id for one in market.states[bidder_address("483", stripe)].campaigns] == list(
+    assert [one.campaign_id for one in market.states[make_bidder_address("483", stripe)].campaigns] == list(
         market.campaigns.active
     )
 
@@ -97,7 +97,7 @@ def test_a_site_that_a_moved_bidder_does_not_know_is_told_by_the_versions_of_cat
     market.run(5)
     assert market.banners() == [1]
     for stripe in range(STRIPES):
-        market.restart(bidder_address("483", stripe))  # It forgets which sites have asked it.
+        market.restart(make_bidder_address("483", stripe))  # It forgets which sites have asked it.
     market.campaigns.put(a_demand(2, "483"))
     market.run(5)
     assert market.banners() == [1]
@@ -190,7 +190,7 @@ def test_incident_16_sites_do_not_repeat_their_auctions_at_once() -> None:
     step = make_step(lambda _: ())
     repeats: list[float] = []
     for number in range(200):
-        state = new_auctioneer(str(SiteId(UUID(int=number))), START)
+        state = make_auctioneer(str(SiteId(UUID(int=number))), START)
         state = step(state, PagesClassified(()), START, Network(1).chance).state
         assert state.repeat_at is not None
         repeats.append((state.repeat_at - START).total_seconds())

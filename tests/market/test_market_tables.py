@@ -15,7 +15,7 @@ from adloom.market.kinds import make_kinds
 from adloom.market.messages import AllDemand, DemandVersions, LoadDemand, LoadResults, RecordResults
 from adloom.market.ranker.ranker import FLUSH_AFTER
 from adloom.market.results.store import clean
-from adloom.market.routing import auctioneer_address, bidder_address, ranker_address
+from adloom.market.routing import make_auctioneer_address, make_bidder_address, make_ranker_address
 from adloom.market.shared.tables import MarketRefresh, SharedMarketTables
 from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
@@ -24,10 +24,10 @@ from adloom.market.weights import FORGOTTEN_AFTER
 from adloom.market.worker import NoticeBroadcaster
 from adloom.runtime.actors.actor import FencedOutError
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.shards import SHARDS, shard_of
+from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
-from adloom.runtime.random import system_chance
+from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey
 from tests.market.builders import a_demand
 from tests.support.eventually import eventually
@@ -45,7 +45,7 @@ async def a_worker(pool: Pool, valkey: Valkey) -> AsyncGenerator[ActorHost]:
         introduction=MarketTables(pool),
         audience=NoticeBroadcaster(valkey),
         clock=SystemClock(),
-        chance=system_chance(),
+        chance=make_system_chance(),
     )
     running = asyncio.create_task(host.run(asyncio.Event()))
     await eventually(lambda: host.is_open, seconds=30)
@@ -64,14 +64,14 @@ async def test_demand_and_its_versions_survive_a_killed_worker(pool: Pool, valke
     async with a_worker(pool, valkey) as host:
         await host.send_durably(DIRECTORY, CampaignReady(demand))
 
-    [loaded, seed] = await first_messages(pool, DIRECTORY, bidder_address("539", 3))
+    [loaded, seed] = await first_messages(pool, DIRECTORY, make_bidder_address("539", 3))
 
     assert loaded == LoadDemand((demand,), {"483": 1, "539": 1})
     assert (seed.version, seed.campaigns) == (1, (demand,))  # type: ignore[attr-defined]
 
 
 async def test_weights_survive_a_killed_worker(pool: Pool, valkey: Valkey) -> None:
-    address = ranker_address("483", "*")
+    address = make_ranker_address("483", "*")
     async with a_worker(pool, valkey) as host:
         at = NOW() - FLUSH_AFTER
         await host.send_durably(address, RecordResults(100, 3, at, 1))
@@ -127,7 +127,7 @@ async def site_id(pool: Pool) -> SiteId:
 
 async def test_pages_are_there_again_and_expired_ones_are_not(pool: Pool, site_id: SiteId) -> None:
     """Reading and cleaning go by one expiry: what is restored is not cleaned, what is cleaned is not restored."""
-    [*_, pages] = await first_messages(pool, auctioneer_address(site_id))
+    [*_, pages] = await first_messages(pool, make_auctioneer_address(site_id))
 
     assert [page.url for page in pages.pages] == ["example.com/a"]  # type: ignore[attr-defined]
 
@@ -178,12 +178,12 @@ async def test_shared_actors_read_what_a_message_could_not_carry(
     await insert_site(pool, "no-slots.test")
     async with a_worker(pool, valkey) as host:
         await host.send_durably(DIRECTORY, CampaignReady(a_demand(1, "483")))
-    address = auctioneer_address(site_id)
+    address = make_auctioneer_address(site_id)
     tables = SharedMarketTables(pool)
 
     loaded = (await tables.load_first_messages([DIRECTORY]))[DIRECTORY]
     again = await MarketRefresh(pool).load_first_messages(
-        [DIRECTORY, address, bidder_address("483", 1), ranker_address("483", "*")]
+        [DIRECTORY, address, make_bidder_address("483", 1), make_ranker_address("483", "*")]
     )
 
     assert [type(one) for one in loaded] == [LoadDemand, AllDemand]
@@ -192,7 +192,7 @@ async def test_shared_actors_read_what_a_message_could_not_carry(
     assert isinstance(configured, ConfigureAuctions)
     assert versions == DemandVersions({"483": 1})
     assert set(await tables.list_woken(range(SHARDS))) == {DIRECTORY, address}
-    assert await tables.list_woken([shard_of(DIRECTORY)]) == [DIRECTORY]
+    assert await tables.list_woken([find_shard(DIRECTORY)]) == [DIRECTORY]
 
 
 async def test_shortlists_are_removed_a_day_after_they_expired(pool: Pool, site_id: SiteId) -> None:

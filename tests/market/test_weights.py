@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from adloom.budgets.messages import CheckClock
 from adloom.market.messages import LoadResults, Quote, RecordResults
-from adloom.market.routing import auctioneer_address, ranker_address
-from adloom.market.weights import DecayingCounts, blend, draw_weight, expected_weight
+from adloom.market.routing import make_auctioneer_address, make_ranker_address
+from adloom.market.weights import DecayingCounts, blend, compute_expected_weight, draw_weight
 from simulation.market.network import START, Network
 from tests.market.builders import SITE
 
@@ -28,7 +28,7 @@ def test_counts_halve_in_a_week(days: int, factor: float) -> None:
 @given(counts, st.integers(0, 1000))
 def test_a_weight_is_a_probability_and_never_zero(known: DecayingCounts, seed: int) -> None:
     assert 0.01 <= draw_weight(known, Random(seed)) <= 1  # noqa: S311 - no secret is made of it
-    assert 0.01 <= expected_weight(known) <= 1
+    assert 0.01 <= compute_expected_weight(known) <= 1
 
 
 @given(counts, st.floats(0, 30), st.floats(0, 30))
@@ -50,7 +50,7 @@ def test_a_site_with_few_impressions_is_judged_by_all_sites_too() -> None:
 
 
 def test_a_ranker_records_within_five_seconds_and_forgets_after_two_weeks() -> None:
-    network, address = Network(1), ranker_address("483", str(SITE))
+    network, address = Network(1), make_ranker_address("483", str(SITE))
     network.step(address, LoadResults(10, 1, START, 4))
     network.step(address, RecordResults(90, 9, START, 7))
     network.step(address, RecordResults(90, 9, START, 7))
@@ -64,4 +64,4 @@ def test_a_ranker_records_within_five_seconds_and_forgets_after_two_weeks() -> N
     network.step(address, CheckClock())
     network.step(address, Quote(SITE))
     assert network.states[address].counts.is_forgotten(network.now)
-    assert auctioneer_address(SITE) not in network.states
+    assert make_auctioneer_address(SITE) not in network.states

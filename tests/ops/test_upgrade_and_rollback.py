@@ -64,15 +64,15 @@ async def test_data_of_an_older_version_is_upgraded_brought_back_and_upgraded_ag
     older, file = await read_all(database_url), tmp_path / "older.dump"
     await dump(database_url, file)
 
-    assert await schema.upgrade_schema(database_url) == schema.newest_revision()
+    assert await schema.upgrade_schema(database_url) == schema.read_newest_revision()
     newer = await read_all(database_url)
     upgraded = await connection.fetch(KEPT)
     await connection.execute("DROP SCHEMA public, events, auction, sync CASCADE; CREATE SCHEMA public")
     await restore_database(database_url, file, lambda: None)
 
-    assert await schema.current_revision(connection) == OLDER
+    assert await schema.read_current_revision(connection) == OLDER
     assert await read_all(database_url) == older
-    assert await schema.upgrade_schema(database_url) == schema.newest_revision()
+    assert await schema.upgrade_schema(database_url) == schema.read_newest_revision()
     assert await connection.fetch(KEPT) == upgraded == kept
     assert {name: len(rows) for name, rows in (await read_all(database_url)).items()} == {
         name: len(rows) for name, rows in newer.items()

@@ -51,7 +51,7 @@ def test_the_file_has_the_country_of_public_addresses(
     countries = open_countries(written(tmp_path / "countries.mmdb", database(RECORDS)))
     assert countries is not None
 
-    assert countries.country_of(address) == country
+    assert countries.find_country(address) == country
 
 
 def test_an_ipv4_file_has_no_ipv6_address(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_an_ipv4_file_has_no_ipv6_address(tmp_path: Path) -> None:
     countries = open_countries(written(tmp_path / "four.mmdb", content))
     assert countries is not None
 
-    assert countries.country_of("93.184.216.34") == "US"
-    assert countries.country_of("2a00:1450:4001::1") is None
+    assert countries.find_country("93.184.216.34") == "US"
+    assert countries.find_country("2a00:1450:4001::1") is None
 
 
 def test_no_country_is_known_without_a_file() -> None:
@@ -101,7 +101,7 @@ def test_an_address_is_looked_up_once() -> None:
     countries = Countries(lambda address: asked.append(str(address)))
 
     for _ in range(3):
-        assert countries.country_of("93.184.216.34") is None
+        assert countries.find_country("93.184.216.34") is None
 
     assert asked == ["93.184.216.34"]
-    assert countries.country_of.cache_info().maxsize == ADDRESSES_REMEMBERED_MAX
+    assert countries.find_country.cache_info().maxsize == ADDRESSES_REMEMBERED_MAX

@@ -14,7 +14,7 @@ from adloom.runtime.installation import (
     Installation,
     InstallationError,
     LockedError,
-    default_data_directory,
+    find_default_data_directory,
     make_secrets,
 )
 from adloom.runtime.settings import SECRET_CHARACTERS_MIN
@@ -56,14 +56,14 @@ def an_installation() -> Installation:
 
 
 def test_the_data_of_root_is_in_var_lib() -> None:
-    assert default_data_directory({"HOME": "/root"}, is_root=True) == Path("/var/lib/adloom")
+    assert find_default_data_directory({"HOME": "/root"}, is_root=True) == Path("/var/lib/adloom")
 
 
 def test_the_data_of_a_user_is_in_its_data_home() -> None:
-    assert default_data_directory({"HOME": "/home/ada"}, is_root=False) == Path(
+    assert find_default_data_directory({"HOME": "/home/ada"}, is_root=False) == Path(
         "/home/ada/.local/share/adloom"
     )
-    assert default_data_directory({"XDG_DATA_HOME": "/data"}, is_root=False) == Path("/data/adloom")
+    assert find_default_data_directory({"XDG_DATA_HOME": "/data"}, is_root=False) == Path("/data/adloom")
 
 
 def test_a_data_directory_is_created_with_its_parents_and_readable_by_others(tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ def test_a_data_directory_is_locked_by_one_process_at_a_time(tmp_path: Path) -> 
             DataDirectory(tmp_path).lock(),
         ):
             pass
-        assert DataDirectory(tmp_path).holder_pid() == holder.pid
+        assert DataDirectory(tmp_path).read_holder_pid() == holder.pid
 
         holder.kill()
         holder.wait()
     with DataDirectory(tmp_path).lock():
-        assert DataDirectory(tmp_path).holder_pid() == os.getpid()
+        assert DataDirectory(tmp_path).read_holder_pid() == os.getpid()
 
 
 def test_unlocking_a_data_directory_removes_the_lock_file(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_unlocking_a_data_directory_removes_the_lock_file(tmp_path: Path) -> Non
         assert (tmp_path / "lock").exists()
 
     assert list(tmp_path.iterdir()) == []
-    assert DataDirectory(tmp_path).holder_pid() is None
+    assert DataDirectory(tmp_path).read_holder_pid() is None
 
 
 def test_written_secrets_can_be_read_only_by_their_owner(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_an_unused_data_directory_has_no_secrets_and_no_installation(tmp_path: P
 
     assert directory.read_secrets() is None
     assert directory.read_installation() is None
-    assert directory.holder_pid() is None
+    assert directory.read_holder_pid() is None
 
 
 def test_the_error_for_a_damaged_file_names_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from adloom.sample.content.catalog import BANNERS, MAGAZINE, SITE_BY_KEY, SITES,
 from adloom.sample.content.document import find_phone_picture, find_picture
 from adloom.sample.content.pictures import FREE_PATH
 from adloom.sample.pages.pages import TAG_PATH, sample_pages
-from adloom.sample.pages.routes import sample_routes
+from adloom.sample.pages.routes import build_sample_routes
 from adloom.sample.visitors.visits import SIGHTS
 from adloom.taxonomy.iab import load_content
 
@@ -24,8 +24,8 @@ ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
 SLOT = re.compile(r'data-adloom="([^"]*)"')
 
 
-LOADED_ROUTES = FastRoutes(sample_routes(lambda: True))
-REMOVED_ROUTES = FastRoutes(sample_routes(lambda: False))
+LOADED_ROUTES = FastRoutes(build_sample_routes(lambda: True))
+REMOVED_ROUTES = FastRoutes(build_sample_routes(lambda: False))
 
 
 def answer_of(path: str, *, is_loaded: bool = True) -> FastAnswer:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from adloom.core.clock import ManualClock
-from adloom.runtime.random import seeded_chance
+from adloom.runtime.random import seed_chance
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError, ServedPlacement
 from adloom.sample.visitors.past import Event
@@ -89,7 +89,7 @@ class VirtualTime:
         return a_manifest(state=State.REMOVING if is_over else State.THERE)
 
     def run(self, delivery: FakeDelivery) -> FakeDelivery:
-        Traffic(delivery, self.manifest, self.clock, a_chance(self.seed), self.sleep, seeded_chance).run()
+        Traffic(delivery, self.manifest, self.clock, a_chance(self.seed), self.sleep, seed_chance).run()
         return delivery
 
 

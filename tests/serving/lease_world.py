@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, advertiser_address, campaign_address
+from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, make_advertiser_address, make_campaign_address
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import (
     AdvertiserRestored,
@@ -145,7 +145,7 @@ class LeaseWorld:
             daily_budget=_micros(self._advertiser_daily),
             timezone=self._timezone,
         )
-        self._post(advertiser_address(ADVERTISER_ID), advertiser)
+        self._post(make_advertiser_address(ADVERTISER_ID), advertiser)
         for key in self.keys:
             campaign = ConfigureCampaign(
                 version=self._version,
@@ -213,7 +213,7 @@ class LeaseWorld:
         )
         for terms, usage in reports:
             self.exchanges += 1
-            self._send(campaign_address(terms.campaign_id, terms.advertiser_id), usage)
+            self._send(make_campaign_address(terms.campaign_id, terms.advertiser_id), usage)
 
     # ------------------------------------------------------------ messages
 
@@ -297,7 +297,7 @@ class LeaseWorld:
                     pass
 
     def _campaign(self, key: int) -> Address:
-        return campaign_address(self.ids[key], ADVERTISER_ID)
+        return make_campaign_address(self.ids[key], ADVERTISER_ID)
 
     def _key(self, campaign_id: CampaignId) -> int:
         return campaign_id.int - 100

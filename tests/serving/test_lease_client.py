@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.messages import BudgetVerdict, CampaignRestored, LeaseAnswer, LeaseUsage, Recall
 from adloom.budgets.transport.wire import (
     INBOX_CHANNEL,
@@ -23,7 +23,7 @@ from adloom.budgets.transport.wire import (
     SessionVoid,
     decode_envelopes,
     encode_updates,
-    session_channel,
+    make_session_channel,
 )
 from adloom.core.clock import SystemClock
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId
@@ -103,7 +103,7 @@ class FakeBudgetActors:
             task.cancel()
 
     async def publish(self, session: int, *updates: BudgetUpdate) -> None:
-        await self._valkey.publish(session_channel(session), encode_updates(updates))
+        await self._valkey.publish(make_session_channel(session), encode_updates(updates))
 
     async def _listen(self, subscription: Any) -> None:
         async for message in subscription.listen():
@@ -194,7 +194,7 @@ async def test_a_campaign_with_a_budget_is_offered_as_soon_as_it_has_a_lease(
 
     assert before == [8]
     assert process.take(7) == 9
-    assert actors.envelopes[-1].to == campaign_address(campaign_id(7), ADVERTISER)
+    assert actors.envelopes[-1].to == make_campaign_address(campaign_id(7), ADVERTISER)
     assert len(actors.usages) == 1
 
 

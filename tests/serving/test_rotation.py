@@ -16,7 +16,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId, SystemIds
 from adloom.events.ingest.token import TokenKeys
 from adloom.market.results.window import NO_RESULTS, SiteResults
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.runtime.random import seeded_chance
+from adloom.runtime.random import seed_chance
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.model import ChosenOffer
 from adloom.serving.eligibility.decide import decide, iter_eligible
@@ -58,7 +58,7 @@ class RotatedPlacement:
         fields = {"rotation": Rotation.WEIGHTED, "max_banners": 1, **fields}
         self.index = compile_index(a_snapshot(*rows, **fields))
         self.results = results
-        self.states = PlacementStates(turns=Rotator(seeded_chance(str(seed)), lambda _: self.results))
+        self.states = PlacementStates(turns=Rotator(seed_chance(str(seed)), lambda _: self.results))
 
     @property
     def placement(self) -> IndexedPlacement:
@@ -238,7 +238,7 @@ def routes(*rows: AssignmentRow, placements: int, seed: int = 1) -> ServeRoutes:
         campaign_ids=[],
     )
     index = compile_index(snapshot)
-    states = PlacementStates(turns=Rotator(seeded_chance(str(seed))))
+    states = PlacementStates(turns=Rotator(seed_chance(str(seed))))
     clock = ManualClock(NOON)
     return ServeRoutes(lambda: index, KEYS.signer, clock, SystemIds(), public_url="", states=states)
 

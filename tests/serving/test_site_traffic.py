@@ -6,7 +6,7 @@ import pytest
 
 from adloom.budgets.traffic.counts import (
     INSTALLATION,
-    placement_day_key,
+    make_placement_day_key,
     read_counts,
     read_placement_requests,
 )
@@ -111,11 +111,11 @@ async def test_what_could_not_be_added_is_added_later(valkey: Valkey) -> None:
     market = Marketplace(a_row(1, "5"), slots=[a_slot(7), a_slot(8)]).find_market()
     traffic.count(1, 1)
     traffic.count_auction(market, 7)
-    await valkey.set(placement_day_key(NOON.date()), "not a hash")
+    await valkey.set(make_placement_day_key(NOON.date()), "not a hash")
 
     with pytest.raises(VALKEY_AWAY):
         await traffic.add()
-    await valkey.delete(placement_day_key(NOON.date()))
+    await valkey.delete(make_placement_day_key(NOON.date()))
     traffic.count(1, 0)
     traffic.count_auction(market, None)
     await traffic.add()

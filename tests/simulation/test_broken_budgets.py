@@ -9,7 +9,7 @@ import pytest
 
 from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.state import CampaignState, new_campaign
+from adloom.budgets.campaign.state import CampaignState, make_campaign_state
 from adloom.budgets.charges.offers import Offer
 from adloom.budgets.kinds import make_advertiser_kind, make_kinds
 from adloom.budgets.messages import CampaignMessage, CheckClock, ConfigureCampaign, LeaseUsage
@@ -205,7 +205,7 @@ def _campaigns(step: Any) -> AnyKind:
         CAMPAIGN,
         CampaignState,
         step,
-        new_campaign,
+        make_campaign_state,
         on_waking=CheckClock(),
         before_keeping=campaign_step.flush_before_persisting,
     )

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.budgets.traffic.counts import add_counts, placement_day_key
+from adloom.budgets.traffic.counts import add_counts, make_placement_day_key
 from adloom.console.pages.campaigns.assignments import describe_offer
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
@@ -137,7 +137,7 @@ async def test_placements_are_offered_without_their_requests_while_those_cannot_
     admin: Client, control: ControlPlane, valkey: Valkey
 ) -> None:
     await admin.make_placement()
-    await valkey.set(placement_day_key(control.clock.now().date()), "not a hash")
+    await valkey.set(make_placement_day_key(control.clock.now().date()), "not a hash")
 
     [found] = await offered(admin, sort="-requestsPerDay")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
-from adloom.runtime.random import seeded_chance
+from adloom.runtime.random import seed_chance
 from adloom.stats.comparison.rates import BannerResult, compare_banners, compare_rates, find_leader
 from tests.support.control import Client, ControlPlane, problem
 
@@ -31,7 +31,7 @@ COUNT = """
     ],
 )
 def test_the_certainty_is_that_of_sampling(counts: list[tuple[int, int]]) -> None:
-    chance, times = seeded_chance("1"), 20_000
+    chance, times = seed_chance("1"), 20_000
     wins = [0] * len(counts)
     for _ in range(times):
         draws = [chance.betavariate(1 + clicks, 1 + shown - clicks) for shown, clicks in counts]

@@ -49,7 +49,7 @@ def test_the_planned_line_follows_the_pacing() -> None:
 def test_the_plan_of_all_campaigns_is_capped_by_the_advertisers_budget() -> None:
     plan = Plan(smooth=Micros(1_000), accelerated=Micros(1_000), most=Micros(1_500))
 
-    assert plan.allowed_by(DAY.ends_at, DAY) == 1_500
+    assert plan.find_allowed(DAY.ends_at, DAY) == 1_500
 
 
 @given(

@@ -6,13 +6,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.kinds import make_campaign_kind
 from adloom.core.actor import Role
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import CampaignBench, a_campaign
@@ -53,11 +53,16 @@ def a_busy_state(*, charged: int, held: int, leased: int, **fields: Any) -> Camp
 async def keep(pool: Pool, campaign: Json, state: CampaignState, *, format_number: int = 1) -> None:
     """Store a state as its budget actor would."""
     owner = campaign["advertiserId"]
-    address = campaign_address(
+    address = make_campaign_address(
         CampaignId(UUID(campaign["id"])), None if owner is None else AdvertiserId(UUID(owner))
     )
     await pool.execute(
-        INSERT_STATE, address.key, shard_of(address), format_number, make_campaign_kind().encode(state), NOON
+        INSERT_STATE,
+        address.key,
+        find_shard(address),
+        format_number,
+        make_campaign_kind().encode(state),
+        NOON,
     )
 
 

@@ -14,7 +14,7 @@ from adloom.runtime.actors.nats.link import NatsLink
 from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
-from adloom.runtime.actors.shards import SHARDS, shard_of
+from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.actors.state_store import RecordWriter
 from adloom.runtime.postgres import Connection, Pool
 from tests.support.actors import TALLY, Catalog, Listeners, Row, Tally
@@ -79,4 +79,6 @@ async def load_tallies(pool: Pool) -> dict[str, Tally]:
 
 def tally_of(shard: int) -> Address:
     """The first tally of a shard."""
-    return next(one for number in range(100_000) if shard_of(one := Address("tally", f"k{number}")) == shard)
+    return next(
+        one for number in range(100_000) if find_shard(one := Address("tally", f"k{number}")) == shard
+    )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.charges import FLUSH_AFTER
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.entity_config import EntityConfigurer
@@ -54,7 +54,7 @@ async def compare_campaigns(nats_url: str, pool: Pool, *, seed: int) -> Figures:
     for number in range(CAMPAIGNS):
         campaign_id = CampaignId(ids.new())
         await pool.execute(INSERT, campaign_id, BUDGETS[number % len(BUDGETS)])
-        campaigns.append(campaign_address(campaign_id, None))
+        campaigns.append(make_campaign_address(campaign_id, None))
     log = _make_log(seed, campaigns, began_at)
 
     await pool.execute(CLEAR)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from adloom.auction.site_modes import ApprovalMode
-from adloom.budgets.addresses import advertiser_address
+from adloom.budgets.addresses import make_advertiser_address
 from adloom.budgets.campaign.demand import (
     DIRECTORY,
     CampaignDemand,
@@ -37,7 +37,7 @@ from adloom.market.auctioneer.state import (
 )
 from adloom.market.kinds import make_kinds as make_market_kinds
 from adloom.market.messages import RecordResults
-from adloom.market.routing import EVERYWHERE, auctioneer_address, ranker_address
+from adloom.market.routing import EVERYWHERE, make_auctioneer_address, make_ranker_address
 from adloom.market.store import MarketWriter
 from adloom.pages.follow.page_table import PageEntry
 from adloom.pages.model import PageCategory
@@ -105,18 +105,18 @@ class _Names(NamedTuple):
     def asked(self) -> list[Message]:
         """Questions whose answers tell that all before them was applied."""
         return [
-            *((advertiser_address(one), AskBudget()) for one in self.advertisers),
+            *((make_advertiser_address(one), AskBudget()) for one in self.advertisers),
             *((make_site_address(one), CheckSite()) for one in self.sites),
         ]
 
     @property
     def woken(self) -> list[Address]:
         rankers = [
-            ranker_address(category, site)
+            make_ranker_address(category, site)
             for category in CATEGORIES
             for site in (EVERYWHERE, *map(str, self.sites))
         ]
-        return [DIRECTORY, *map(auctioneer_address, self.sites), *rankers]
+        return [DIRECTORY, *map(make_auctioneer_address, self.sites), *rankers]
 
 
 async def compare_others(nats_url: str, pool: Pool, *, seed: int) -> Figures:
@@ -218,13 +218,13 @@ def _make_log(seed: int, names: _Names, now: datetime) -> list[list[Message]]:
         sent: list[Message] = []
         for advertiser_id in names.advertisers:
             message = _make_advertiser_message(chance, number, advertiser_id, names, now)
-            sent.append((advertiser_address(advertiser_id), message))
+            sent.append((make_advertiser_address(advertiser_id), message))
         for site_id in names.sites:
             sent.append((make_site_address(site_id), _make_site_message(chance, number, now)))
-            sent.append((auctioneer_address(site_id), _make_auction_message(chance, number, now)))
+            sent.append((make_auctioneer_address(site_id), _make_auction_message(chance, number, now)))
             category = chance.choice(CATEGORIES)
             counted = RecordResults(chance.randrange(100), chance.randrange(5), now, number + 1)
-            sent += [(ranker_address(category, one), counted) for one in (EVERYWHERE, str(site_id))]
+            sent += [(make_ranker_address(category, one), counted) for one in (EVERYWHERE, str(site_id))]
         sent.append((DIRECTORY, _make_demand_message(chance, number, names)))
         rounds.append(sent)
     return rounds

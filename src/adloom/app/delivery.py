@@ -68,13 +68,13 @@ from adloom.runtime.process.tuning import (
     freeze_new_objects,
     freeze_startup_objects,
 )
-from adloom.runtime.random import fast_chance
+from adloom.runtime.random import make_chance
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.sample.content.catalog import SLOT_BY_SLUG
-from adloom.sample.pages.routes import sample_routes
+from adloom.sample.pages.routes import build_sample_routes
 from adloom.serving.assets.api import AssetApp
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
@@ -82,7 +82,7 @@ from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.background.page_traffic import PageTraffic
 from adloom.serving.background.reporter_keys import ReporterKeys
 from adloom.serving.background.site_traffic import SiteTraffic
-from adloom.serving.crawler_page import crawler_routes
+from adloom.serving.crawler_page import build_crawler_routes
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.direct.frequency import DirectFrequency
@@ -96,7 +96,7 @@ from adloom.serving.request.context import ContextParser
 from adloom.serving.tag.page_slots import PageSlotRoutes
 from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.preview import PreviewRoutes
-from adloom.serving.tag.script import script_routes
+from adloom.serving.tag.script import build_script_routes
 
 POOL_SIZE_MAX = (
     3  # The refresher of the index, health checks and previews: no other request uses the database.
@@ -194,14 +194,14 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
 
 
 def _make_states(settings: DeliverySettings, sites: SiteLoaders) -> PlacementStates:
-    turns = Rotator(fast_chance(), sites.results.find)
+    turns = Rotator(make_chance(), sites.results.find)
     return PlacementStates(keep_seconds=settings.serve_cache_seconds, turns=turns)
 
 
 def _make_leases(
     settings: DeliverySettings, valkey: Valkey, states: PlacementStates, clock: Clock
 ) -> LeaseClient:
-    return LeaseClient(valkey, states, clock, process=settings.telemetry.process, draw=fast_chance().random)
+    return LeaseClient(valkey, states, clock, process=settings.telemetry.process, draw=make_chance().random)
 
 
 def _build_heartbeat(
@@ -222,9 +222,9 @@ def _add_other_routes(
     public: Sequence[FastRoute], settings: DeliverySettings, refresher: IndexRefresher
 ) -> list[FastRoute]:
     """Add the routes without limits: scripts, pages of the sample, and whether the process is alive."""
-    routes = [*public, *script_routes(settings.public_prefix), *crawler_routes()]
+    routes = [*public, *build_script_routes(settings.public_prefix), *build_crawler_routes()]
     if settings.has_sample_pages:
-        routes += sample_routes(lambda: _has_sample(refresher))
+        routes += build_sample_routes(lambda: _has_sample(refresher))
     return [*routes, FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_answer_alive)]
 
 

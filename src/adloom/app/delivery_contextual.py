@@ -13,7 +13,7 @@ from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.token import TokenSigner
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.runtime.postgres import Pool
-from adloom.runtime.random import fast_chance
+from adloom.runtime.random import make_chance
 from adloom.runtime.settings import DeliverySettings
 from adloom.runtime.valkey import Valkey
 from adloom.serving.auction.recorder import AuctionRecorder
@@ -113,7 +113,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
         Reserver(refresher.states, leases),
         shared.signer,
         public_url=settings.link_url,
-        chance=fast_chance(),
+        chance=make_chance(),
         read_results=sites.results.find,
         method=ChoiceMethod(settings.auctions.creative_choice),
     )

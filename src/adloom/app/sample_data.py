@@ -14,7 +14,7 @@ from adloom.core.ids import IdSource, SystemIds
 from adloom.resource.changes import read_version
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.failover.primary import connect
-from adloom.runtime.http.probe import url_host
+from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
 from adloom.sample.admin import AdminClient, RefusedError
 from adloom.sample.content.catalog import MAGAZINE, SITE_BY_KEY
@@ -98,7 +98,7 @@ def give(target: SampleTarget, *, now: datetime) -> None:
 
 def resolve_magazine(address: str, port: int, resolved: str) -> str:
     """Return ADLOOM_CRAWL_RESOLVE with the magazine, whose domain does not exist, at delivery's address."""
-    ours = f"{SITE_BY_KEY[MAGAZINE].domain}={url_host(address)}:{port}"
+    ours = f"{SITE_BY_KEY[MAGAZINE].domain}={format_url_host(address)}:{port}"
     return f"{ours},{resolved}" if resolved else ours  # What the operator says wins: the last counts.
 
 
@@ -168,11 +168,11 @@ def load(variables: Mapping[str, str], directory: DataDirectory, print_line: Pri
 
 def _target(variables: Mapping[str, str], directory: DataDirectory) -> SampleTarget:
     installation = directory.read_installation()
-    if installation is None or directory.holder_pid() is None:
+    if installation is None or directory.read_holder_pid() is None:
         raise InstallationError(
             f"No `adloom up` runs on {directory.path}. Start it, or name another --data-dir."
         )
-    host = url_host(installation.control_host or installation.host)
+    host = format_url_host(installation.control_host or installation.host)
     return SampleTarget(
         directory=directory,
         control_url=f"http://{host}:{installation.control_port}",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.installation import DataDirectory, InstallationError
-from adloom.runtime.random import seeded_chance, system_chance
+from adloom.runtime.random import make_system_chance, seed_chance
 from adloom.runtime.settings import telemetry_settings
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.sample.manifest import FILE_NAME, Manifest
@@ -31,9 +31,9 @@ def main() -> None:
         Browser(host, port),
         WatchedManifest(directory).read,
         SystemClock(),
-        system_chance(),
+        make_system_chance(),
         time.sleep,
-        seeded_chance,
+        seed_chance,
     ).run()
 
 

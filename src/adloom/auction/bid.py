@@ -57,13 +57,13 @@ class Bid(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def payer(self) -> int:
         """The key of who pays; negative for a campaign without an advertiser."""
-        return payer_of(self.advertiser_key, self.campaign_key)
+        return find_payer(self.advertiser_key, self.campaign_key)
 
 
-def cost_of_one(bid_type: BidType, bid: Micros) -> Micros:
+def compute_single_cost(bid_type: BidType, bid: Micros) -> Micros:
     """Return what is charged at a time: for one click, or for one impression."""
     return bid if bid_type is BidType.CPC else impression_cost(bid)
 
 
-def payer_of(advertiser_key: int | None, campaign_key: int) -> int:
+def find_payer(advertiser_key: int | None, campaign_key: int) -> int:
     return ~campaign_key if advertiser_key is None else advertiser_key

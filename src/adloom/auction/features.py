@@ -41,7 +41,7 @@ def request_slots(device: str | None, country: str | None, hour: int | None, seg
 
 
 @lru_cache(_ADS_MAX)
-def ad_slots(placement_key: int, banner_key: int, campaign_key: int) -> Slots:
+def find_ad_slots(placement_key: int, banner_key: int, campaign_key: int) -> Slots:
     return (
         hash_slot(f"placement {placement_key}"),
         hash_slot(f"banner {banner_key}"),
@@ -51,7 +51,7 @@ def ad_slots(placement_key: int, banner_key: int, campaign_key: int) -> Slots:
 
 
 @lru_cache(_ADS_MAX)
-def banner_slots(banner_key: int, device: str | None, segment: str | None) -> Slots:
+def find_banner_slots(banner_key: int, device: str | None, segment: str | None) -> Slots:
     return (
         hash_slot(f"banner {banner_key} device {device}"),
         hash_slot(f"banner {banner_key} segment {segment}"),
@@ -59,7 +59,7 @@ def banner_slots(banner_key: int, device: str | None, segment: str | None) -> Sl
 
 
 def hash_banner(banner_key: int) -> int:
-    """Hash how the features of `banner_slots` begin; `find_slot` hashes the rest."""
+    """Hash how the features of `find_banner_slots` begin; `find_slot` hashes the rest."""
     return crc32(f"banner {banner_key} ".encode())
 
 
@@ -69,7 +69,7 @@ def find_slot(begun: int, rest: bytes) -> int:
 
 
 @lru_cache(_KINDS_MAX)
-def placement_slots(placement_key: int, device: str | None, hour: int | None) -> Slots:
+def find_placement_slots(placement_key: int, device: str | None, hour: int | None) -> Slots:
     return (
         hash_slot(f"placement {placement_key} device {device}"),
         hash_slot(f"placement {placement_key} hour {hour}"),

@@ -21,19 +21,19 @@ from adloom.auction.features import (
     SHIFT,
     SPREAD,
     WORD,
-    ad_slots,
-    banner_slots,
+    find_ad_slots,
+    find_banner_slots,
     find_slot,
     request_slots,
 )
 from adloom.auction.model import (
     Model,
-    ctr_to_odds,
-    exp_sum,
-    max_ad_logit,
-    max_cross_logit,
-    odds_to_ctr,
+    bound_ad_logit,
+    bound_cross_logit,
+    ctr_from_odds,
+    odds_from_ctr,
     round_up_to_bound,
+    sum_exp,
 )
 from adloom.auction.placement_factors import PlacementFactors
 from adloom.auction.score import (
@@ -111,7 +111,7 @@ class LearnedScoring:
 
     def compute_strength(self, ad: AdFeatures) -> float:
         assert self._model is not None, "without a model all ads are equal"
-        return exp_sum(self._model.weights, ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key))
+        return sum_exp(self._model.weights, find_ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key))
 
     def get_strength(self, ad: AdFeatures) -> float:
         key = (ad.placement_key, ad.banner_key, ad.campaign_key)
@@ -123,8 +123,8 @@ class LearnedScoring:
 
     def compute_cross_factor(self, kind: VisitorKind, banner_key: int) -> float:
         assert self._model is not None, "without a model all visitors are equal"
-        at_most = max_cross_logit(self._model)
-        return exp_sum(self._model.weights, banner_slots(banner_key, *kind), at_most=at_most)
+        at_most = bound_cross_logit(self._model)
+        return sum_exp(self._model.weights, find_banner_slots(banner_key, *kind), at_most=at_most)
 
     def collect_device_weights(self, banner_hashes: Sequence[int]) -> Generator[None, None, DeviceWeights]:
         assert self._model is not None, "without a model all visitors are equal"
@@ -250,16 +250,16 @@ class LearnedScorer:
         self._policy = policy
         self._weights = model.weights
         self._scale = CTR_ONE * model.calibration
-        self._odds = ctr_to_odds(heuristic) * exp_sum(
+        self._odds = odds_from_ctr(heuristic) * sum_exp(
             model.weights, request_slots(signals.device, signals.country, signals.hour, signals.segment)
         )
         self.cross_factors: CrossFactors = {}
         self._log_odds = log(self._scale * self._odds * (1 + SPAN_MARGIN))
-        self._cross_max = max_cross_logit(model)
+        self._cross_max = bound_cross_logit(model)
         self._weight_max = model.weight_max
         self._placement_factors = policy.open_placement_factors(signals.device, signals.hour)
-        highest = self._odds * exp(max_ad_logit(model))
-        self.ctr_max = round_up_to_bound(odds_to_ctr(highest, self._scale))
+        highest = self._odds * exp(bound_ad_logit(model))
+        self.ctr_max = round_up_to_bound(ctr_from_odds(highest, self._scale))
         self.ranked: RankedScorer = (
             _RankedForAny(self, policy, exp(self._cross_max))
             if for_kind is None

@@ -54,7 +54,7 @@ class _Blob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     crossing: float = LOGIT_MAX  # Older learners did not write it.
 
 
-def max_cross_logit(model: Model) -> float:
+def bound_cross_logit(model: Model) -> float:
     return min(LOGIT_MAX, model.crossing + BOUND_MARGIN)
 
 
@@ -62,20 +62,20 @@ def find_weight_max(weights: "array[float]") -> float:
     return max(max(weights, default=0.0), -min(weights, default=0.0))
 
 
-def max_ad_logit(model: Model) -> float:
+def bound_ad_logit(model: Model) -> float:
     return min(LOGIT_MAX, model.highest + BOUND_MARGIN)
 
 
-def ctr_to_odds(ctr: Ctr) -> float:
+def odds_from_ctr(ctr: Ctr) -> float:
     return ctr / max(1, CTR_ONE - ctr)
 
 
-def exp_sum(weights: "array[float]", slots: Slots, *, at_most: float = LOGIT_MAX) -> float:
+def sum_exp(weights: "array[float]", slots: Slots, *, at_most: float = LOGIT_MAX) -> float:
     """Return e to the sum of some weights, bounded in both directions."""
     return exp(max(-at_most, min(at_most, sum([weights[slot] for slot in slots]))))
 
 
-def odds_to_ctr(the_odds: float, scale: float = CTR_ONE) -> Ctr:
+def ctr_from_odds(the_odds: float, scale: float = CTR_ONE) -> Ctr:
     """Never 0, so that every ad has a chance."""
     return Ctr(max(1, min(CTR_ONE, round(scale * the_odds / (1.0 + the_odds)))))
 

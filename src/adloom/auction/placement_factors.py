@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from math import log
 from typing import NamedTuple
 
-from adloom.auction.features import placement_slots
-from adloom.auction.model import exp_sum
+from adloom.auction.features import find_placement_slots
+from adloom.auction.model import sum_exp
 
 
 class FactorGroup(NamedTuple):
@@ -38,8 +38,8 @@ class PlacementFactors:
         factor = self._factors.get(placement_key)
         if factor is None:
             self._count_cached()
-            slots = placement_slots(placement_key, self._device, self._hour)
-            factor = self._factors[placement_key] = exp_sum(self._weights, slots)
+            slots = find_placement_slots(placement_key, self._device, self._hour)
+            factor = self._factors[placement_key] = sum_exp(self._weights, slots)
         return factor
 
     def get_group(self, placement_keys: tuple[int, ...]) -> FactorGroup:

@@ -23,24 +23,24 @@ HALF_PER_IMPRESSION: Final = PER_IMPRESSION // 2
 HALF_PER_CLICK: Final = PER_CLICK // 2
 
 
-def worth_of(bid: Micros, quality: Quality) -> int:
+def compute_worth(bid: Micros, quality: Quality) -> int:
     return bid * quality
 
 
-def ecpm_of(bid_type: BidType, worth: int, ctr: Ctr) -> Micros:
+def compute_ecpm(bid_type: BidType, worth: int, ctr: Ctr) -> Micros:
     """Return the expected value of a thousand impressions, weighted by quality."""
     if bid_type is BidType.CPM:
         return Micros((worth + HALF_PER_IMPRESSION) // PER_IMPRESSION)
     return Micros((worth * ctr + HALF_PER_CLICK) // PER_CLICK)
 
 
-def least_ecpm(floor: Micros) -> Micros:
+def compute_least_ecpm(floor: Micros) -> Micros:
     return max(floor, LEAST)
 
 
 def final_price(ecpm: Micros, *, second: Micros | None, floor: Micros) -> Micros:
     """Return what the winner pays: a cent over the second bid, or the floor; never more than its eCPM."""
-    assert ecpm >= least_ecpm(floor), "a bid under the floor cannot win"
+    assert ecpm >= compute_least_ecpm(floor), "a bid under the floor cannot win"
     price = (floor or CENT) if second is None else second + CENT
     return Micros(max(floor, min(price, ecpm)))
 
@@ -62,7 +62,7 @@ def click_hold(bid: Micros, *, ecpm: Micros, quality: Quality) -> Micros:
     return Micros(max(least, min(bid, math.ceil(HOLD_MARGIN * expected))))
 
 
-def lowest_bid(bid_type: BidType, ecpm: Micros, *, ctr: Ctr, quality: Quality) -> Micros | None:
+def find_lowest_bid(bid_type: BidType, ecpm: Micros, *, ctr: Ctr, quality: Quality) -> Micros | None:
     """Return the lowest bid that reaches an eCPM; None if no bid does."""
     factor = quality if bid_type is BidType.CPM else quality * ctr
     if factor <= 0:

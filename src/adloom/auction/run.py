@@ -7,12 +7,12 @@ import msgspec
 from adloom.auction.bid import Bid, BidOutcome, OwnBids
 from adloom.auction.price import (
     charge_of,
-    ecpm_of,
+    compute_ecpm,
+    compute_least_ecpm,
+    compute_worth,
     final_price,
-    least_ecpm,
-    lowest_bid,
+    find_lowest_bid,
     round_to_band,
-    worth_of,
 )
 from adloom.core.money import Micros
 
@@ -44,9 +44,9 @@ def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> A
     if not taking_part:
         return AuctionResult(placed=tuple(_judge(bid, taking_part, winner=None) for bid in ranked))
     winner = taking_part[0]
-    ecpm = ecpm_of_bid(winner)
+    ecpm = compute_bid_ecpm(winner)
     rivals = [bid for bid in taking_part[1:] if own_bids is OwnBids.COUNT or bid.payer != winner.payer]
-    second = ecpm_of_bid(rivals[0]) if rivals else None
+    second = compute_bid_ecpm(rivals[0]) if rivals else None
     final = final_price(ecpm, second=second, floor=winner.floor)
     in_order = [*taking_part, *(bid for bid in ranked if not takes_part(bid))]
     return AuctionResult(
@@ -59,27 +59,27 @@ def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> A
     )
 
 
-def ecpm_of_bid(bid: Bid) -> Micros:
-    return ecpm_of(bid.bid_type, worth_of(bid.bid, bid.quality), bid.ctr)
+def compute_bid_ecpm(bid: Bid) -> Micros:
+    return compute_ecpm(bid.bid_type, compute_worth(bid.bid, bid.quality), bid.ctr)
 
 
 def takes_part(bid: Bid) -> bool:
-    return ecpm_of_bid(bid) >= least_ecpm(bid.floor)
+    return compute_bid_ecpm(bid) >= compute_least_ecpm(bid.floor)
 
 
 def find_bid_to_win(bid: Bid, rivals: Sequence[Bid], *, is_banded: bool = False) -> Micros | None:
     """Return the lowest bid that would have won, or one that would have; `rivals` take part, the highest first."""
-    needed = least_ecpm(bid.floor)
+    needed = compute_least_ecpm(bid.floor)
     highest = next((one for one in rivals if one is not bid), None)
     if highest is not None:
         # On a tie the older campaign wins.
-        to_beat = Micros(ecpm_of_bid(highest) + (highest.seniority < bid.seniority))
+        to_beat = Micros(compute_bid_ecpm(highest) + (highest.seniority < bid.seniority))
         needed = max(needed, round_to_band(to_beat) if is_banded else to_beat)
-    return lowest_bid(bid.bid_type, needed, ctr=bid.ctr, quality=bid.quality)
+    return find_lowest_bid(bid.bid_type, needed, ctr=bid.ctr, quality=bid.quality)
 
 
 def _judge(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> BidResult:
-    ecpm = ecpm_of_bid(bid)
+    ecpm = compute_bid_ecpm(bid)
     if bid is winner:
         return BidResult(bid=bid, ecpm=ecpm, outcome=BidOutcome.WON)
     outcome = BidOutcome.LOST if takes_part(bid) else BidOutcome.UNDER_FLOOR
@@ -93,4 +93,4 @@ def _judge(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> BidRe
 
 
 def _rank(bid: Bid) -> tuple[int, tuple[int, int, int]]:
-    return -ecpm_of_bid(bid), bid.seniority
+    return -compute_bid_ecpm(bid), bid.seniority

@@ -13,9 +13,15 @@ import msgspec
 
 from adloom.auction.bid import CTR_ONE, Ctr
 from adloom.auction.calibration import CalibrationReport, CalibrationWindow, build_report
-from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots
+from adloom.auction.features import (
+    SLOTS,
+    find_ad_slots,
+    find_banner_slots,
+    find_placement_slots,
+    request_slots,
+)
 from adloom.auction.learned import LEARNED
-from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN, LOGIT_MAX, Model, ctr_to_odds
+from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN, LOGIT_MAX, Model, odds_from_ctr
 from adloom.auction.score import HEURISTIC, Heuristic, Signals
 
 FORMAT: Final = 1
@@ -113,17 +119,17 @@ class Learner:
         signals, placement, banner = example.signals, example.placement_key, example.banner_key
         device, segment, hour = signals.device, signals.segment, signals.hour
         shared = request_slots(device, signals.country, hour, segment)
-        crossing = banner_slots(banner, device, segment)
+        crossing = find_banner_slots(banner, device, segment)
         own = (
-            *ad_slots(placement, banner, example.campaign_key),
+            *find_ad_slots(placement, banner, example.campaign_key),
             *crossing,
-            *placement_slots(placement, device, hour),
+            *find_placement_slots(placement, device, hour),
         )
         weights, progress = self._weights, self.progress
         of_ad = sum([weights[slot] for slot in own])
         logits = of_ad + sum([weights[slot] for slot in shared])
         heuristic = self._heuristic.build_scorer(signals).ctr_max
-        raw = ctr_to_odds(heuristic) * exp(max(-LOGIT_MAX, min(LOGIT_MAX, logits)))
+        raw = odds_from_ctr(heuristic) * exp(max(-LOGIT_MAX, min(LOGIT_MAX, logits)))
         predicted = raw / (1.0 + raw)
         of_crossing = abs(sum([weights[slot] for slot in crossing]))
         progress.highest = max(of_ad, progress.highest - HIGHEST_FALLS)

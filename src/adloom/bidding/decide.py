@@ -65,7 +65,7 @@ def decide(request: WindowRequest, nets: Nets) -> WindowAnswer:
 
 def decide_all(requests: Sequence[WindowRequest], nets: Nets) -> list[WindowAnswer]:
     """Decide for all at once: the nets run over all campaigns in one product."""
-    requests = [_changed(one, window=one.window.without_dust()) for one in requests]
+    requests = [_changed(one, window=one.window.drop_dust()) for one in requests]
     observed = [observe(one.state, one.window) for one in requests]
     proposals = dict[int, _Proposal]()
     by_strategy: dict[BidStrategy, list[int]] = {}
@@ -84,7 +84,7 @@ def decide_all(requests: Sequence[WindowRequest], nets: Nets) -> list[WindowAnsw
 
 def decide_with_shadows(requests: Sequence[WindowRequest], nets: Nets) -> list[ShadowedAnswer]:
     """Decide for all at once, and say what the other strategies would have done with the same counters."""
-    requests = [_changed(one, window=one.window.without_dust()) for one in requests]
+    requests = [_changed(one, window=one.window.drop_dust()) for one in requests]
     observed = [observe(one.state, one.window) for one in requests]
     asked = [(index, one, observed[index]) for index, one in enumerate(requests)]
     fleet, dqn = _propose_fleet(asked, nets), _propose_dqn(asked, nets)

@@ -99,7 +99,7 @@ def solve(  # noqa: PLR0913 - one for each counter
     headroom = fit.log_cost - fit.power * fit.log_m - log(needed)
     lead = LEAD * min(1.0, max(0.0, 1.0 - headroom / LEAD_HEADROOM))
     needed *= left / max(left - lead, left / 2)
-    return min(1.0, fit.multiplier_for(needed))
+    return min(1.0, fit.compute_multiplier(needed))
 
 
 class CostRise(msgspec.Struct, frozen=True):
@@ -135,7 +135,7 @@ class _Fit(msgspec.Struct, frozen=True):
     log_max: float
     spread: float = 0.0  # Of the multipliers that it is drawn through: the variance of ln m.
 
-    def multiplier_for(self, cost: float) -> float:
+    def compute_multiplier(self, cost: float) -> float:
         log_m = self.log_m + (log(cost) - self.log_cost) / self.power if cost > 0 else LOG_MIN
         return exp(max(LOG_MIN, min(log_m, self.log_max)))
 

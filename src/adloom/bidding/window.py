@@ -50,7 +50,7 @@ class BidWindow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     traffic_left: Share  # and from its start on.
     last_multiplier: Annotated[float, msgspec.Meta(gt=0, le=1e6)] | None = None
 
-    def without_dust(self) -> "BidWindow":
+    def drop_dust(self) -> "BidWindow":
         """Take amounts and shares too small to divide by for nothing."""
         dust = {name: 0.0 for name in MEASURED if -DUST < getattr(self, name) < DUST and getattr(self, name)}
         return msgspec.structs.replace(self, **dust) if dust else self

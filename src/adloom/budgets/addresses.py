@@ -12,11 +12,11 @@ NO_ADVERTISER: Final = "-"
 SPEND_TOPIC: Final = "spend"
 
 
-def campaign_address(campaign_id: CampaignId, advertiser_id: AdvertiserId | None) -> Address:
+def make_campaign_address(campaign_id: CampaignId, advertiser_id: AdvertiserId | None) -> Address:
     return Address(CAMPAIGN, f"{NO_ADVERTISER if advertiser_id is None else advertiser_id}|{campaign_id}")
 
 
-def advertiser_address(advertiser_id: AdvertiserId) -> Address:
+def make_advertiser_address(advertiser_id: AdvertiserId) -> Address:
     return Address(ADVERTISER, str(advertiser_id))
 
 
@@ -32,5 +32,5 @@ def parse_advertiser_key(key: str) -> AdvertiserId:
     return AdvertiserId(UUID(key))
 
 
-def session_topic(session: int) -> str:
+def make_session_topic(session: int) -> str:
     return f"session:{session}"

@@ -2,9 +2,9 @@
 
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
 from adloom.budgets.advertiser import step as advertiser_step
-from adloom.budgets.advertiser.state import AdvertiserState, AdvertiserStatus, new_advertiser
+from adloom.budgets.advertiser.state import AdvertiserState, AdvertiserStatus, make_advertiser_state
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.state import CampaignState, new_campaign
+from adloom.budgets.campaign.state import CampaignState, make_campaign_state
 from adloom.budgets.messages import AdvertiserMessage, CampaignMessage, CheckClock, SpendUpdate
 from adloom.runtime.actors.actor import ActorKind, AnyKind
 
@@ -14,7 +14,7 @@ def make_campaign_kind() -> "ActorKind[CampaignState, CampaignMessage]":
         CAMPAIGN,
         CampaignState,
         campaign_step.step,
-        new_campaign,
+        make_campaign_state,
         on_waking=CheckClock(),
         before_keeping=campaign_step.flush_before_persisting,
         messages=CampaignMessage,
@@ -27,7 +27,7 @@ def make_advertiser_kind() -> "ActorKind[AdvertiserState, AdvertiserMessage]":
         ADVERTISER,
         AdvertiserState,
         advertiser_step.step,
-        new_advertiser,
+        make_advertiser_state,
         on_waking=CheckClock(),
         messages=AdvertiserMessage,
         replies=AdvertiserStatus,

@@ -30,7 +30,7 @@ def find_spent_at(status: BudgetStatus, *, now: datetime, ends_at: datetime | No
     A budget that is spent already was spent by now. One that outlasts the campaign is not spent.
     """
     day = status.budget_day
-    elapsed = max(day.elapsed_micros(now), PROJECTED_FROM_MICROSECONDS)
+    elapsed = max(day.compute_elapsed_micros(now), PROJECTED_FROM_MICROSECONDS)
     rate = status.spent_today / elapsed  # Micros of money by a microsecond.
     daily = _find_within(_compute_left(status.daily_budget, status.spent_window), rate, now)
     if daily is not None and daily >= day.ends_at:

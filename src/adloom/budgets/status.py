@@ -20,7 +20,7 @@ from adloom.budgets.advertiser import step as advertiser_step
 from adloom.budgets.advertiser.state import AdvertiserState
 from adloom.budgets.bid_model import BidProgress
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.headroom import pacing_allowance
+from adloom.budgets.campaign.headroom import compute_pacing_allowance
 from adloom.budgets.campaign.pace import get_throttle
 from adloom.budgets.campaign.state import NOTHING, CampaignState, current_day
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
@@ -126,7 +126,7 @@ def compute_pace(spent: Micros, line_now: int) -> float | None:
 
 def project_spend(spent: Micros, day: BudgetDay, *, now: datetime, left: Micros | None) -> Micros:
     """Extrapolate to the end of the day, within what the budgets leave."""
-    elapsed = day.elapsed_micros(now)
+    elapsed = day.compute_elapsed_micros(now)
     more = spent * (day.length_micros - elapsed) // max(elapsed, PROJECTED_FROM_MICROSECONDS)
     return Micros(spent + (more if left is None else min(more, left)))
 
@@ -148,7 +148,7 @@ def _advance_to(state: CampaignState, config: ConfigureCampaign, now: datetime) 
 def _compute_campaign_pace(state: CampaignState, config: ConfigureCampaign, now: datetime) -> float | None:
     if config.daily_budget is None or config.pacing is not PacingStrategy.SMOOTH:
         return None
-    return compute_pace(state.spent_window, pacing_allowance(state, now))
+    return compute_pace(state.spent_window, compute_pacing_allowance(state, now))
 
 
 def _compute_remaining_today(state: CampaignState, config: ConfigureCampaign) -> Micros | None:

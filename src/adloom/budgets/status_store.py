@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import structlog
 
-from adloom.budgets.addresses import CAMPAIGN, advertiser_address, campaign_address
+from adloom.budgets.addresses import CAMPAIGN, make_advertiser_address, make_campaign_address
 from adloom.budgets.config.catalog_store import load_rows
 from adloom.budgets.config.configuration import build_advertiser_config, build_campaign_config
 from adloom.budgets.kinds import make_kinds
@@ -58,7 +58,9 @@ async def load_campaign_statuses(
     """Campaigns that are not in the catalog are left out."""
     rows = (await load_rows(connection, campaign_ids, [])).campaigns
     configs = [build_campaign_config(row, version=0, hold_seconds=HOLDS_NOTHING, now=now) for row in rows]
-    addresses = {one.campaign_id: campaign_address(one.campaign_id, one.advertiser_id) for one in configs}
+    addresses = {
+        one.campaign_id: make_campaign_address(one.campaign_id, one.advertiser_id) for one in configs
+    }
     states = _require_readable(await load_states(connection, addresses.values()))
     return {
         one.campaign_id: build_campaign_status(states.get(addresses[one.campaign_id]), one, now=now)
@@ -76,7 +78,7 @@ async def load_advertiser_status(
 ) -> AdvertiserBudgetStatus:
     [row] = (await load_rows(connection, [], [advertiser_id])).advertisers
     config = build_advertiser_config(row, version=0)
-    address = advertiser_address(advertiser_id)
+    address = make_advertiser_address(advertiser_id)
     own = _require_readable(await load_states(connection, [address]))
     campaigns = _require_readable(
         _decode_states(await connection.fetch(OF_AN_ADVERTISER, CAMPAIGN, str(advertiser_id)))

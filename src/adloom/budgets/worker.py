@@ -32,7 +32,7 @@ from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
-from adloom.runtime.random import system_chance
+from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import HeldLocks, Valkey, ValkeyLock
 
 # How often campaigns of several workers hear again what they are configured from, should a message be lost.
@@ -110,7 +110,7 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
         introduction=parts.configurer,
         audience=parts.topics,
         clock=clock,
-        chance=system_chance(),
+        chance=make_system_chance(),
     )
     service = _make_service(
         parts,

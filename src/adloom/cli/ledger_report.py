@@ -21,7 +21,7 @@ from adloom.events.topics.publish import (
     read_schema,
 )
 from adloom.ops.projections import list_projections, read_cursors
-from adloom.ops.system.model import event_text, is_letter_id
+from adloom.ops.system.model import is_letter_id, render_event
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
@@ -204,7 +204,7 @@ def _list_facts(letter: DeadLetter) -> list[tuple[str, str]]:
         ("tries", str(letter.tries)),
         ("given up", _format_time(letter.at)),
         ("reason", letter.reason),
-        ("event", event_text(letter)),
+        ("event", render_event(letter)),
     ]
 
 

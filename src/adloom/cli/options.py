@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from adloom.runtime.installation import DataDirectory, default_data_directory
+from adloom.runtime.installation import DataDirectory, find_default_data_directory
 
 DataDir = Annotated[
     Path | None,
@@ -39,7 +39,7 @@ class LearnCommandError(Exception):
 
 def data_directory(given: Path | None) -> DataDirectory:
     if given is None:
-        return DataDirectory(default_data_directory(os.environ, is_root=os.geteuid() == 0))
+        return DataDirectory(find_default_data_directory(os.environ, is_root=os.geteuid() == 0))
     return DataDirectory(given.absolute())
 
 

@@ -62,7 +62,7 @@ def print_token(
         typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
     directory = data_directory(data_dir)
     secret = find_jwt_secret(os.environ, directory)
-    if not os.environ.get("JWT_SECRET") and directory.holder_pid() is None:
+    if not os.environ.get("JWT_SECRET") and directory.read_holder_pid() is None:
         typer.echo(
             f"The token is for the installation in {directory.path}, which does not run now.", err=True
         )
@@ -141,7 +141,7 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
     from adloom.runtime.installation import InstallationError
 
     directory = data_directory(data_dir)
-    if not os.environ.get("DATABASE_URL") and directory.holder_pid() is None:
+    if not os.environ.get("DATABASE_URL") and directory.read_holder_pid() is None:
         return
     import asyncpg
 

@@ -32,14 +32,14 @@ def where(
         raise InstallationError(
             f"There is no installation in {directory.path}. Start one with `adloom up`, or name its --data-dir."
         )
-    if directory.holder_pid() is None:
+    if directory.read_holder_pid() is None:
         typer.echo(f"The installation in {directory.path} does not run now: it ran there last.", err=True)
     typer.echo(directory.path if part is InstalledPart.DATA else find_address(installation, part))
 
 
 def find_address(installation: Installation, part: InstalledPart) -> str:
     """Return the address to connect to on this machine."""
-    from adloom.runtime.http.probe import url_host
+    from adloom.runtime.http.probe import format_url_host
 
     control_host = installation.control_host or installation.host
     host, port = {
@@ -47,4 +47,4 @@ def find_address(installation: Installation, part: InstalledPart) -> str:
         InstalledPart.CONTROL: (control_host, installation.control_port),
         InstalledPart.WORKER: (control_host, installation.worker_port),
     }[part]
-    return f"http://{url_host(host)}:{port}"
+    return f"http://{format_url_host(host)}:{port}"

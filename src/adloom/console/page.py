@@ -64,7 +64,7 @@ class PageVisit:
         """The day that it is for the person."""
         return self.now.astimezone(find_zone(self.zone or "UTC") or UTC).date()
 
-    def zone_for(self, own: str | None) -> str:
+    def choose_zone(self, own: str | None) -> str:
         """Return the zone in which to show the times of a thing: the person's, else the thing's own."""
         return self.zone or own or "UTC"
 

@@ -9,7 +9,7 @@ import msgspec
 from nicegui import ui
 
 from adloom.console.client import ApiClient
-from adloom.console.components.format import shown_currency
+from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import div, hint, html, menu_entry, set_attributes
@@ -80,7 +80,7 @@ def shell(  # noqa: PLR0913 - what the frame shows
     drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
     with drawer:
         _show_navigation(path, role, registered)
-    currency = shown_currency()
+    currency = get_shown_currency()
     header = ui.header().classes("al-header")
     with set_attributes(header, data_symbol=currency.symbol, data_places=str(currency.places)):
         html('<a class="skip" href="#content">Skip to the content</a>')

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.addresses import advertiser_address, campaign_address
+from adloom.budgets.addresses import make_advertiser_address, make_campaign_address
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.bids import get_multiplier
 from adloom.budgets.campaign.pace import get_throttle
@@ -190,9 +190,11 @@ async def read_standings(
 ) -> CampaignStatuses:
     """Read how the campaigns stand whose offers need a budget."""
     limited = {row.campaign_key: row for row in rows if row.is_limited and row.price.cost > 0}
-    campaigns = {key: campaign_address(row.campaign_id, row.advertiser_id) for key, row in limited.items()}
+    campaigns = {
+        key: make_campaign_address(row.campaign_id, row.advertiser_id) for key, row in limited.items()
+    }
     payers = {
-        key: advertiser_address(row.advertiser_id)
+        key: make_advertiser_address(row.advertiser_id)
         for key, row in limited.items()
         if row.advertiser_id is not None
     }

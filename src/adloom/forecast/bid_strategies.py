@@ -8,7 +8,7 @@ from adloom.bidding.decide import decide_all
 from adloom.bidding.ports import Nets
 from adloom.bidding.weights_card import read_card
 from adloom.bidding.window import BidStrategy
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.bid_model import BidCounts, BidsDecided, MultiplierRequest
 from adloom.budgets.bids.decider import add_counts, build_decided, build_window_request
 from adloom.budgets.bids.nets import FleetWeights, load_nets
@@ -43,7 +43,7 @@ class SimulatedStrategies:
         answers = decide_all(requests, _load_once(self._weights) if has_nets else NO_NETS)
         return [
             (
-                campaign_address(request.campaign_id, request.advertiser_id),
+                make_campaign_address(request.campaign_id, request.advertiser_id),
                 build_decided(request, answer.decision, answer.state, {}),
             )
             for request, answer in zip(complete, answers, strict=True)

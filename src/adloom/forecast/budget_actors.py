@@ -8,7 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
-from adloom.budgets.addresses import SPEND_TOPIC, advertiser_address, campaign_address, session_topic
+from adloom.budgets.addresses import (
+    SPEND_TOPIC,
+    make_advertiser_address,
+    make_campaign_address,
+    make_session_topic,
+)
 from adloom.budgets.bid_model import MultiplierRequest
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import (
@@ -51,7 +56,7 @@ class SimulatedBudgets(SimulatedActors):
         self._ask_bids = ask_bids
         self._on_charge = on_charge
         self._shape = shape
-        self._topics = {SPEND_TOPIC, session_topic(session)}
+        self._topics = {SPEND_TOPIC, make_session_topic(session)}
 
     def configure(
         self,
@@ -60,9 +65,9 @@ class SimulatedBudgets(SimulatedActors):
         now: datetime,
     ) -> None:
         for advertiser in advertisers:
-            self.send(advertiser_address(advertiser.advertiser_id), advertiser, now)
+            self.send(make_advertiser_address(advertiser.advertiser_id), advertiser, now)
         for campaign, counts in campaigns:
-            address = campaign_address(campaign.campaign_id, campaign.advertiser_id)
+            address = make_campaign_address(campaign.campaign_id, campaign.advertiser_id)
             self.send(address, campaign, now)
             self.send(address, counts, now)
 

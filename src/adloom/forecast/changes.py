@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from adloom.auction.bid import QUALITY_ONE, BidType, Quality
-from adloom.auction.price import ecpm_of, worth_of
+from adloom.auction.price import compute_ecpm, compute_worth
 from adloom.auction.score import Signals
 from adloom.bidding.window import BidStrategy
 from adloom.core.errors import AdloomError
@@ -144,8 +144,8 @@ def _change_bid(row: AssignmentRow, bid: Micros, placement: PlacementRow | None)
 
 def _reaches_floor(row: AssignmentRow, bid: Micros | None, placement: PlacementRow) -> bool:
     scorer = SCORING.build_scorer(Signals(placement_type=placement.placement_type))
-    worth = worth_of(bid or Micros(0), Quality(QUALITY_ONE))
-    return bool(bid) and ecpm_of(row.bid_type, worth, scorer.ctr_max) >= placement.floor
+    worth = compute_worth(bid or Micros(0), Quality(QUALITY_ONE))
+    return bool(bid) and compute_ecpm(row.bid_type, worth, scorer.ctr_max) >= placement.floor
 
 
 # ---------------------------------------------------------------- as people write it

@@ -12,7 +12,7 @@ from adloom.auction.learned import LEARNED
 from adloom.auction.price import charge_of, final_price
 from adloom.auction.score import HEURISTIC, Heuristic, Scoring, Signals
 from adloom.auction.training import Example
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.messages import (
     AdvertiserRestored,
     CampaignExhausted,
@@ -276,7 +276,10 @@ class SimulatedDelivery:
             second=second, at=at, most=REPORTS_MAX, is_wanted=self._demand.is_requested
         )
         return [
-            (campaign_address(terms.campaign_id, terms.advertiser_id), self._traffic.add_to(terms, usage))
+            (
+                make_campaign_address(terms.campaign_id, terms.advertiser_id),
+                self._traffic.add_to(terms, usage),
+            )
             for terms, usage in reports
         ]
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.bid_model import BidCounts, MultiplierRequest
 from adloom.budgets.bids.nets import SHIPPED, FleetWeights
 from adloom.budgets.lifetime_counts import LifetimeCounts
@@ -286,4 +286,4 @@ def choose_turn_seconds(market: SimulatedMarket) -> int:
 
 
 def _find_address(campaign: NamedCampaign) -> Address:
-    return campaign_address(campaign.id, campaign.config.advertiser_id)
+    return make_campaign_address(campaign.id, campaign.config.advertiser_id)

@@ -7,12 +7,12 @@ from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.market_run import MarketRun, RunChances
 from adloom.forecast.result import MarketOutcome, RunPlan
 from adloom.forecast.tally import MarketTally
-from adloom.runtime.random import seeded_chance
+from adloom.runtime.random import seed_chance
 
 
 def make_chances(seed: int, run: int) -> RunChances:
     """Return the chances of a run: the same for the same seed, on every machine."""
-    return RunChances(seeded_chance(f"{seed}/{run}/traffic"), seeded_chance(f"{seed}/{run}/pace"))
+    return RunChances(seed_chance(f"{seed}/{run}/traffic"), seed_chance(f"{seed}/{run}/pace"))
 
 
 def simulate_runs(  # noqa: PLR0913 - what a simulation is made of

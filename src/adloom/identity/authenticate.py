@@ -41,7 +41,7 @@ class HeaderAuthenticator:
         self._record = record
         self._tokens = tokens
 
-    async def actor_of(
+    async def authenticate(
         self, *, authorization: str | None, api_key: str | None, origin: Callable[[], ClientOrigin]
     ) -> Actor:
         """Return the actor; raises UnauthenticatedError."""

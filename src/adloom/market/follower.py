@@ -24,7 +24,7 @@ from adloom.core.ids import AdvertiserId, CampaignId, SiteId
 from adloom.market.auctioneer.state import PageForSale, PagesClassified
 from adloom.market.demand_store import MarketChanges, load_all, load_changes, load_named
 from adloom.market.messages import AllDemand
-from adloom.market.routing import auctioneer_address
+from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.site_store import load_sites, sell_page
 from adloom.pages.follow.page_mark import PageMark
@@ -178,7 +178,7 @@ class MarketFollower:
         self._tell(site_id, CheckClock())  # It reads all pages itself when it wakes.
 
     def _tell(self, site_id: SiteId, message: msgspec.Struct) -> None:
-        if not self._host.tell(auctioneer_address(site_id), message):
+        if not self._host.tell(make_auctioneer_address(site_id), message):
             raise UnavailableError("There is no room for what has changed.")
         self._awake.add(site_id)
         self.told += 1

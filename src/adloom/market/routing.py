@@ -17,21 +17,21 @@ STRIPES: Final = 5  # Bidders of a category; each serves the sites that hash to 
 EVERYWHERE: Final = "*"  # Instead of a site: a category's figures on all sites.
 
 
-def stripe_of(site_id: SiteId) -> int:
+def find_stripe(site_id: SiteId) -> int:
     return zlib.crc32(site_id.bytes) % STRIPES
 
 
-def distributor_address(category: str) -> Address:
+def make_distributor_address(category: str) -> Address:
     return Address(DISTRIBUTOR, str(zlib.crc32(category.encode()) % DISTRIBUTORS))
 
 
-def bidder_address(category: str, stripe: int) -> Address:
+def make_bidder_address(category: str, stripe: int) -> Address:
     return Address(BIDDER, f"{category}|{stripe}")
 
 
-def ranker_address(category: str, site: str) -> Address:
+def make_ranker_address(category: str, site: str) -> Address:
     return Address(RANKER, f"{category}|{site}")
 
 
-def auctioneer_address(site_id: SiteId) -> Address:
+def make_auctioneer_address(site_id: SiteId) -> Address:
     return Address(AUCTIONEER, str(site_id))

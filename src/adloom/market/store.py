@@ -18,7 +18,7 @@ from adloom.market.messages import (
     RecordResults,
     ResultsRow,
 )
-from adloom.market.routing import AUCTIONEER, BIDDER, RANKER, ranker_address
+from adloom.market.routing import AUCTIONEER, BIDDER, RANKER, make_ranker_address
 from adloom.market.shortlist.model import ApprovalSeen, PageShortlists
 from adloom.market.site_store import load_auctioneer
 from adloom.runtime.actors.actor import Address, FencedOutError
@@ -307,7 +307,7 @@ async def _load_rankers(
     found: dict[Address, list[msgspec.Struct]] = {}
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         for category, site, *known in await connection.fetch(RESULTS, *columns):
-            found.setdefault(ranker_address(category, site), []).append(LoadResults(*known))
+            found.setdefault(make_ranker_address(category, site), []).append(LoadResults(*known))
         for category, site, *more in await connection.fetch(RESULTS_SINCE, *columns):
-            found.setdefault(ranker_address(category, site), []).append(RecordResults(*more))
+            found.setdefault(make_ranker_address(category, site), []).append(RecordResults(*more))
     return dict(found)

@@ -68,7 +68,7 @@ def draw_weight(counts: DecayingCounts, chance: Chance) -> float:
     return max(WEIGHT_MIN, chance.betavariate(PRIOR + counts.clicks, PRIOR + misses))
 
 
-def expected_weight(counts: DecayingCounts) -> float:
+def compute_expected_weight(counts: DecayingCounts) -> float:
     """Return the mean of what `draw_weight` draws from."""
     misses = max(counts.impressions - counts.clicks, 0.0)
     return max(WEIGHT_MIN, (PRIOR + counts.clicks) / (2 * PRIOR + counts.clicks + misses))

@@ -24,7 +24,7 @@ from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
-from adloom.runtime.random import system_chance
+from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey
 
 OWNER_KEY: Final = "adloom:market:owner"
@@ -80,7 +80,7 @@ def make_market(
         introduction=MarketTables(pool),
         audience=NoticeBroadcaster(valkey),
         clock=clock,
-        chance=system_chance(),
+        chance=make_system_chance(),
         idle_max=IDLE_MAX,
     )
     follower = MarketFollower(pool, valkey, host)

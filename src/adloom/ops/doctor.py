@@ -27,7 +27,7 @@ STYLES = {FindingState.OK: "green", FindingState.WARN: "yellow", FindingState.FA
 
 async def examine(variables: Mapping[str, str], directory: DataDirectory, clock: Clock) -> list[Finding]:
     """Run every check."""
-    is_running = directory.holder_pid() is not None
+    is_running = directory.read_holder_pid() is not None
     findings = [
         machine.check_python(),
         machine.check_running(directory),

@@ -26,7 +26,7 @@ class Countries:
 
     def __init__(self, source: CountrySource) -> None:
         self._source = source
-        self.country_of = lru_cache(ADDRESSES_REMEMBERED_MAX)(self._find_country)
+        self.find_country = lru_cache(ADDRESSES_REMEMBERED_MAX)(self._find_country)
 
     def _find_country(self, address: str) -> str | None:
         try:
@@ -55,14 +55,14 @@ def open_countries(path: str | None) -> Countries | None:
 
 
 def _find_source(reader: maxminddb.Reader) -> CountrySource:
-    def country_of(address: IPAddress) -> str | None:
+    def find_country(address: IPAddress) -> str | None:
         try:
             return _read_country(cast("object", reader.get(address)))
         except (maxminddb.InvalidDatabaseError, ValueError):
             # A damaged part of the file, or an IPv6 address in a file that has none: not known.
             return None
 
-    return country_of
+    return find_country
 
 
 def _read_country(record: object) -> str | None:

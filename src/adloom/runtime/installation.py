@@ -70,7 +70,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     schema: str | None = None
 
 
-def default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Path:
+def find_default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Path:
     if is_root:
         return ROOT_DATA_DIRECTORY
     home = variables.get("XDG_DATA_HOME") or str(
@@ -125,7 +125,7 @@ class DataDirectory:
             path.unlink(missing_ok=True)
             os.close(lock)
 
-    def holder_pid(self) -> int | None:
+    def read_holder_pid(self) -> int | None:
         try:
             lock = os.open(self.path / LOCK_NAME, os.O_RDWR)
         except OSError:

@@ -34,7 +34,7 @@ async def upgrade_schema(database_url: str, migrate: Callable[[str], Awaitable[N
         ) from error
 
 
-def newest_revision() -> str:
+def read_newest_revision() -> str:
     """Return the newest migration by its file name; a test keeps the names right."""
     return list_revisions()[-1]
 
@@ -56,7 +56,7 @@ def describe_database(database_url: str) -> str:
     return f"The database {parts.path.removeprefix('/')!r} at {place}"
 
 
-async def current_revision(connection: Connection) -> str | None:
+async def read_current_revision(connection: Connection) -> str | None:
     """Return the revision of a database; None if it is empty."""
     try:
         return await connection.fetchval(CURRENT_REVISION)
@@ -65,10 +65,10 @@ async def current_revision(connection: Connection) -> str | None:
 
 
 async def _upgrade(database_url: str, migrate: Callable[[str], Awaitable[None]]) -> str:
-    newest = newest_revision()
+    newest = read_newest_revision()
     connection = await connect(database_url)
     try:
-        current = await current_revision(connection)
+        current = await read_current_revision(connection)
     finally:
         await connection.close()
     if current is not None and current > newest:

@@ -28,7 +28,7 @@ from adloom.core.setting import (
     parse_within,
 )
 from adloom.runtime.files.settings import ASSETS_URL, AssetSettings
-from adloom.runtime.installation import default_data_directory
+from adloom.runtime.installation import find_default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.runtime.log_in.settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings
 from adloom.runtime.mail.settings import MailSettings
@@ -99,7 +99,7 @@ def _make_local_url(port_variable: str, port: int) -> Callable[[Mapping[str, str
 
 
 def _choose_default_spool(variables: Mapping[str, str]) -> Path:
-    return default_data_directory(variables, is_root=os.geteuid() == 0) / "spool"
+    return find_default_data_directory(variables, is_root=os.geteuid() == 0) / "spool"
 
 
 # Names that other programs know by this, and what to set here instead.

@@ -25,7 +25,7 @@ class BudgetDay(msgspec.Struct, frozen=True):
     starts_at: datetime
     ends_at: datetime
 
-    def elapsed_micros(self, now: datetime) -> int:
+    def compute_elapsed_micros(self, now: datetime) -> int:
         """Return how much of the day has passed, in microseconds, within its bounds."""
         passed = min(max(now, self.starts_at), self.ends_at) - self.starts_at
         return passed // ONE_MICROSECOND

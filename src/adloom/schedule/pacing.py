@@ -23,5 +23,5 @@ def compute_allowance(
     """
     if strategy is PacingStrategy.ACCELERATED or now >= day.ends_at:
         return daily_budget
-    ahead = daily_budget * 12 * day.elapsed_micros(now) // max(1, 10 * day.length_micros)
+    ahead = daily_budget * 12 * day.compute_elapsed_micros(now) // max(1, 10 * day.length_micros)
     return Micros(min(daily_budget, max(daily_budget // 24, ahead)))

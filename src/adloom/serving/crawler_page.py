@@ -43,5 +43,5 @@ ANSWER: Final = FastAnswer(
 )
 
 
-def crawler_routes() -> list[FastRoute]:
+def build_crawler_routes() -> list[FastRoute]:
     return [FastRoute(b"GET", CRAWLER_PATH.encode(), is_prefix=False, handler=lambda _: ANSWER)]

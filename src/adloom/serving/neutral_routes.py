@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from adloom.core.public_paths import NEUTRAL_NAMES, name_neutrally
-from adloom.runtime.http.fast.fast_routes import FastRoute, alias_route
+from adloom.runtime.http.fast.fast_routes import FastRoute, make_alias_route
 
 
 def build_neutral_routes(routes: Sequence[FastRoute], prefix: str) -> list[FastRoute]:
@@ -13,7 +13,7 @@ def build_neutral_routes(routes: Sequence[FastRoute], prefix: str) -> list[FastR
     there = {route.path for route in routes}
     paths = {path.encode(): name_neutrally(path, prefix).encode() for path in NEUTRAL_NAMES}
     return [
-        alias_route(route, paths[route.path])
+        make_alias_route(route, paths[route.path])
         for route in routes
         if route.path in paths and paths[route.path] not in there
     ]

@@ -130,7 +130,7 @@ class StaleDays:
 
     async def _put_stale(self) -> None:
         now = self._clock.now()
-        night = self._cron.latest_until(now).date()
+        night = self._cron.find_latest_until(now).date()
         stale = await rollup_store.read_stale_days(self._pool, before=night, quiet_since=now - REST)
         self.count = len(stale)
         for one in stale:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import SHARDS, shard_of
+from adloom.runtime.actors.shards import SHARDS, find_shard
 
 
 @pytest.mark.parametrize(
@@ -22,20 +22,20 @@ from adloom.runtime.actors.shards import SHARDS, shard_of
     ],
 )
 def test_a_key_is_always_on_the_same_shard(key: str, shard: int) -> None:
-    assert shard_of(Address("campaign", key)) == shard
+    assert find_shard(Address("campaign", key)) == shard
 
 
 @given(st.text(max_size=200))
 def test_every_key_of_any_kind_is_on_one_of_a_hundred_shards(key: str) -> None:
-    shard = shard_of(Address("campaign", key))
+    shard = find_shard(Address("campaign", key))
 
-    assert shard == zlib.crc32(key.encode()) % SHARDS == shard_of(Address("advertiser", key))
+    assert shard == zlib.crc32(key.encode()) % SHARDS == find_shard(Address("advertiser", key))
     assert 0 <= shard < SHARDS == 100
 
 
 def test_keys_are_spread_evenly() -> None:
     shards = [
-        shard_of(Address("campaign", f"01890000-0000-7000-8000-{number:012x}")) for number in range(10_000)
+        find_shard(Address("campaign", f"01890000-0000-7000-8000-{number:012x}")) for number in range(10_000)
     ]
 
     assert all(50 <= shards.count(shard) <= 150 for shard in range(SHARDS))

@@ -9,8 +9,8 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     FastRoutes,
-    alias_route,
     encode_head,
+    make_alias_route,
 )
 
 
@@ -64,7 +64,7 @@ def test_an_alias_gives_the_handler_the_path_that_it_knows(path: bytes, known: b
         FastRoute(b"GET", b"/serve/", is_prefix=True, handler=note),
         FastRoute(b"GET", b"/serve", is_prefix=False, handler=note),
     ]
-    table = FastRoutes(routes, [alias_route(routes[0], b"/a/s/"), alias_route(routes[1], b"/a/s")])
+    table = FastRoutes(routes, [make_alias_route(routes[0], b"/a/s/"), make_alias_route(routes[1], b"/a/s")])
 
     found = table.find(b"GET", path)
     assert found is not None

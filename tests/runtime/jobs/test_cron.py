@@ -35,8 +35,8 @@ def test_a_cron_expression_lists_times_in_utc(
 ) -> None:
     cron = Cron(expression)
 
-    assert cron.latest_until(utc(moment)) == utc(last)
-    assert cron.next_after(utc(moment)) == utc(following)
+    assert cron.find_latest_until(utc(moment)) == utc(last)
+    assert cron.find_next_after(utc(moment)) == utc(following)
 
 
 @pytest.mark.parametrize(

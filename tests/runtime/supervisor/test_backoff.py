@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from adloom.runtime.supervisor.child import (
     LIVED_LONG_SECONDS,
     SECONDS_MAX,
-    deaths_in_a_row,
+    count_deaths_in_a_row,
     restart_delay_seconds,
 )
 
@@ -28,9 +28,9 @@ def test_the_delay_never_shrinks_and_is_bounded(deaths: int) -> None:
 
 @given(death_counts)
 def test_a_long_run_resets_the_count_of_deaths(before: int) -> None:
-    assert deaths_in_a_row(before, lived_seconds=LIVED_LONG_SECONDS) == 1
+    assert count_deaths_in_a_row(before, lived_seconds=LIVED_LONG_SECONDS) == 1
 
 
 @given(death_counts)
 def test_a_short_run_adds_a_death(before: int) -> None:
-    assert deaths_in_a_row(before, lived_seconds=LIVED_LONG_SECONDS - 0.001) == before + 1
+    assert count_deaths_in_a_row(before, lived_seconds=LIVED_LONG_SECONDS - 0.001) == before + 1

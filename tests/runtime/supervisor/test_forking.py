@@ -16,7 +16,7 @@ import pytest
 from adloom.runtime.supervisor import forking
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.forking import ForkServer
-from adloom.runtime.supervisor.program import Program, ProgramFailedError, our_program, run
+from adloom.runtime.supervisor.program import Program, ProgramFailedError, make_our_program, run
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from tests.runtime.supervisor import forked_program
 from tests.support.eventually import eventually
@@ -42,7 +42,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkServer]:
 
 def a_forked(end: str, notes: Path, *fds: int, user: str | None = None) -> Program:
     words = (end, str(notes), *map(str, fds))
-    return our_program("forked", MODULE, *words, environment={"A_NAME": "wert"}, user=user)
+    return make_our_program("forked", MODULE, *words, environment={"A_NAME": "wert"}, user=user)
 
 
 def found(notes: Path) -> list[dict[str, Any]]:

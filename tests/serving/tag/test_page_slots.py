@@ -23,7 +23,7 @@ from adloom.market.shortlist.table import ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
 from adloom.pages.model import PageCategory, compute_expiry
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer, FastRequest
-from adloom.runtime.random import fast_chance
+from adloom.runtime.random import make_chance
 from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
@@ -121,7 +121,7 @@ class Publisher:
                     reserver,
                     signer,
                     public_url="https://ads.example",
-                    chance=fast_chance(),
+                    chance=make_chance(),
                     read_results=lambda _site_id: NO_RESULTS,
                 )
             ),

@@ -19,7 +19,7 @@ from adloom.serving.tag.script import (
     ScriptRoutes,
     assemble,
     assemble_debug,
-    script_routes,
+    build_script_routes,
 )
 
 # rjsmin does not shorten names: 7.7 KB. A minifier of our own, 200 lines, saved a tenth and was dropped.
@@ -145,7 +145,7 @@ def _is_reason(name: str, value: object) -> bool:
 
 @pytest.mark.parametrize(("path", "asks_for"), [("/tag.js", "a/page"), ("/a/loom.js", "page")])
 def test_with_a_prefix_the_script_asks_for_neutral_names_only(path: str, asks_for: str) -> None:
-    [route] = [one for one in script_routes("/a") if one.path == path.encode()]
+    [route] = [one for one in build_script_routes("/a") if one.path == path.encode()]
 
     answer = route.handler(FastRequest(b"GET", path.encode()))
 
@@ -159,12 +159,12 @@ def test_a_script_below_the_prefix_is_known_and_cached_by_a_name_there() -> None
 
     assert script.path == f"/a/loom-{script.name}.js"
     assert b"src*='/loom'" in script.body
-    [route] = [one for one in script_routes("/a") if one.path == b"/a/loom-"]
+    [route] = [one for one in build_script_routes("/a") if one.path == b"/a/loom-"]
     answer = route.handler(FastRequest(b"GET", script.path.encode()))
     assert isinstance(answer, FastAnswer)
     assert b"immutable" in answer.head
 
 
 def test_without_a_prefix_the_script_is_what_it_was() -> None:
-    assert [one.path for one in script_routes("")] == [one.path for one in ScriptRoutes().routes()]
+    assert [one.path for one in build_script_routes("")] == [one.path for one in ScriptRoutes().routes()]
     assert assemble(prefix="").body == assemble().body

@@ -11,7 +11,7 @@ from adloom.app.up.watching import watch_delivery, watch_others
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.roles.settings import WorkerRole
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.program import our_program
+from adloom.runtime.supervisor.program import make_our_program
 from adloom.runtime.supervisor.settings import FreezeSettings
 
 # A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
@@ -73,7 +73,7 @@ def describe_child(  # noqa: PLR0913 - what the children differ in
         await wait_until_ok(host, get_port(listener), path, connections=probes)
 
     return ChildSpec(
-        program=our_program(
+        program=make_our_program(
             name,
             module_of(name),
             environment={
@@ -119,7 +119,7 @@ def entity_worker_children(
 def background_child(name: str, environment: Mapping[str, str], metrics_port: int | None) -> ChildSpec:
     """Describe a process that works off a queue; no request waits for it."""
     return ChildSpec(
-        program=our_program(
+        program=make_our_program(
             name,
             module_of(name),
             environment={
@@ -135,7 +135,7 @@ def background_child(name: str, environment: Mapping[str, str], metrics_port: in
 def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> ChildSpec:
     """Describe the simulated visitors of the sample: they know only the public address, and no secret."""
     return ChildSpec(
-        program=our_program(
+        program=make_our_program(
             SAMPLE,
             "adloom.app.sample_traffic",
             str(data_directory),

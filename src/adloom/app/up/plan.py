@@ -33,7 +33,7 @@ from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
 from adloom.runtime.background_settings import read_classifier_settings, read_crawler_settings
 from adloom.runtime.embedded.binaries import find_unprivileged_user
-from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
+from adloom.runtime.embedded.servers import Servers, choose_first_port, describe_servers
 from adloom.runtime.embedded.sockets import Listening, make_socket_folder
 from adloom.runtime.files.place import FOLDER_NAME, make_files_folder, write_folder_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
@@ -194,7 +194,7 @@ def _choose_ports(
             *(None for _ in range(count)),
             *([last and last.nats_port] if has_nats else ()),
         ],
-        first=first_port(directory.path),
+        first=choose_first_port(directory.path),
         is_taken=lambda port: is_taken(LOOPBACK, port),
     )
     return ServerPorts(postgres, valkey, metrics.pop() if has_nats else None), metrics

@@ -34,10 +34,10 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
 from adloom.runtime.embedded.sockets import remove_socket_folder
-from adloom.runtime.http.probe import url_host
+from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.schema import newest_revision, upgrade_schema
+from adloom.runtime.schema import read_newest_revision, upgrade_schema
 from adloom.runtime.settings import delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.program import Start
@@ -119,7 +119,7 @@ async def _start(  # noqa: PLR0913 - what `run` has
     # First, so that they stop last: what delivery returns as it ends goes to them.
     entity_workers = supervisor.launch(gate.hold(plan.entity_workers))
     children = supervisor.launch(gate.hold(plan.children))
-    is_upgrade_expected = plan.installation.schema != newest_revision()
+    is_upgrade_expected = plan.installation.schema != read_newest_revision()
     async with prepare_upgrade(servers.database_url, start, is_expected=is_upgrade_expected) as upgrade:
         for title, stage in stages.items():
             with progress.step(title):
@@ -190,16 +190,16 @@ async def load_at_start(
         return
     with progress.step("Sample data"):
         try:
-            await asyncio.to_thread(fill, site_of(plan, directory), ids=ids, now=now)
+            await asyncio.to_thread(fill, describe_site(plan, directory), ids=ids, now=now)
         except SampleError as error:
             raise StartError(f"The sample cannot be loaded: {error} Start without it: --empty.") from error
 
 
-def site_of(plan: UpPlan, directory: DataDirectory) -> SampleTarget:
+def describe_site(plan: UpPlan, directory: DataDirectory) -> SampleTarget:
     return SampleTarget(
         directory=directory,
         # Not the public address, which may be a proxy's that does not run yet.
-        control_url=f"http://{url_host(plan.installation.control_host or plan.installation.host)}:{plan.installation.control_port}",
+        control_url=f"http://{format_url_host(plan.installation.control_host or plan.installation.host)}:{plan.installation.control_port}",
         delivery_url=plan.delivery_url,
         jwt_secret=plan.jwt_secret,
     )
@@ -209,7 +209,7 @@ async def give_sample_pages(plan: UpPlan, directory: DataDirectory, clock: Clock
     """Make the pages of the sample known, after the start; where that fails, the next start does it."""
     if plan.sample is not None:
         try:
-            await asyncio.to_thread(give, site_of(plan, directory), now=clock.now())
+            await asyncio.to_thread(give, describe_site(plan, directory), now=clock.now())
         except SampleError as error:
             log.warning("sample_pages_not_given", error=str(error))
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.program import ProgramFailedError, Start, our_program, run, start
+from adloom.runtime.supervisor.program import ProgramFailedError, Start, make_our_program, run, start
 from adloom.runtime.supervisor.start_gate import StartGate
 
 UPGRADE: Final = "schema"
@@ -35,7 +35,7 @@ async def prepare_upgrade(
 
 
 async def _run_upgrade(database_url: str, gate: StartGate, start: Start) -> None:
-    program = our_program(
+    program = make_our_program(
         UPGRADE, "adloom.runtime.migrate", environment={**os.environ, "DATABASE_URL": database_url}
     )
     [held] = gate.hold([ChildSpec(program=program)])

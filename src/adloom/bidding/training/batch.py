@@ -49,7 +49,7 @@ class SeatDays(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.seat)
 
 
-def plain_seat_days(days: MarketDays, *, price: float = 1.0) -> SeatDays:
+def make_plain_seat_days(days: MarketDays, *, price: float = 1.0) -> SeatDays:
     """All seat-days as recorded, seats of a day one after the other."""
     count = days.days * days.seats
     seat = np.tile(np.arange(days.seats), days.days)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from adloom.bidding.dqn import SHAPES, Array, DqnNet
 from adloom.bidding.dqn_state import IMPRESSIONS, INPUTS
 from adloom.bidding.ports import ACTIONS, DQN_MAX, DQN_MIN
-from adloom.bidding.training.batch import SeatDays, draw_seat_days, plain_seat_days
+from adloom.bidding.training.batch import SeatDays, draw_seat_days, make_plain_seat_days
 from adloom.bidding.training.day import (
     DayProgress,
     WindowOutcome,
@@ -132,7 +132,7 @@ def measure_dqn(
     days: MarketDays, net: DqnNet, *, is_guarded: bool = True, rows: SeatDays | None = None
 ) -> tuple[float, float]:
     """Return the share of the best constants' score, and the share of seat-days over the target."""
-    rows = rows or plain_seat_days(days)
+    rows = rows or make_plain_seat_days(days)
     agent = DayOfAgent(rows)
     for t in range(WINDOWS):
         agent.bid(days, t, net.forward(agent.states(t)).argmax(axis=1), is_guarded=is_guarded)

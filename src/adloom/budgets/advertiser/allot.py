@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.advertiser.state import NOTHING, AdvertiserState, Slice
 from adloom.budgets.messages import Allotment, GiveBack
 from adloom.core.ids import CampaignId
@@ -83,7 +83,7 @@ def _list_unspent(state: AdvertiserState) -> list[CampaignId]:
 
 
 def _build_give_back(state: AdvertiserState, campaign_id: CampaignId, *, is_all: bool = False) -> Tell:
-    return Tell(campaign_address(campaign_id, state.configured.advertiser_id), GiveBack(is_all=is_all))
+    return Tell(make_campaign_address(campaign_id, state.configured.advertiser_id), GiveBack(is_all=is_all))
 
 
 def compute_unallotted(state: AdvertiserState) -> Micros | None:
@@ -127,4 +127,4 @@ def _build_allotment(state: AdvertiserState, campaign_id: CampaignId) -> Tell:
     allotment = Allotment(
         sequence=one.sequence, day=max(one.day, state.day), allotted=Micros(one.allotted_on(state.day))
     )
-    return Tell(campaign_address(campaign_id, state.configured.advertiser_id), allotment)
+    return Tell(make_campaign_address(campaign_id, state.configured.advertiser_id), allotment)

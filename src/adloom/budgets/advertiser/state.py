@@ -74,7 +74,7 @@ class AdvertiserState(msgspec.Struct, frozen=True, kw_only=True):
         return Micros(sum(one.spent_on(day) for one in self.slices.values()))
 
 
-def new_advertiser(key: str, now: datetime) -> AdvertiserState:
+def make_advertiser_state(key: str, now: datetime) -> AdvertiserState:
     del key, now
     return AdvertiserState()
 

@@ -18,7 +18,7 @@ from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_with_sha
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.window import BidDecision, BidStrategy
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.bid_model import BIDS_TOPIC, NO_COUNTS, BidCounts, BidsDecided, MultiplierRequest
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, Broadcaster
@@ -115,7 +115,7 @@ class BidDecider:
         complete = [add_counts(one, found.get(one.campaign_id, NO_COUNTS)) for one in requests]
         answers = await self._run_strategies([build_window_request(one) for one in complete])
         for request, answer in zip(complete, answers, strict=False):
-            address = campaign_address(request.campaign_id, request.advertiser_id)
+            address = make_campaign_address(request.campaign_id, request.advertiser_id)
             self.decided += self.tell(
                 address, build_decided(request, answer.decision, answer.state, answer.shadows)
             )

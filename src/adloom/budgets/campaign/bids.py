@@ -98,7 +98,7 @@ def count_windows(day_seconds: int | None) -> int:
 
 
 def find_window(day: BudgetDay, now: datetime, windows: int) -> int:
-    return min(windows - 1, windows * day.elapsed_micros(now) // day.length_micros)
+    return min(windows - 1, windows * day.compute_elapsed_micros(now) // day.length_micros)
 
 
 def start_of_window(day: BudgetDay, window: int, windows: int) -> datetime:

@@ -107,7 +107,7 @@ def has_click_left(state: CampaignState) -> bool:
     return state.clicked + state.clicked_before < cap
 
 
-def oldest_offer(usage: LeaseUsage, offers: Lease | None) -> int | None:
+def find_oldest_offer(usage: LeaseUsage, offers: Lease | None) -> int | None:
     """Return the second of the oldest offer of a report."""
     heard = {} if offers is None else offers.heard
     return min((heard.get(at, at) for at, _ in usage.impressions), default=None)

@@ -10,7 +10,7 @@ import msgspec
 
 from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.campaign.caps import has_click_left
-from adloom.budgets.campaign.headroom import compute_headroom, find_unfit_budget, pacing_allowance
+from adloom.budgets.campaign.headroom import compute_headroom, compute_pacing_allowance, find_unfit_budget
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend, queue_report
 from adloom.budgets.campaign.state import CampaignState, WaitingClick
@@ -235,7 +235,7 @@ def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros)
 def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
     if not compute_headroom(state, now).fits(amount):
         return False
-    return state.configured.daily_budget is None or state.spent_window + amount <= pacing_allowance(
+    return state.configured.daily_budget is None or state.spent_window + amount <= compute_pacing_allowance(
         state, now
     )
 

@@ -40,7 +40,7 @@ def compute_headroom(
         committed = state.spent_window + state.outstanding_of_window
         limits.append((config.daily_budget - committed, BudgetVerdict.DAILY_BUDGET))
         if is_paced:
-            limits.append((pacing_allowance(state, now) - committed, BudgetVerdict.PACING))
+            limits.append((compute_pacing_allowance(state, now) - committed, BudgetVerdict.PACING))
     if is_allotted and config.is_allotted:
         limits.append((state.allotted - state.committed_today, BudgetVerdict.ADVERTISER_BUDGET))
     if not limits:
@@ -72,7 +72,7 @@ def find_unfit_budget(state: CampaignState, amount: Micros) -> BudgetVerdict | N
     return None
 
 
-def pacing_allowance(state: CampaignState, now: datetime) -> int:
+def compute_pacing_allowance(state: CampaignState, now: datetime) -> int:
     config = state.configured
     assert config.daily_budget is not None
     return compute_allowance(

@@ -70,7 +70,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the process can have given what it reports; if not, one side has lost its memory."""
         return self.unassigned >= self.ahead
 
-    def oldest_hold(self) -> int | None:
+    def find_oldest_hold(self) -> int | None:
         """Return the second of the oldest hold; one from the future counts as of when it was reported."""
         held, heard = self.held, self.heard
         if held and not heard and held[oldest := min(held)] > 0:

@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.addresses import session_topic
+from adloom.budgets.addresses import make_session_topic
 from adloom.budgets.campaign.bids import get_multiplier, update_bids
-from adloom.budgets.campaign.caps import compute_offers_left, grant_offers, oldest_offer, report_offers
+from adloom.budgets.campaign.caps import compute_offers_left, find_oldest_offer, grant_offers, report_offers
 from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.pace import get_throttle, update_pace
@@ -96,7 +96,7 @@ def recall(state: CampaignState, effects: list[Effect], *, idle_until: int | Non
             continue
         if idle_until is None or lease.active_second <= idle_until:
             recall = Recall(campaign_id=state.configured.campaign_id, session=lease.session)
-            effects.append(Publish(session_topic(lease.session), recall))
+            effects.append(Publish(make_session_topic(lease.session), recall))
 
 
 def close_session(state: CampaignState, over: SessionOver, effects: list[Effect]) -> CampaignState:
@@ -124,7 +124,7 @@ def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) 
         for number, lease in leases.items()
         if (back := lease.expired - state.leases[number].expired)
     ]
-    since = _find_min_second(*(one.oldest_hold() for one in (*leases.values(), *offers.values())))
+    since = _find_min_second(*(one.find_oldest_hold() for one in (*leases.values(), *offers.values())))
     state = _changed(
         state,
         leases=leases,
@@ -191,7 +191,8 @@ def _record_usage(
     state: CampaignState, lease: Lease, usage: LeaseUsage, offers: Lease | None
 ) -> CampaignState:
     oldest = _find_min_second(
-        min((lease.heard.get(at, at) for at, _ in usage.given), default=None), oldest_offer(usage, offers)
+        min((lease.heard.get(at, at) for at, _ in usage.given), default=None),
+        find_oldest_offer(usage, offers),
     )
     return _changed(
         state,
@@ -271,11 +272,11 @@ def _request_missing(
 
 def _close_lease(state: CampaignState, lease: Lease, second: int) -> CampaignState:
     closed = lease.closed_at(second)
-    held_since = _find_min_second(state.held_since, closed.oldest_hold())
+    held_since = _find_min_second(state.held_since, closed.find_oldest_hold())
     offers = state.offers
     if lease.number in offers:
         offers = {**offers, lease.number: offers[lease.number].closed_at(second)}
-        held_since = _find_min_second(held_since, offers[lease.number].oldest_hold())
+        held_since = _find_min_second(held_since, offers[lease.number].find_oldest_hold())
     return _changed(
         state, leases={**state.leases, lease.number: closed}, offers=offers, held_since=held_since
     )
@@ -303,7 +304,7 @@ def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict
         throttle=get_throttle(state),
         multiplier=get_multiplier(state),
     )
-    return Publish(session_topic(usage.session), answer)
+    return Publish(make_session_topic(usage.session), answer)
 
 
 def _confirm_ownership(state: CampaignState, lease: Lease) -> list[Effect]:
@@ -331,7 +332,7 @@ def _build_void(state: CampaignState, usage: LeaseUsage, now: datetime) -> Publi
         ends_at=now,
         verdict=BudgetVerdict.NOT_RUNNING,
     )
-    return Publish(session_topic(usage.session), answer)
+    return Publish(make_session_topic(usage.session), answer)
 
 
 def _build_release(state: CampaignState, lease: Lease, amount: Micros, now: datetime) -> MoneyRow:

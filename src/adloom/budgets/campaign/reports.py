@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.addresses import SPEND_TOPIC, advertiser_address
+from adloom.budgets.addresses import SPEND_TOPIC, make_advertiser_address
 from adloom.budgets.campaign.headroom import compute_headroom, find_exhausted_budget
 from adloom.budgets.campaign.state import NOTHING, CampaignState, PendingReport
 from adloom.budgets.messages import Allotment, CampaignExhausted, CampaignRestored, SpendReport, SpendUpdate
@@ -181,7 +181,7 @@ def _send_report(
         cost=Micros(price if state.price or state.clicks else state.cost),
         is_needed=bool(state.clicks) or (state.wanted > 0 and has_unmet_demand(state, now)),
     )
-    effects += [Persist(), Tell(advertiser_address(config.advertiser_id), report)]
+    effects += [Persist(), Tell(make_advertiser_address(config.advertiser_id), report)]
     return _changed(
         state,
         sequence=report.sequence,

@@ -156,7 +156,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, leases={**self.leases, lease.number: lease})
 
 
-def new_campaign(key: str, now: datetime) -> CampaignState:
+def make_campaign_state(key: str, now: datetime) -> CampaignState:
     """Incarnation and lease numbers start from the clock.
 
     So if a state is ever lost, the next one has higher numbers: fewer leases are made than seconds pass.

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.config.cap_counts import CapCounts
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.budgets.messages import CampaignCounts
@@ -117,7 +117,7 @@ class CountFollower:
             if self._told.get(campaign_id) == counts:
                 continue
             message = CampaignCounts(impressions=counts.impressions, clicks=counts.clicks, until=until)
-            if self._host.tell(campaign_address(campaign_id, payer_id), message):
+            if self._host.tell(make_campaign_address(campaign_id, payer_id), message):
                 self._told[campaign_id] = counts
 
     async def _try_to_look(self) -> None:

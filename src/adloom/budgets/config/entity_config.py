@@ -11,8 +11,8 @@ import structlog
 from adloom.budgets.addresses import (
     ADVERTISER,
     CAMPAIGN,
-    advertiser_address,
-    campaign_address,
+    make_advertiser_address,
+    make_campaign_address,
     parse_advertiser_key,
     parse_campaign_key,
 )
@@ -60,10 +60,10 @@ class EntityConfigurer:
             campaign = build_campaign_config(
                 row, version=rows.version, hold_seconds=self._hold_seconds, now=now
             )
-            told[campaign_address(campaign.campaign_id, campaign.advertiser_id)] = campaign
+            told[make_campaign_address(campaign.campaign_id, campaign.advertiser_id)] = campaign
         for row in rows.advertisers:
             advertiser = build_advertiser_config(row, version=rows.version)
-            told[advertiser_address(advertiser.advertiser_id)] = advertiser
+            told[make_advertiser_address(advertiser.advertiser_id)] = advertiser
         # One campaign under two addresses would have its budget twice.
         return {address: told[address] for address in addresses if address in told}
 
@@ -104,5 +104,7 @@ class CatalogAddresses:
             payers = await self._catalog.load_payers(unknown)
             if len(self._known) + len(payers) > REMEMBERED_MAX:
                 self._known.clear()
-            self._known |= {one: campaign_address(CampaignId(one), payer) for one, payer in payers.items()}
+            self._known |= {
+                one: make_campaign_address(CampaignId(one), payer) for one, payer in payers.items()
+            }
         return self._known

@@ -29,7 +29,7 @@ class HourCounts(msgspec.Struct):
     throttled: int = 0
 
 
-def day_key(site_key: int, day: SiteDay) -> str:
+def make_day_key(site_key: int, day: SiteDay) -> str:
     return f"adloom:traffic:site:{site_key}:{day.starts}"
 
 
@@ -40,7 +40,7 @@ class PlacementRequests(msgspec.Struct, frozen=True):
     by_key: Mapping[int, int]
 
 
-def placement_day_key(day: date) -> str:
+def make_placement_day_key(day: date) -> str:
     return f"adloom:traffic:placements:{day.isoformat()}"
 
 
@@ -52,13 +52,13 @@ async def add_counts(
     """Add counts by site to an hour of its day, and requests by placement to a day."""
     pipe = valkey.pipeline(transaction=False)
     for site_key, (day, hour, added) in counts.items():
-        key = day_key(site_key, day)
+        key = make_day_key(site_key, day)
         for kind in KINDS:
             if amount := getattr(added, kind):
                 pipe.hincrby(key, f"{hour}:{kind}", amount)
         pipe.expire(key, max(3_600, DAYS_KEPT * day.seconds))
     if placements is not None:
-        key = placement_day_key(placements[0])
+        key = make_placement_day_key(placements[0])
         for placement_key, requests in placements[1].items():
             pipe.hincrby(key, str(placement_key), requests)
         pipe.expire(key, (PLACEMENT_DAYS + 1) * DAY_SECONDS)
@@ -68,7 +68,7 @@ async def add_counts(
 async def read_counts(valkey: Valkey, site_key: int, day: SiteDay) -> list[HourCounts]:
     """Return the counts of a day, by hour."""
     found = cast(
-        "Mapping[bytes, bytes]", await cast("Awaitable[object]", valkey.hgetall(day_key(site_key, day)))
+        "Mapping[bytes, bytes]", await cast("Awaitable[object]", valkey.hgetall(make_day_key(site_key, day)))
     )
     hours = [HourCounts() for _ in range(HOURS)]
     for field, value in found.items():
@@ -81,7 +81,7 @@ async def read_placement_requests(valkey: Valkey, today: date) -> PlacementReque
     """Return how often each placement was asked for in the last days, with today."""
     pipe = valkey.pipeline(transaction=False)
     for age in range(PLACEMENT_DAYS):
-        pipe.hgetall(placement_day_key(today - timedelta(days=age)))
+        pipe.hgetall(make_placement_day_key(today - timedelta(days=age)))
     found = cast("list[Mapping[bytes, bytes]]", await pipe.execute())
     by_key = Counter[int]()
     for counts in found:

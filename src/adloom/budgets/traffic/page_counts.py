@@ -26,11 +26,11 @@ class SlotCounts(msgspec.Struct):
     filled: int = 0
 
 
-def slots_key(day: date) -> str:
+def make_slots_key(day: date) -> str:
     return f"adloom:traffic:slots:{day}"
 
 
-def pages_key(day: date) -> str:
+def make_pages_key(day: date) -> str:
     return f"adloom:traffic:pages:{day}"
 
 
@@ -39,7 +39,7 @@ async def add_page_counts(
 ) -> None:
     """Add requests of the current hour by slot, and of the day by slot and page."""
     at = now.astimezone(UTC)
-    of_slots, of_pages = slots_key(at.date()), pages_key(at.date())
+    of_slots, of_pages = make_slots_key(at.date()), make_pages_key(at.date())
     pipe = valkey.pipeline(transaction=False)
     for placement_key, counts in slots.items():
         pipe.hincrby(of_slots, f"{at.hour}:{placement_key}:requests", counts.requests)
@@ -55,7 +55,7 @@ async def read_slot_counts(valkey: Valkey, day: date) -> dict[tuple[int, datetim
     """Return the counts of a day by placement and hour."""
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
     found: dict[tuple[int, datetime], SlotCounts] = {}
-    async for fields in _scan(valkey, slots_key(day)):
+    async for fields in _scan(valkey, make_slots_key(day)):
         for field, value in fields:
             hour, placement_key, kind = field.split(":")
             counts = found.setdefault(
@@ -67,7 +67,7 @@ async def read_slot_counts(valkey: Valkey, day: date) -> dict[tuple[int, datetim
 
 async def iter_page_counts(valkey: Valkey, day: date) -> AsyncGenerator[dict[SlotOnPage, int]]:
     """Yield the requests of a day by slot and page, some at a time; one may come twice, with the same number."""
-    async for fields in _scan(valkey, pages_key(day)):
+    async for fields in _scan(valkey, make_pages_key(day)):
         found: dict[SlotOnPage, int] = {}
         for field, value in fields:
             placement_key, _, url = field.partition(":")

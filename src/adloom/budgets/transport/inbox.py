@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import msgspec
 import structlog
 
-from adloom.budgets.addresses import CAMPAIGN, campaign_address, parse_campaign_key, session_topic
+from adloom.budgets.addresses import CAMPAIGN, make_campaign_address, make_session_topic, parse_campaign_key
 from adloom.budgets.messages import LeaseUsage, OpenWindow, Refund, SessionOver
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
@@ -29,7 +29,7 @@ from adloom.budgets.transport.wire import (
     SessionVoid,
     decode_envelopes,
     encode_updates,
-    topic_channel,
+    make_topic_channel,
 )
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
@@ -224,7 +224,7 @@ class Inbox:
 
     async def _wait(self) -> None:
         # Before we listen no silence counts, so do not wait for it.
-        next_at = self._sessions.next_silence_at() if self._is_listening else None
+        next_at = self._sessions.find_next_silence() if self._is_listening else None
         seconds = math.inf if next_at is None else max(0.0, next_at - _loop_seconds())
         await pause(min(until_next(LOOK_SECONDS_MAX), seconds), self._has_work)
 
@@ -286,7 +286,7 @@ class Inbox:
         if void:
             try:
                 await self._audience.publish(
-                    [(session_topic(session), SessionVoid(session=session)) for session in void]
+                    [(make_session_topic(session), SessionVoid(session=session)) for session in void]
                 )
             except VALKEY_AWAY as error:
                 log.warning("sessions_not_told", count=len(void), reason=repr(error))
@@ -298,7 +298,7 @@ def _is_session(session: int) -> bool:
 
 def _is_campaign(address: Address) -> bool:
     try:
-        return address.kind == CAMPAIGN and campaign_address(*parse_campaign_key(address.key)) == address
+        return address.kind == CAMPAIGN and make_campaign_address(*parse_campaign_key(address.key)) == address
     except ValueError:
         return False
 
@@ -321,5 +321,5 @@ class ValkeyBroadcaster:
         async with self._valkey.pipeline(transaction=False) as at_once:
             for topic, news in by_topic.items():
                 # The stubs have each call wait for its own answer.
-                cast("Any", at_once).publish(topic_channel(topic), encode_updates(news))
+                cast("Any", at_once).publish(make_topic_channel(topic), encode_updates(news))
             await at_once.execute()

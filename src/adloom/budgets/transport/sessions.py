@@ -60,13 +60,13 @@ class DeliverySessions:
     def find_silent(self, *, at: float) -> list[int]:
         silent: list[int] = []
         for session, heard_at in self._heard_at.items():
-            # The same sum as in `next_silence_at`, so that rounding cannot differ.
+            # The same sum as in `find_next_silence`, so that rounding cannot differ.
             if at < heard_at + self._silence_max:
                 break
             silent.append(session)
         return silent
 
-    def next_silence_at(self) -> float | None:
+    def find_next_silence(self) -> float | None:
         """When a session will have been silent for too long, if none is heard until then."""
         first = next(iter(self._heard_at.values()), None)
         return None if first is None else first + self._silence_max

@@ -34,12 +34,12 @@ HEARTBEAT_SECONDS: Final = 2.0
 SESSION_SECONDS_MAX: Final = 10.0
 
 
-def topic_channel(topic: str) -> str:
+def make_topic_channel(topic: str) -> str:
     return f"adloom:brain:{topic}"
 
 
-def session_channel(session: int) -> str:
-    return topic_channel(f"session:{session}")
+def make_session_channel(session: int) -> str:
+    return make_topic_channel(f"session:{session}")
 
 
 # ---------------------------------------------------------------- about sessions
@@ -85,7 +85,7 @@ class BudgetEnvelope(NamedTuple):
     message: BudgetMessage
 
 
-def session_address(session: int) -> Address:
+def make_session_address(session: int) -> Address:
     return Address(SESSION_KIND, str(session))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 from pydantic import Field
 
-from adloom.auction.bid import BidType, cost_of_one
+from adloom.auction.bid import BidType, compute_single_cost
 from adloom.bidding.weights_card import find_shipped_doubt
 from adloom.bidding.window import BidStrategy
 from adloom.catalog.source import Source
@@ -139,7 +139,7 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
         """Refuse a budget that does not pay for one click or one impression: it could never be spent."""
         if not self.bid_amount_micros:
             return
-        cost = cost_of_one(self.bid_type, self.bid_amount_micros)
+        cost = compute_single_cost(self.bid_type, self.bid_amount_micros)
         what = "click" if self.bid_type is BidType.CPC else "impression"
         for field, budget in (
             ("budgetDailyPaisa", self.budget_daily_paisa),

@@ -17,7 +17,7 @@ from adloom.app.progress import SecondLines
 from adloom.bidding import dqn, network
 from adloom.bidding.network import Array, FleetNet
 from adloom.bidding.shipped import load_nets
-from adloom.bidding.training.batch import plain_seat_days
+from adloom.bidding.training.batch import make_plain_seat_days
 from adloom.bidding.training.dqn import measure_dqn, train_dqn
 from adloom.bidding.training.fleet import TrainingPlan, TrainingStep, measure_fleet, train_fleet
 from adloom.bidding.training.gradient import DayPlayer
@@ -141,7 +141,7 @@ def score_fleet(days: MarketDays, net: FleetNet) -> dict[str, float]:
 
 def draw_days(days: MarketDays, net: FleetNet) -> dict[str, list[float]]:
     """Play some seat-days, and return their multipliers for the report."""
-    rows = plain_seat_days(days)
+    rows = make_plain_seat_days(days)
     logs = DayPlayer(days, rows, is_guarded=True).play(net).log_m
     chosen = np.linspace(0, len(rows) - 1, SHOWN_DAYS).astype(int)
     return {f"seat-day {index}": np.exp(logs[:, index]).tolist() for index in chosen}
@@ -201,7 +201,7 @@ def show_training(console: Console, what: str, total: int) -> Generator[Callable
 def print_scores(archive: Archive, *, price: float) -> None:
     """Print what every strategy reaches; a score is a share of the best constant multiplier's at recorded prices."""
     days, nets = archive.held_out, load_nets()
-    rows = plain_seat_days(days, price=price)
+    rows = make_plain_seat_days(days, price=price)
     table = Table(
         "strategy", "guard", "score", "over target", "spent", "microseconds", box=None, pad_edge=False
     )

@@ -35,14 +35,14 @@ def show_times_in(zone: str | None) -> None:
     Slot.get_stack()[-1].parent.client.storage[ZONE] = zone
 
 
-def shown_zone() -> str:
+def get_shown_zone() -> str:
     """Return the zone of the person who looks at the page; UTC where there is no page."""
     stack = Slot.get_stack()
     zone = cast("str | None", stack[-1].parent.client.storage.get(ZONE)) if stack else None
     return zone or "UTC"
 
 
-def shown_currency() -> Currency:
+def get_shown_currency() -> Currency:
     return _Shown.currency
 
 
@@ -115,7 +115,7 @@ def format_ago(text: str | datetime | None, *, now: datetime) -> Markup:
 
 def format_full_moment(text: str | datetime | None) -> str:
     """Format a time in the person's zone, which it names."""
-    at, zone = format_moment(text), shown_zone()
+    at, zone = format_moment(text), get_shown_zone()
     return strings.NONE if at is None else f"{at.astimezone(find_zone(zone) or UTC):%Y-%m-%d %H:%M} {zone}"
 
 

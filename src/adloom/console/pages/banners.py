@@ -210,7 +210,7 @@ def _show_calendar(visit: PageVisit, banner: Json, form: Form, draft: ui.switch)
     @ui.refreshable
     def weeks() -> None:
         shown = _preview_saved(banner, form, visit, is_draft=bool(draft.value))
-        zone = visit.zone_for(shown["scheduleTimezone"])
+        zone = visit.choose_zone(shown["scheduleTimezone"])
         show_calendar(list_days(is_banner_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
 
     def redraw() -> None:

@@ -324,7 +324,7 @@ def _describe_end(budget: Json, visit: PageVisit) -> str:
     """Say when a campaign's budgets are spent; empty where they last, and for advertisers."""
     if "dailySpentAt" not in budget:
         return ""
-    return " ".join(describe_spent(budget, zone=visit.zone_for(budget["timezone"]), now=visit.now))
+    return " ".join(describe_spent(budget, zone=visit.choose_zone(budget["timezone"]), now=visit.now))
 
 
 def _limit(paisa: int | None) -> str:

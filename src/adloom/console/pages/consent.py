@@ -115,7 +115,7 @@ async def _show_contextual_ads(visit: PageVisit, placement: Json) -> None:
             "from": visit.today - timedelta(days=NUMBERS_DAYS - 1),
             "to": visit.today,
             "groupBy": "banner,campaign",
-            "timeZone": visit.zone_for(None),
+            "timeZone": visit.choose_zone(None),
             "placementId": placement["id"],
         },
     )

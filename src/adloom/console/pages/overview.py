@@ -219,7 +219,7 @@ class OverviewFigures:
 
     async def _read_span(self) -> Json:
         return await self._visit.api.get(
-            "/admin/overview", span=self._span, timeZone=self._visit.zone_for(None)
+            "/admin/overview", span=self._span, timeZone=self._visit.choose_zone(None)
         )
 
     def _show_span(self, answer: Json) -> None:

@@ -20,7 +20,7 @@ from adloom.console.sign_in.gate import (
 from adloom.console.sign_in.log_in import EMAIL_LENGTH_MAX, FORGOT
 from adloom.core.errors import AdloomError, ForbiddenError, ValidationFailedError, wrong_field
 from adloom.identity.api import limit_attempts
-from adloom.identity.link.api import MailNotSetUpError, mail_forgotten
+from adloom.identity.link.api import MailNotSetUpError, send_forgotten_mail
 from adloom.identity.link.choose_password import PasswordLinks
 from adloom.identity.link.store import PAGE, LinkPurpose
 from adloom.runtime.http.api.dependencies import Now
@@ -87,7 +87,7 @@ async def ask_for_link(request: Request, guard: Guard, now: Now) -> Response:
             raise ForbiddenError(FOREIGN_FORM)
         limit_attempts(request, now)
         email = (await read_form(request)).get("email", "")[:EMAIL_LENGTH_MAX]
-        await mail_forgotten(request, email, find_origin(request), now)
+        await send_forgotten_mail(request, email, find_origin(request), now)
     except AdloomError as error:
         return show_sentence(error)
     return build_gate_page(

@@ -39,18 +39,18 @@ return gone
 """
 
 
-def generation_prefix(generation: str) -> str:
+def make_generation_prefix(generation: str) -> str:
     return f"adloom:frequency:{generation}:"
 
 
-def cursor_key(generation: str) -> str:
+def make_cursor_key(generation: str) -> str:
     """Return the key of the last entry that a generation has counted."""
-    return f"{generation_prefix(generation)}cursor"
+    return f"{make_generation_prefix(generation)}cursor"
 
 
-def rebuilt_key(generation: str) -> str:
+def make_rebuilt_key(generation: str) -> str:
     """Return the key of the last entry that a generation has from its rebuild."""
-    return f"{generation_prefix(generation)}rebuilt"
+    return f"{make_generation_prefix(generation)}rebuilt"
 
 
 WINDOWS_REMEMBERED_MAX: Final = 64

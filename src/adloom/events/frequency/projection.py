@@ -20,9 +20,9 @@ from adloom.events.frequency.capped_store import FindCapped
 from adloom.events.frequency.counts import (
     FIRST_GENERATION,
     GENERATION,
-    cursor_key,
-    generation_prefix,
-    rebuilt_key,
+    make_cursor_key,
+    make_generation_prefix,
+    make_rebuilt_key,
 )
 from adloom.events.frequency.windows import list_buckets
 from adloom.events.log.event import BEGINNING, Impression, parse_entry_id
@@ -88,7 +88,7 @@ class FrequencyProjection:
         """Return the last entry that was counted, in the current generation."""
         if not self._is_building:
             self._generation = await self._read_current()
-        return await read_cursor_at(self._valkey, cursor_key(self._generation.name))
+        return await read_cursor_at(self._valkey, make_cursor_key(self._generation.name))
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Count valid impressions of capped banners and move the cursor, in one script, or in several for a large batch.
@@ -109,7 +109,7 @@ class FrequencyProjection:
             counted += await self._commit(
                 part,
                 lambda found: [pack_counts(generation.name, sum_shown(found))],
-                expected=[ExpectedValue(cursor_key(generation.name), after), *generation.expected],
+                expected=[ExpectedValue(make_cursor_key(generation.name), after), *generation.expected],
                 cursor=end,
             )
             after = end
@@ -119,7 +119,7 @@ class FrequencyProjection:
         with unavailable_when_away():
             pointer = await read_text(self._valkey, GENERATION)
             name = pointer or FIRST_GENERATION
-            rebuilt = await read_text(self._valkey, rebuilt_key(name))
+            rebuilt = await read_text(self._valkey, make_rebuilt_key(name))
         return Generation(name, [ExpectedValue(GENERATION, pointer)], rebuilt or BEGINNING)
 
 
@@ -152,7 +152,7 @@ def pack_counts(generation: str, rows: Sequence[ShownCount]) -> Argument:
     places = {hour: place for place, hour in enumerate(dict.fromkeys(row.hour for row in rows), start=1)}
     hours = [_list_buckets(hour) for hour in places]
     counts = [(row.user, row.banner, places[row.hour], row.times) for row in rows]
-    return msgspec.msgpack.encode((generation_prefix(generation), hours, counts))
+    return msgspec.msgpack.encode((make_generation_prefix(generation), hours, counts))
 
 
 def _list_buckets(hour: int) -> list[tuple[str, int]]:

@@ -20,9 +20,9 @@ from adloom.events.frequency.counts import (
     FIRST_GENERATION,
     GENERATION,
     GENERATIONS,
-    cursor_key,
-    generation_prefix,
-    rebuilt_key,
+    make_cursor_key,
+    make_generation_prefix,
+    make_rebuilt_key,
 )
 from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, pack_counts
 from adloom.events.frequency.windows import find_live_start
@@ -90,7 +90,7 @@ class FrequencyRebuild:
                 shown += times
                 self._progress.advance(times)
         with unavailable_when_away():
-            await self._valkey.set(cursor_key(generation.name), cursor)
+            await self._valkey.set(make_cursor_key(generation.name), cursor)
         return shown
 
     async def _catch_up(self, generation: Generation) -> None:
@@ -120,7 +120,7 @@ class FrequencyRebuild:
         A worker that has counted the last entry in the old one waits for the next entry, so whatever is missing
         here would be missing until then.
         """
-        old_cursor = cursor_key(_get_replaced(generation))
+        old_cursor = make_cursor_key(_get_replaced(generation))
         refused_by: str | None = ERASURES
         while refused_by in {ERASURES, old_cursor}:
             with unavailable_when_away():
@@ -129,7 +129,7 @@ class FrequencyRebuild:
                 ]
             await self._catch_up(generation)
             await self._erase_users(generation, began_at)
-            keys = [rebuilt_key(generation.name), cursor_key(generation.name)]
+            keys = [make_rebuilt_key(generation.name), make_cursor_key(generation.name)]
             refused_by = await self._take_over.run([*generation.expected, *before], generation.name, keys)
         _check(refused_by)
 
@@ -139,7 +139,7 @@ class FrequencyRebuild:
         if not digests:
             return
         # Only the keys have ids: of erased users nothing but digests is kept.
-        place = len(generation_prefix(generation.name))
+        place = len(make_generation_prefix(generation.name))
         with unavailable_when_away():
             async for keys in self._generation_keys(generation.name):
                 if gone := [key for key in keys if _digest_key(key[place:]) in digests]:
@@ -159,7 +159,9 @@ class FrequencyRebuild:
             # The stubs know every protocol version and decoding; ours answers bytes.
             place, keys = cast(
                 "tuple[int, list[bytes]]",
-                await self._valkey.scan(place, match=f"{generation_prefix(generation)}*", count=KEYS_A_LOOK),
+                await self._valkey.scan(
+                    place, match=f"{make_generation_prefix(generation)}*", count=KEYS_A_LOOK
+                ),
             )
             yield keys
             if place == 0:

@@ -200,7 +200,7 @@ def drop_charge(terms: bytes) -> bytes:
     return _FREE + terms[len(_FREE) :]
 
 
-def void_charge(terms: bytes) -> bytes:
+def make_charge_void(terms: bytes) -> bytes:
     """Return the terms of the same candidate for a doubtful sender."""
     return _VOID + terms[len(_VOID) :]
 

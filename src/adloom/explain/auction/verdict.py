@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from adloom.auction.bid import Bid, BidOutcome, Ctr, OwnBids, Quality
-from adloom.auction.price import ecpm_of, price_thousand_clicks, worth_of
+from adloom.auction.price import compute_ecpm, compute_worth, price_thousand_clicks
 from adloom.auction.run import AuctionResult, BidResult, run_auction
 from adloom.auction.score import Scorer, rate_quality
 from adloom.budgets.lifetime_counts import LifetimeCounts
@@ -140,7 +140,7 @@ def _build_judged(bid: Bid, row: AssignmentRow, placement: PlacementRow, reason:
         reason=reason,
         ctr=bid.ctr,
         quality=bid.quality,
-        ecpm=ecpm_of(bid.bid_type, worth_of(bid.bid, bid.quality), bid.ctr) if bid.bid else None,
+        ecpm=compute_ecpm(bid.bid_type, compute_worth(bid.bid, bid.quality), bid.ctr) if bid.bid else None,
         bid_amount=price_thousand_clicks(bid.bid_type, bid.bid, bid.ctr) if bid.bid else None,
     )
 

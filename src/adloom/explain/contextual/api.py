@@ -24,7 +24,7 @@ from adloom.pages.follow.page_table import PageState
 from adloom.resource.names import read_names
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
-from adloom.runtime.random import fast_chance
+from adloom.runtime.random import make_chance
 from adloom.runtime.settings import AuctionSettings
 from adloom.schedule.schedule import find_zone
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
@@ -148,7 +148,7 @@ async def explain_contextual_slot(
         results=facts.results,
         method=ChoiceMethod(settings.creative_choice),
     )
-    verdicts = explain_slot(asked, facts.campaigns, fast_chance())
+    verdicts = explain_slot(asked, facts.campaigns, make_chance())
     if actor.role is Role.ADVERTISER:
         own = {
             row.assignment.campaign_id

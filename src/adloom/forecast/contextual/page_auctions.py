@@ -28,7 +28,7 @@ from adloom.market.auctioneer.state import (
 from adloom.market.kinds import make_kinds
 from adloom.market.messages import AllDemand
 from adloom.market.results.window import ResultRow, sum_for_rankers
-from adloom.market.routing import auctioneer_address
+from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.model import PageShortlists
 from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
 from adloom.runtime.actors.actor import Publish, RecordRow
@@ -57,7 +57,7 @@ class PageAuctions:
         now = market.starts_at
         self._actors.send(DIRECTORY, AllDemand(1, tuple(self._demands.values())), now)
         for site in market.sites:
-            address = auctioneer_address(site.id)
+            address = make_auctioneer_address(site.id)
             configured = ConfigureAuctions(build_terms(site, market), market.find_approvals(site))
             pages = [
                 PageForSale(one.url, 1, one.categories, FOREVER)

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.learned import LEARNED
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.config.cap_counts import read_counts
 from adloom.budgets.config.catalog_store import load_rows
@@ -160,7 +160,7 @@ def _compute_shares(results: Sequence[CampaignResults], keys: set[int]) -> dict[
 async def _read_spent(connection: Connection, rows: Sequence[AssignmentRow]) -> dict[int, int]:
     """Return what campaigns have spent in their lives; a state that this version cannot read has spent nothing."""
     addresses = {
-        row.campaign_key: campaign_address(CampaignId(row.campaign_id), row.advertiser_id)
+        row.campaign_key: make_campaign_address(CampaignId(row.campaign_id), row.advertiser_id)
         for row in rows
         if row.is_limited
     }

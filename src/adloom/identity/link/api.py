@@ -126,10 +126,10 @@ async def ask_for_link(
     body: ForgottenPasswordBody, request: Request, origin: RequestOrigin, now: Now
 ) -> None:
     """Send a link for a new password to an address, if it has an account; the answer is always the same."""
-    await mail_forgotten(request, body.email, origin, now)
+    await send_forgotten_mail(request, body.email, origin, now)
 
 
-async def mail_forgotten(request: Request, email: str, origin: ClientOrigin, now: datetime) -> None:
+async def send_forgotten_mail(request: Request, email: str, origin: ClientOrigin, now: datetime) -> None:
     """Do the same work for known and unknown addresses: nobody can tell them apart."""
     queue, attempts = _get_mail_queue(request), _get_attempt_limiter(request)
     await attempts.take(email.strip().lower(), now=now)

@@ -45,7 +45,7 @@ from adloom.market.auctioneer.state import (
     hold_bids,
 )
 from adloom.market.messages import BidAnswer, BidRequest, DemandChanged, DemandVersions, Quote, Quoted
-from adloom.market.routing import EVERYWHERE, bidder_address, ranker_address, stripe_of
+from adloom.market.routing import EVERYWHERE, find_stripe, make_bidder_address, make_ranker_address
 from adloom.market.shortlist.model import ApprovalSeen, BannersSeen, PageShortlists, ShortlistsChanged
 from adloom.runtime.actors.actor import Effect, Publish, RecordRow, Step, StepResult, Tell, Wake
 
@@ -57,7 +57,7 @@ APPROVALS: Final = "approvals"
 _changed = msgspec.structs.replace
 
 
-def new_auctioneer(key: str, now: datetime, *, campaigns_max: int = CAMPAIGNS_A_SLOT) -> AuctioneerState:
+def make_auctioneer(key: str, now: datetime, *, campaigns_max: int = CAMPAIGNS_A_SLOT) -> AuctioneerState:
     del now
     return AuctioneerState(site_id=SiteId(UUID(key)), campaigns_max=campaigns_max)
 
@@ -332,18 +332,18 @@ def _ask(
         for category in own
         if (asked_at := state.quotes.get(category, HeldQuote()).asked_at) is None or asked_at <= oldest
     }
-    stripe, site = stripe_of(state.site_id), str(state.site_id)
+    stripe, site = find_stripe(state.site_id), str(state.site_id)
     # No answer to a question of before a restart is taken for one to this.
     number = int(now.timestamp() * 1_000_000) + state.rounds
     effects += (
         Tell(
-            bidder_address(category, stripe),
+            make_bidder_address(category, stripe),
             BidRequest(state.site_id, number, build_slot_terms(terms, state.approvals, category)),
         )
         for category in sorted(bids)
     )
     asked = frozenset((category, where) for category in quotes for where in (site, EVERYWHERE))
-    effects += (Tell(ranker_address(*one), Quote(state.site_id)) for one in sorted(asked))
+    effects += (Tell(make_ranker_address(*one), Quote(state.site_id)) for one in sorted(asked))
     return _changed(
         state,
         rounds=state.rounds + 1,

@@ -20,7 +20,7 @@ from adloom.market.messages import (
     DemandChanged,
     DemandTaken,
 )
-from adloom.market.routing import auctioneer_address, distributor_address
+from adloom.market.routing import make_auctioneer_address, make_distributor_address
 from adloom.runtime.actors.actor import Effect, StepResult, Tell
 
 _changed = msgspec.structs.replace
@@ -36,7 +36,7 @@ class BidderState(msgspec.Struct, frozen=True, kw_only=True):
     sites: frozenset[SiteId] = frozenset()
 
 
-def new_bidder(key: str, now: datetime) -> BidderState:
+def make_bidder(key: str, now: datetime) -> BidderState:
     del now
     category, _, stripe = key.rpartition("|")
     return BidderState(category=category, stripe=int(stripe))
@@ -54,9 +54,9 @@ def step(
                 state = _changed(state, version=message.version, campaigns=message.campaigns)
                 if is_new:
                     changed = DemandChanged(state.category, state.version)
-                    effects += (Tell(auctioneer_address(site), changed) for site in sorted(state.sites))
+                    effects += (Tell(make_auctioneer_address(site), changed) for site in sorted(state.sites))
             taken = DemandTaken(state.category, state.version, state.stripe)
-            effects.append(Tell(distributor_address(state.category), taken))
+            effects.append(Tell(make_distributor_address(state.category), taken))
         case BidRequest():
             state = _changed(state, sites=state.sites | {message.site_id})
             answer = BidAnswer(
@@ -65,7 +65,7 @@ def step(
                 state.version,
                 tuple(collect_bids(state.category, state.campaigns, slot) for slot in message.slots),
             )
-            effects.append(Tell(auctioneer_address(message.site_id), answer))
+            effects.append(Tell(make_auctioneer_address(message.site_id), answer))
         case CheckClock():
             pass
         case _:

@@ -24,7 +24,7 @@ from adloom.market.messages import (
     DirectoryMessage,
     LoadDemand,
 )
-from adloom.market.routing import distributor_address
+from adloom.market.routing import make_distributor_address
 from adloom.runtime.actors.actor import Effect, RecordRow, StepResult, Tell, Wake
 
 RECONCILE_EVERY: Final = timedelta(seconds=60)
@@ -158,4 +158,4 @@ def _reconcile(state: DirectoryState, catalog: AllDemand, effects: list[Effect])
 def _push(state: DirectoryState, category: str) -> Tell:
     campaigns = tuple(state.by_category[category].values())
     demand = CategoryDemand(category, state.versions[category], campaigns)
-    return Tell(distributor_address(category), demand)
+    return Tell(make_distributor_address(category), demand)

@@ -13,7 +13,7 @@ import msgspec
 from adloom.budgets.messages import CheckClock
 from adloom.core.random import Chance
 from adloom.market.messages import CategoryDemand, DemandTaken, DistributorMessage
-from adloom.market.routing import STRIPES, bidder_address
+from adloom.market.routing import STRIPES, make_bidder_address
 from adloom.runtime.actors.actor import Effect, StepResult, Tell, Wake
 
 AT_ONCE: Final = 5
@@ -116,5 +116,5 @@ def _begin(state: DistributorState, now: datetime, effects: list[Effect]) -> Dis
         demand = waiting.pop(category)
         told = stripes.pop(category, ALL_STRIPES)
         pushes[category] = Push(demand, told, now + ANSWER_WITHIN, is_repeated)
-        effects += (Tell(bidder_address(category, stripe), demand) for stripe in sorted(told))
+        effects += (Tell(make_bidder_address(category, stripe), demand) for stripe in sorted(told))
     return _changed(state, waiting=waiting, stripes=stripes, pushes=pushes)

@@ -10,7 +10,7 @@ import msgspec
 from adloom.budgets.messages import CheckClock
 from adloom.core.random import Chance
 from adloom.market.messages import LoadResults, Quote, Quoted, RankerMessage, RecordResults, ResultsRow
-from adloom.market.routing import auctioneer_address
+from adloom.market.routing import make_auctioneer_address
 from adloom.market.weights import DecayingCounts
 from adloom.runtime.actors.actor import Effect, RecordRow, StepResult, Tell, Wake
 
@@ -29,7 +29,7 @@ class RankerState(msgspec.Struct, frozen=True, kw_only=True):
     flush_at: datetime | None = None
 
 
-def new_ranker(key: str, now: datetime) -> RankerState:
+def make_ranker(key: str, now: datetime) -> RankerState:
     del now
     category, _, site = key.rpartition("|")
     return RankerState(category=category, site=site)
@@ -49,7 +49,7 @@ def step(
         case Quote():
             known = DecayingCounts() if state.counts.is_forgotten(now) else state.counts
             effects.append(
-                Tell(auctioneer_address(message.site_id), Quoted(state.category, state.site, known))
+                Tell(make_auctioneer_address(message.site_id), Quoted(state.category, state.site, known))
             )
         case CheckClock():
             pass

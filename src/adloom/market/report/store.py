@@ -13,7 +13,7 @@ from adloom.market.report.demand import CategoryDemandSummary, sum_up_demand
 from adloom.market.routing import EVERYWHERE
 from adloom.market.site_store import load_sites, read_site_floors
 from adloom.market.store import load_demands
-from adloom.market.weights import DecayingCounts, blend, expected_weight
+from adloom.market.weights import DecayingCounts, blend, compute_expected_weight
 from adloom.runtime.postgres import Connection
 from adloom.taxonomy.iab import load_content
 
@@ -71,7 +71,7 @@ async def read_market(connection: Connection, site_id: SiteId, *, now: datetime)
                 demand=demand[category],
                 impressions=round(counts[category][0].impressions, 1),
                 clicks=round(counts[category][0].clicks, 1),
-                weight=expected_weight(blend(*counts[category])),
+                weight=compute_expected_weight(blend(*counts[category])),
                 floor=site.terms.find_floor(category),
                 sweep=sweeps.get(category),
             )
@@ -87,7 +87,7 @@ async def read_weights(
 ) -> Mapping[str, float]:
     """Read how well categories do on a site, as is expected of what auctions draw."""
     counts = await _read_counts(connection, site_id, categories, now=now)
-    return {category: expected_weight(blend(*found)) for category, found in counts.items()}
+    return {category: compute_expected_weight(blend(*found)) for category, found in counts.items()}
 
 
 async def _read_counts(

@@ -17,7 +17,7 @@ from adloom.market.messages import RecordResults
 from adloom.market.results import store
 from adloom.market.results.publish import publish_results
 from adloom.market.results.window import ResultRow, ResultWindows, build_results, sum_for_rankers
-from adloom.market.routing import auctioneer_address, ranker_address
+from adloom.market.routing import make_auctioneer_address, make_ranker_address
 from adloom.market.weights import FORGOTTEN_AFTER, SITES_MAX
 from adloom.resource.changes import read_marks_together
 from adloom.runtime.actors.actor import Address
@@ -83,7 +83,7 @@ class ResultsFollower:
     async def _catch_up(self, now: datetime) -> None:
         newest = await store.read_newest(self._pool)
         for category, site in await store.find_behind(self._pool):
-            if not self._wake(ranker_address(category, site)):
+            if not self._wake(make_ranker_address(category, site)):
                 raise UnavailableError("There is no room for what was counted.")
         self._windows.add(await store.read_window(self._pool, until=newest, now=now))
         self._through = newest
@@ -129,5 +129,5 @@ class ResultsFollower:
                 category: (impressions, Micros(revenue))
                 for category, (impressions, revenue) in results.get(site_id, {}).items()
             }
-            self._host.tell(auctioneer_address(site_id), FloorTick(number, by_category))
+            self._host.tell(make_auctioneer_address(site_id), FloorTick(number, by_category))
         self._ticked = number

@@ -20,7 +20,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(SiteResults).decode
 
 
-def results_key(site_id: SiteId | PlacementId) -> str:
+def make_results_key(site_id: SiteId | PlacementId) -> str:
     return f"{VERSIONS}:{site_id}"
 
 
@@ -33,16 +33,16 @@ async def publish_results(valkey: Valkey, results: Mapping[OwnerT, SiteResults])
             pipe = cast("Any", at_once)
             for site_id, one in sites[first : first + SITES_AT_ONCE]:
                 if one.banners:
-                    pipe.set(results_key(site_id), _encode(one), ex=int(KEPT.total_seconds()))
+                    pipe.set(make_results_key(site_id), _encode(one), ex=int(KEPT.total_seconds()))
                     pipe.hset(VERSIONS, str(site_id), one.version)
                 else:
-                    pipe.delete(results_key(site_id))
+                    pipe.delete(make_results_key(site_id))
                     pipe.hdel(VERSIONS, str(site_id))
             await at_once.execute()
 
 
 async def read_results(valkey: Valkey, site_id: SiteId | PlacementId) -> SiteResults:
-    blob = cast("bytes | None", await valkey.get(results_key(site_id)))
+    blob = cast("bytes | None", await valkey.get(make_results_key(site_id)))
     return NO_RESULTS if blob is None else _decode(blob)
 
 

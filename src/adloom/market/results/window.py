@@ -11,7 +11,7 @@ import msgspec
 from adloom.auction.creative_choice import CLICK_RATE_DEFAULT
 from adloom.core.ids import SiteId
 from adloom.market.messages import RecordResults
-from adloom.market.routing import EVERYWHERE, ranker_address
+from adloom.market.routing import EVERYWHERE, make_ranker_address
 from adloom.runtime.actors.actor import Address
 
 WINDOW: Final = timedelta(minutes=60)
@@ -117,4 +117,4 @@ def sum_for_rankers(rows: Iterable[ResultRow]) -> list[tuple[Address, RecordResu
                 max(row.minute, known.at) if known else row.minute,
                 row.id,
             )
-    return [(ranker_address(category, where), message) for (category, where, _), message in told.items()]
+    return [(make_ranker_address(category, where), message) for (category, where, _), message in told.items()]

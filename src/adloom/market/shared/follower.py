@@ -15,7 +15,7 @@ from adloom.core.ids import SiteId
 from adloom.market.demand_store import MarketChanges, load_changes
 from adloom.market.follower import MarketFollower
 from adloom.market.results.follower import ResultsFollower
-from adloom.market.routing import auctioneer_address
+from adloom.market.routing import make_auctioneer_address
 from adloom.pages.follow.page_table import PageEntry
 from adloom.resource.changes import read_version
 from adloom.runtime.actors.actor import Address
@@ -56,7 +56,7 @@ class SharedMarketFollower(MarketFollower):
             await super()._tell_changed_pages(site_id, changed)
 
     def _wake(self, site_id: SiteId) -> None:
-        self._tell_fresh(auctioneer_address(site_id))
+        self._tell_fresh(make_auctioneer_address(site_id))
         self._awake.add(site_id)
 
     def _tell_fresh(self, address: Address) -> None:

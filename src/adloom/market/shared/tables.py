@@ -15,11 +15,11 @@ from adloom.budgets.campaign.demand import DIRECTORY
 from adloom.core.ids import SiteId
 from adloom.market.demand_store import load_all
 from adloom.market.messages import AllDemand, DemandVersions
-from adloom.market.routing import AUCTIONEER, auctioneer_address
+from adloom.market.routing import AUCTIONEER, make_auctioneer_address
 from adloom.market.site_store import load_sites
 from adloom.market.store import MarketTables
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
 REFRESH_SECONDS: Final = 30.0
@@ -52,9 +52,9 @@ class SharedMarketTables(MarketTables):
         """List the directory and the auctioneers of sites that sell, of some shards."""
         with unavailable_when_away("The sites cannot be read"):
             rows = await self._pool.fetch(SELLING)
-        all_woken = [DIRECTORY, *(auctioneer_address(SiteId(row[0])) for row in rows)]
+        all_woken = [DIRECTORY, *(make_auctioneer_address(SiteId(row[0])) for row in rows)]
         wanted = frozenset(shards)
-        return [address for address in all_woken if shard_of(address) in wanted]
+        return [address for address in all_woken if find_shard(address) in wanted]
 
 
 class MarketRefresh:
@@ -77,7 +77,7 @@ class MarketRefresh:
                     versions = DemandVersions({row["category"]: row["version"] for row in rows})
                     configured = await load_sites(connection, sites)
                     found |= {
-                        auctioneer_address(site_id): [message, versions]
+                        make_auctioneer_address(site_id): [message, versions]
                         for site_id, message in configured.items()
                     }
         return found

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from adloom.auction.bid import BidType, cost_of_one
+from adloom.auction.bid import BidType, compute_single_cost
 from adloom.budgets.config.cap_counts import read_counts
 from adloom.budgets.lifetime_counts import NO_COUNTS
 from adloom.budgets.status_store import load_campaign_statuses
@@ -89,7 +89,7 @@ async def read_running_budgets(
         RunningCampaign(
             thing=Thing(noun="campaign", id=row["id"], name=row["name"], at=row["at"]),
             status=statuses[row["id"]],
-            cost=cost_of_one(BidType(row["bid_type"]), Micros(row["bid_amount_micros"] or 0)),
+            cost=compute_single_cost(BidType(row["bid_type"]), Micros(row["bid_amount_micros"] or 0)),
             is_by_click=row["bid_type"] == BidType.CPC,
         )
         for row in rows

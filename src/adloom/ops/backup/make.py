@@ -56,7 +56,7 @@ from adloom.runtime.failover.primary import connect
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Connection
-from adloom.runtime.schema import current_revision
+from adloom.runtime.schema import read_current_revision
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
@@ -113,7 +113,7 @@ async def _with_source(
             f"There is nothing to back up in {directory.path}: it has no PostgreSQL of its own. "
             "Name another --data-dir; servers of your own are backed up by their own means."
         )
-    if directory.holder_pid() is not None:
+    if directory.read_holder_pid() is not None:
         database_url, redis_url = find_database_url({}, directory), find_redis_url({}, directory)
         await work(
             BackupSource(
@@ -195,7 +195,7 @@ async def _collect(
 
 
 async def _read_revision(connection: Connection) -> str:
-    revision = await current_revision(connection)
+    revision = await read_current_revision(connection)
     if revision is None:
         raise BackupError("The database is empty: there is nothing to back up yet.")
     return revision

@@ -32,7 +32,7 @@ from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.files.store import set_modes
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory, Secrets
 from adloom.runtime.ports import free_port
-from adloom.runtime.schema import newest_revision
+from adloom.runtime.schema import read_newest_revision
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.valkey import open_valkey
@@ -62,10 +62,10 @@ async def restore_backup(
         raise BackupError(f"There is no file {file}.")
     manifest = verify_archive(file, lambda done, total: progress.show("Verifying", done, total))
     progress.finish("Verified", file.stat().st_size)
-    if manifest.revision > newest_revision():
+    if manifest.revision > read_newest_revision():
         raise BackupError(
             f"{file} was made by Adloom {manifest.version} with the schema {manifest.revision}; "
-            f"this one knows schemas up to {newest_revision()}. Install that version, or a newer one."
+            f"this one knows schemas up to {read_newest_revision()}. Install that version, or a newer one."
         )
     directory.make()
     with directory.lock():

@@ -10,7 +10,7 @@ from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.resource.changes import read_version
 from adloom.runtime.failover.primary import PrimaryConnector
 from adloom.runtime.postgres import Connection
-from adloom.runtime.schema import current_revision, describe_database, newest_revision
+from adloom.runtime.schema import describe_database, read_current_revision, read_newest_revision
 
 CONNECT_SECONDS_MAX = 5.0
 VERSION_MIN = 150_000
@@ -59,7 +59,7 @@ def judge_clock(difference: timedelta) -> Finding:
 
 
 async def check_schema(connection: Connection) -> Finding:
-    return judge_schema(await current_revision(connection), newest_revision())
+    return judge_schema(await read_current_revision(connection), read_newest_revision())
 
 
 def judge_schema(current: str | None, newest: str) -> Finding:

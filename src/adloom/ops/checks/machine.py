@@ -24,7 +24,7 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
 
 
 def check_running(directory: DataDirectory) -> Finding:
-    pid = directory.holder_pid()
+    pid = directory.read_holder_pid()
     if pid is None:
         return warn("Installation", f"nothing runs on {directory.path}", "start it with `adloom up`")
     return ok("Installation", f"{directory.path}, process {pid}")

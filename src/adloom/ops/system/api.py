@@ -12,7 +12,7 @@ from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.status import LogStatusReader
-from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, event_text
+from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, render_event
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
@@ -245,7 +245,7 @@ async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetter
     letter = await DeadLetterQueue(valkey).get(check_letter_id(letter_id))
     if letter is None:
         raise _make_unknown_error(letter_id)
-    return DeadLetterDetailAnswer(event=event_text(letter), **msgspec.structs.asdict(letter))
+    return DeadLetterDetailAnswer(event=render_event(letter), **msgspec.structs.asdict(letter))
 
 
 @router.post(

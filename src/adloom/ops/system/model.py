@@ -27,7 +27,7 @@ def check_letter_id(letter_id: str) -> str:
     return letter_id
 
 
-def event_text(letter: DeadLetter) -> str:
+def render_event(letter: DeadLetter) -> str:
     """Show the event of a dead letter, if it can be decoded."""
     again = unwrap_redelivery(letter.data)
     data = again.data if again is not None else letter.data

@@ -13,7 +13,7 @@ from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
-from adloom.runtime.random import system_chance
+from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey
 
 OWNER_KEY = "adloom:sites:owner"
@@ -49,7 +49,7 @@ def make_site_actors(pool: Pool, valkey: Valkey, clock: Clock) -> SiteActors:
         introduction=reader,
         audience=NewsBroadcaster(valkey),
         clock=clock,
-        chance=system_chance(),
+        chance=make_system_chance(),
     )
     return SiteActors(host, SiteFollower(pool, valkey, reader, host))
 

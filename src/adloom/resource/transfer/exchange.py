@@ -21,7 +21,7 @@ from adloom.resource.resource import Resource
 from adloom.resource.table import BATCH_MAX, Identity
 from adloom.resource.transfer.document import ItemHead, RawItem, parse_id, read_heads
 from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
-from adloom.runtime.http.api.exception_handlers import field_problems
+from adloom.runtime.http.api.exception_handlers import list_field_problems
 from adloom.runtime.process.tuning import pause_gc
 
 PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.
@@ -135,7 +135,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
             same_names=same_names,
             sibling_counts=counts,
             sibling_values=values,
-            explain=field_problems,
+            explain=list_field_problems,
         )
 
     def _collect_names(

@@ -10,5 +10,5 @@ from adloom.runtime.actors.actor import Address
 SHARDS: Final = 100
 
 
-def shard_of(address: Address) -> int:
+def find_shard(address: Address) -> int:
     return zlib.crc32(address.key.encode()) % SHARDS

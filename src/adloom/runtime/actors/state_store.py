@@ -10,7 +10,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
 
 LOAD: Final = """
@@ -105,7 +105,7 @@ def _list_columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
     return (
         [write.address.kind for write in ordered],
         [write.address.key for write in ordered],
-        [shard_of(write.address) for write in ordered],
+        [find_shard(write.address) for write in ordered],
         [write.was_version for write in ordered],
         [write.format for write in ordered],
         [write.state for write in ordered],

@@ -39,7 +39,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str | None = None
 
 
-def first_port(data_directory: Path) -> int:
+def choose_first_port(data_directory: Path) -> int:
     """Return where to look for free ports, so that two installations seldom look in the same place."""
     return PORT_FIRST + zlib.crc32(bytes(data_directory)) % PORT_COUNT
 

@@ -11,7 +11,7 @@ from adloom.core.clock import Clock
 from adloom.core.setting import Secret, SecretValueError, SettingsError
 from adloom.runtime.files.signing import StoreKey
 from adloom.runtime.files.store import FileStore, FolderStore, OpenFile, make_folders
-from adloom.runtime.installation import default_data_directory
+from adloom.runtime.installation import find_default_data_directory
 
 FILE_BYTES_MAX: Final = 512 * 1024
 BYTES_MAX: Final = 64 * 2**20
@@ -89,7 +89,7 @@ def parse_files_url(text: str) -> Secret:
 
 
 def choose_default_files_url(variables: Mapping[str, str]) -> Secret:
-    return write_folder_url(default_data_directory(variables, is_root=os.geteuid() == 0) / FOLDER_NAME)
+    return write_folder_url(find_default_data_directory(variables, is_root=os.geteuid() == 0) / FOLDER_NAME)
 
 
 def write_folder_url(folder: Path) -> Secret:

@@ -20,7 +20,7 @@ async def wait_until_ok(host: str, port: int, path: str, *, connections: int = 1
             group.create_task(_wait_until_ok(host, port, path))
 
 
-def url_host(host: str) -> str:
+def format_url_host(host: str) -> str:
     """Return the host to connect to, as written in a URL, for an address that is listened on."""
     address = LOOPBACK_OF.get(host, host)
     return f"[{address}]" if ":" in address else address
@@ -30,7 +30,7 @@ async def fetch(host: str, port: int, path: str) -> tuple[int, bytes]:
     async with asyncio.timeout(ANSWER_SECONDS_MAX):
         reader, writer = await asyncio.open_connection(LOOPBACK_OF.get(host, host), port)
         try:
-            authority = f"{url_host(host)}:{port}"
+            authority = f"{format_url_host(host)}:{port}"
             writer.write(f"GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n".encode())
             answer = await reader.read()
         finally:

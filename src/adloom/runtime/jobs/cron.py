@@ -25,7 +25,7 @@ class Cron:
             raise CronError(f"it has {len(expression.split())} fields instead of {FIELDS}")
         self.expression: Final = expression
         try:
-            self.next_after(ANY_MOMENT)
+            self.find_next_after(ANY_MOMENT)
         except CronSimError as error:
             raise CronError(str(error)[:1].lower() + str(error)[1:]) from error
         except StopIteration as error:
@@ -34,9 +34,9 @@ class Cron:
     def __str__(self) -> str:
         return self.expression
 
-    def next_after(self, moment: datetime) -> datetime:
+    def find_next_after(self, moment: datetime) -> datetime:
         return next(CronSim(self.expression, moment))
 
-    def latest_until(self, moment: datetime) -> datetime:
+    def find_latest_until(self, moment: datetime) -> datetime:
         """Return the last due time until a moment, which may be that moment."""
         return next(CronSim(self.expression, moment.replace(microsecond=0) + ONE_SECOND, reverse=True))

@@ -58,17 +58,17 @@ class CronSchedule:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Put the job that came due last, then each as it comes due, until told to stop."""
-        due = self._job.cron.latest_until(self._clock.now())
+        due = self._job.cron.find_latest_until(self._clock.now())
         while not stop.is_set():
             if self._clock.now() < due:
                 await self._pause(min(due - self._clock.now(), SLEEP_MAX), stop)
                 continue
             # After a long sleep several are due: one of them does the work of all.
-            due = self._job.cron.latest_until(self._clock.now())
+            due = self._job.cron.find_latest_until(self._clock.now())
             try:
                 await self._queue.put(self._job.name, job_id=self._job.job_id(due))
             except VALKEY_AWAY as error:
                 log.warning("job_not_put", job=self._job.name, error=repr(error))
                 await self._pause(RETRY, stop)
                 continue
-            due = self._job.cron.next_after(due)
+            due = self._job.cron.find_next_after(due)

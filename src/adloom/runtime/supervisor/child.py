@@ -117,7 +117,7 @@ class SupervisedChild:
                 log.info("child_renewed", child=self.name, lived_seconds=lived_seconds)
                 continue
             self.deaths += 1
-            deaths = deaths_in_a_row(deaths, lived_seconds=lived_seconds)
+            deaths = count_deaths_in_a_row(deaths, lived_seconds=lived_seconds)
             if deaths >= START_DEATHS_MAX and not self.first_start.done():
                 self.first_start.set_result(StartError(f"{self.name} {end}.{_last_log_line(self.child)}"))
                 return
@@ -218,7 +218,7 @@ SECONDS_MAX = 10.0
 LIVED_LONG_SECONDS = 10.0
 
 
-def deaths_in_a_row(before: int, *, lived_seconds: float) -> int:
+def count_deaths_in_a_row(before: int, *, lived_seconds: float) -> int:
     """Count a death; a long life resets the count."""
     return 1 if lived_seconds >= LIVED_LONG_SECONDS else before + 1
 

@@ -37,7 +37,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     death_signal: signal.Signals = signal.SIGKILL
 
 
-def our_program(
+def make_our_program(
     name: str, module: str, *own_arguments: str, environment: Mapping[str, str], user: str | None = None
 ) -> Program:
     """Describe a program of ours by its module."""

@@ -172,7 +172,7 @@ class HeartbeatPublisher:
         requests, filled = reading.requests - before.requests, reading.filled - before.filled
         if requests and self._is_serving:
             for step in (HOUR, MINUTE):
-                key = name_traffic_key(floor_time(now, step), step)
+                key = name_traffic_key(round_time_down(now, step), step)
                 pipe.hincrby(key, REQUESTS, requests)
                 pipe.hincrby(key, FILLED, filled)
                 pipe.expire(key, int(RETENTION[step].total_seconds()))
@@ -239,7 +239,7 @@ class HeartbeatReader:
 
     async def traffic(self, step: timedelta, *, count: int, now: datetime) -> Sequence[TrafficCounts]:
         """Return the counts of the last hours or minutes, the current one last."""
-        last = floor_time(now, step)
+        last = round_time_down(now, step)
         begins = [last - step * back for back in range(count - 1, -1, -1)]
         pipe = self._valkey.pipeline(transaction=False)
         for at in begins:
@@ -254,7 +254,7 @@ class HeartbeatReader:
         return cast("Mapping[bytes, bytes]", await cast("Awaitable[object]", self._valkey.hgetall(key)))
 
 
-def floor_time(moment: datetime, step: timedelta) -> datetime:
+def round_time_down(moment: datetime, step: timedelta) -> datetime:
     seconds = int(step.total_seconds())
     return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
 

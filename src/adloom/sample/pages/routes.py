@@ -30,7 +30,7 @@ GUARDED: Final = (
 GONE: Final = problem_answer(NotFoundError("The sample is not here. `adloom sample load` brings it back."))
 
 
-def sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:
+def build_sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:
     """Return the routes; they answer 404 while the sample is not loaded."""
 
     def guarded(answer_for: Callable[[bytes], FastAnswer]) -> Callable[[FastRequest], FastAnswer]:

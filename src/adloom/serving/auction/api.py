@@ -15,7 +15,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, OpaqueId
 from adloom.core.money import IMPRESSIONS_PER_CPM
-from adloom.events.ingest.token import void_charge
+from adloom.events.ingest.token import make_charge_void
 from adloom.runtime.http.fast.errors import INTERNAL_FAILURE, answer_error
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
@@ -250,7 +250,7 @@ class AuctionRoutes:
         self.won += 1
         terms = rendered.terms
         if request.is_free:
-            terms = void_charge(terms)
+            terms = make_charge_void(terms)
         else:
             self._price_sum += win.final
         return FastAnswer(

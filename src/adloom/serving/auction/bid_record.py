@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from adloom.auction.bid import BidType, Ctr
-from adloom.auction.price import ecpm_of
+from adloom.auction.price import compute_ecpm
 from adloom.auction.score import Scorer
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, LOST, REMOVED, WON, pack_bid
@@ -203,7 +203,7 @@ class _BidList:
         if reason == FLOOR:
             self._under.setdefault(one.floor, bytearray()).append(len(self.bids))
         outcome = REMOVED + list(self._listed).index(reason)
-        self.bids.append(_pack(one, ctr, ecpm_of(one.bid_type, one.worth, ctr), outcome))
+        self.bids.append(_pack(one, ctr, compute_ecpm(one.bid_type, one.worth, ctr), outcome))
 
     def list_removed(self) -> tuple[RemovedCandidates, ...]:
         """Count all; reasons of listed bids come first, since their outcomes refer to them by position."""

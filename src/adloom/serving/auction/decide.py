@@ -26,7 +26,7 @@ from adloom.auction.price import (
     PER_IMPRESSION,
     charge_of,
     click_hold,
-    ecpm_of,
+    compute_ecpm,
     final_price,
 )
 from adloom.auction.score import RankedBids, RankedScorer, Scorer
@@ -204,12 +204,12 @@ class _Leader:
                 lowest = mask & -mask
                 position = lowest.bit_length() - 1
                 mask ^= lowest
-                most = ecpm_of(bid_type, block.worths[position], scorer.ctr_max)
+                most = compute_ecpm(bid_type, block.worths[position], scorer.ctr_max)
                 if most < block.floor_min or not most or (most <= self.second and most < self.ecpm):
                     break  # The rest of the lane is lower, even in full.
                 one = lower_bidder(block.bidders[position], multipliers)
                 ctr = scorer.predict_ctr(one) if is_per_click else scorer.ctr_max
-                self._compare_one(one, ecpm_of(bid_type, one.worth, ctr))
+                self._compare_one(one, compute_ecpm(bid_type, one.worth, ctr))
 
     def _compare_ranked(self, block: BidBlock, eligible: int, scorer: RankedScorer) -> int:
         """Compare the ranked bids of a block; return the others."""
@@ -267,13 +267,13 @@ class _Leader:
     def _compare_shown(self, block: StrongBlock, eligible: int, lowered: int) -> None:
         """Compare bids per impression, the highest first."""
         for position in iter_positions(eligible):
-            ecpm = ecpm_of(BidType.CPM, block.worths[position], NO_CTR)
+            ecpm = compute_ecpm(BidType.CPM, block.worths[position], NO_CTR)
             if ecpm <= self.second and ecpm < self.ecpm:
                 return  # The rest of them is lower.
             one = block.bidders[position]
             if lowered >> position & 1:
                 one = lower_bidder(one, self.multipliers)
-                ecpm = ecpm_of(BidType.CPM, one.worth, NO_CTR)
+                ecpm = compute_ecpm(BidType.CPM, one.worth, NO_CTR)
             self._compare_one(one, ecpm)
 
     def _compare_ranked_bids(

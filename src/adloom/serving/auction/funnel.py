@@ -15,8 +15,8 @@ from adloom.auction.price import (
     HALF_PER_IMPRESSION,
     PER_CLICK,
     PER_IMPRESSION,
-    ecpm_of,
-    least_ecpm,
+    compute_ecpm,
+    compute_least_ecpm,
 )
 from adloom.auction.score import RankedScorer, Scorer
 from adloom.serving.auction.decide import NO_KEYS, iter_positions
@@ -152,8 +152,8 @@ class _HighestBids:
         for position in iter_positions(among):
             one = lower_bidder(block.bidders[position], multipliers)
             ctr = scorer.predict_ctr(one)
-            ecpm = ecpm_of(one.bid_type, one.worth, ctr)
-            if ecpm < least_ecpm(one.floor):
+            ecpm = compute_ecpm(one.bid_type, one.worth, ctr)
+            if ecpm < compute_least_ecpm(one.floor):
                 refused += 1
             elif -ecpm <= self._lowest_rank:
                 self._bids.append((-ecpm, one, ctr))
@@ -175,8 +175,8 @@ class _HighestBids:
         refused = 0
         for position in iter_positions(among):
             one, ctr = block.bidders[position], ctr_at(position)
-            ecpm = ecpm_of(BidType.CPC, block.worths[position], ctr)
-            if ecpm < least_ecpm(one.floor):
+            ecpm = compute_ecpm(BidType.CPC, block.worths[position], ctr)
+            if ecpm < compute_least_ecpm(one.floor):
                 refused += 1
             elif -ecpm <= self._lowest_rank:
                 self._bids.append((-ecpm, one, ctr))
@@ -196,11 +196,13 @@ class _HighestBids:
             if not mask:
                 continue
             most = ranking.max_ecpm(chunk.top, span.high)
-            if most < least_ecpm(block.floor_min):
+            if most < compute_least_ecpm(block.floor_min):
                 refused += mask.bit_count()
                 continue
             is_among_highest = -most <= self._lowest_rank
-            if is_among_highest or ranking.min_ecpm(chunk, span.low, ctr_max) < least_ecpm(block.floor_max):
+            if is_among_highest or ranking.min_ecpm(chunk, span.low, ctr_max) < compute_least_ecpm(
+                block.floor_max
+            ):
                 refused += self._add_each(
                     block,
                     mask,
@@ -214,7 +216,7 @@ class _HighestBids:
         """Add the bids of a lane, which are sorted."""
         bids, bidders, worths = self._bids, block.bidders, block.worths
         uniform_ctr = scorer.ctr_max if scorer.is_uniform else None
-        # Inlines `ecpm_of`, which would be called hundreds of times.
+        # Inlines `compute_ecpm`, which would be called hundreds of times.
         factor, half, scale = 1, HALF_PER_IMPRESSION, PER_IMPRESSION
         if lane.is_per_click:
             factor, half, scale = scorer.ctr_max, HALF_PER_CLICK, PER_CLICK

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.auction.bid import BidType, Ctr
-from adloom.auction.price import ecpm_of, least_ecpm
+from adloom.auction.price import compute_ecpm, compute_least_ecpm
 from adloom.auction.score import Scorer, Strengths
 from adloom.core.money import Micros
 from adloom.serving.eligibility.eligible_set import EligibleSet
@@ -144,7 +144,7 @@ class ScanPlan:
 
 def _build_step(ref: BlockRef, scorers: Sequence[Scorer]) -> ScanStep:
     bound, oldest = _find_top(ref, scorers[ref.scorer_index].ctr_max)
-    if bound < least_ecpm(ref.block.floor_min):
+    if bound < compute_least_ecpm(ref.block.floor_min):
         bound = Micros(0)  # No bid can win: the block is never scanned.
     return ScanStep(bound, oldest, *ref)
 
@@ -154,17 +154,17 @@ def _mask_over_floor(block: BidBlock, ctr_max: Ctr) -> int:
     for is_per_click, _, start, end in block.lanes:
         bid_type = BidType.CPC if is_per_click else BidType.CPM
         if block.floor_min == block.floor_max:
-            least = -least_ecpm(block.floor_min)
+            least = -compute_least_ecpm(block.floor_min)
 
             def rank(worth: int, bid_type: BidType = bid_type) -> int:
-                return -ecpm_of(bid_type, worth, ctr_max)
+                return -compute_ecpm(bid_type, worth, ctr_max)
 
             cut = bisect_right(block.worths, least, lo=start, hi=end, key=rank)
             found |= (1 << cut) - (1 << start)
         else:
             for position in range(start, end):
-                ecpm = ecpm_of(bid_type, block.worths[position], ctr_max)
-                if ecpm >= least_ecpm(block.bidders[position].floor):
+                ecpm = compute_ecpm(bid_type, block.worths[position], ctr_max)
+                if ecpm >= compute_least_ecpm(block.bidders[position].floor):
                     found |= 1 << position
     return found
 
@@ -180,7 +180,10 @@ def _find_top(ref: BlockRef, ctr_max: Ctr) -> tuple[Micros, int]:
             lowest = mask & -mask
             position = lowest.bit_length() - 1
             mask ^= lowest
-            ecpm, campaign_key = ecpm_of(bid_type, worths[position], ctr_max), bidders[position].campaign_key
+            ecpm, campaign_key = (
+                compute_ecpm(bid_type, worths[position], ctr_max),
+                bidders[position].campaign_key,
+            )
             if ecpm < top:
                 break
             oldest = campaign_key if ecpm > top else min(oldest, campaign_key)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from adloom.auction.bid import BidType, Ctr
-from adloom.auction.price import ecpm_of
+from adloom.auction.price import compute_ecpm
 from adloom.auction.score import RankedBids, Strengths
 from adloom.core.money import Micros
 from adloom.serving.auction.scan_plan import TopBids
@@ -88,7 +88,7 @@ def collect_strongest(
     per_impression = Micros(0)
     if len(shown) > shown_max:
         worth, _, _ = shown.pop()
-        per_impression = ecpm_of(BidType.CPM, int(worth), Ctr(0))
+        per_impression = compute_ecpm(BidType.CPM, int(worth), Ctr(0))
     ordered, taken = [*shown, *clicks], [0] * len(blocks)
     for _, number, position in ordered:
         taken[number] |= 1 << position

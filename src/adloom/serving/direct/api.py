@@ -22,7 +22,7 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     problem_answer,
 )
-from adloom.runtime.random import seeded_chance
+from adloom.runtime.random import seed_chance
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher, parse_user
 from adloom.serving.direct.fill import SlotFill
 from adloom.serving.direct.frequency import DirectFrequency
@@ -224,7 +224,7 @@ class ServeRoutes:
     def _repeat_chance(self, request: FastRequest, placement: IndexedPlacement, now: datetime) -> Chance:
         """Return the same chance for a visitor all day: nothing else ties the link to the image that it is around."""
         visitor = f"{now:%Y-%m-%d} {placement.id} {self._find_client(request)}"
-        return seeded_chance(visitor)
+        return seed_chance(visitor)
 
     def serve_page(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `POST /banners/serve`; a repeated slug is answered once."""

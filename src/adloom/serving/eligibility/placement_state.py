@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.events.ingest.token import pack_charge, pack_terms, void_charge
+from adloom.events.ingest.token import make_charge_void, pack_charge, pack_terms
 from adloom.serving.eligibility.decide import decide, iter_eligible
 from adloom.serving.eligibility.eligible_set import (
     ChangeCounter,
@@ -56,7 +56,7 @@ class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
 
 def make_free(offer: RenderedOffer) -> RenderedOffer:
     """Return the same offer for a doubtful sender: it costs nothing, and nothing of it counts."""
-    return RenderedOffer(offer.candidate, void_charge(offer.token_terms), offer.ids)
+    return RenderedOffer(offer.candidate, make_charge_void(offer.token_terms), offer.ids)
 
 
 class PlacementState(EligibleSet):

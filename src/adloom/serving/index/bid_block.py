@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from adloom.auction.bid import BidType, Ctr, Quality, payer_of
+from adloom.auction.bid import BidType, Ctr, Quality, find_payer
 from adloom.auction.features import hash_banner
-from adloom.auction.price import PER_CLICK, ecpm_of, worth_of
+from adloom.auction.price import PER_CLICK, compute_ecpm, compute_worth
 from adloom.auction.score import AdFeatures, AdFormat, RankedBids, Strengths, rate_quality
 from adloom.core.money import Micros
 from adloom.serving.index.index import Block, Candidate
@@ -154,7 +154,7 @@ class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
     @property
     def worth(self) -> int:
         """The part of its eCPM that is known before the request."""
-        return worth_of(self.bid, self.quality)
+        return compute_worth(self.bid, self.quality)
 
     @property
     def seniority(self) -> tuple[int, int, int]:
@@ -217,7 +217,7 @@ def build_bidder(candidate: Candidate, row: AssignmentRow, placement: PlacementR
         hold=candidate.hold,
         is_leased=candidate.is_leased,
         placement_key=placement.key,
-        payer=payer_of(row.advertiser_key, row.campaign_key),
+        payer=find_payer(row.advertiser_key, row.campaign_key),
         bid_type=row.bid_type,
         bid=row.bid,
         quality=rate_quality(ad_format),
@@ -275,7 +275,7 @@ def rank_blocks(blocks: Iterable[Block], strengths: Strengths) -> Generator[None
                     block.worths,
                     range(start, end),
                     # Bids per impression come first.
-                    per_impression=ecpm_of(BidType.CPM, block.worths[0], Ctr(0)) if start else Micros(0),
+                    per_impression=compute_ecpm(BidType.CPM, block.worths[0], Ctr(0)) if start else Micros(0),
                     strengths=strengths,
                 )
                 for retired in [one for one in block.rankings if one.is_retired]:

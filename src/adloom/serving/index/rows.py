@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import QUALITY_ONE, BidType, Quality
-from adloom.auction.price import click_hold, ecpm_of, worth_of
+from adloom.auction.price import click_hold, compute_ecpm, compute_worth
 from adloom.auction.score import HEURISTIC, Heuristic, Signals, predict_base_ctr
 from adloom.core.delivery import Delivery, Rotation
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
@@ -34,7 +34,9 @@ class OfferPrice(msgspec.Struct, frozen=True):
         """Return what an offer holds on a placement: its cost, or what a click is expected to cost."""
         if self.charged_by is ChargedBy.IMPRESSION:
             return self.cost
-        ecpm = ecpm_of(BidType.CPC, worth_of(self.cost, _ANY_QUALITY), predict_base_ctr(placement_type))
+        ecpm = compute_ecpm(
+            BidType.CPC, compute_worth(self.cost, _ANY_QUALITY), predict_base_ctr(placement_type)
+        )
         return click_hold(self.cost, ecpm=ecpm, quality=_ANY_QUALITY)
 
 
@@ -214,8 +216,8 @@ def find_price_problem(terms: DirectTerms, bid_type: BidType, bid: Micros | None
     if not bid and (terms.publisher_id is not None or terms.is_asked_for):
         return AssignmentStatus.NO_BID
     signals = Signals(placement_type=terms.placement_type)
-    worth = worth_of(bid or Micros(0), Quality(QUALITY_ONE))
-    ecpm = ecpm_of(bid_type, worth, SCORING.build_scorer(signals).ctr_max)
+    worth = compute_worth(bid or Micros(0), Quality(QUALITY_ONE))
+    ecpm = compute_ecpm(bid_type, worth, SCORING.build_scorer(signals).ctr_max)
     return AssignmentStatus.FLOOR if ecpm < terms.floor else None
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.messages import (
     AdvertiserExhausted,
     AdvertiserRestored,
@@ -33,8 +33,8 @@ from adloom.budgets.transport.wire import (
     SessionVoid,
     decode_updates,
     encode_envelopes,
-    session_address,
-    session_channel,
+    make_session_address,
+    make_session_channel,
 )
 from adloom.core.clock import Clock
 from adloom.runtime.actors.actor import Address
@@ -61,7 +61,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 Messages = list[tuple[Address, BudgetMessage]]
 
 
-def random_session() -> int:
+def make_session_name() -> int:
     return secrets.randbits(SESSION_BITS) or 1
 
 
@@ -75,7 +75,7 @@ class LeaseClient:
         clock: Clock,
         *,
         process: str,
-        new_session: Callable[[], int] = random_session,
+        new_session: Callable[[], int] = make_session_name,
         draw: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._valkey = valkey
@@ -140,9 +140,9 @@ class LeaseClient:
         at = _seconds()
         messages: Messages = []
         if at >= self._beats_at:
-            messages += [(session_address(over), SessionEnds(session=over)) for over in self._over]
+            messages += [(make_session_address(over), SessionEnds(session=over)) for over in self._over]
             beat = SessionHeartbeat(session=self.leases.session, process=self._process)
-            messages.append((session_address(self.leases.session), beat))
+            messages.append((make_session_address(self.leases.session), beat))
         if self._is_heard.is_set():
             self._check_demand(at)
             messages += self._collect_reports(at)
@@ -169,7 +169,10 @@ class LeaseClient:
         )
         self._update_exclusions()
         return [
-            (campaign_address(terms.campaign_id, terms.advertiser_id), self._traffic.add_to(terms, usage))
+            (
+                make_campaign_address(terms.campaign_id, terms.advertiser_id),
+                self._traffic.add_to(terms, usage),
+            )
             for terms, usage in said
         ]
 
@@ -220,7 +223,7 @@ class LeaseClient:
         """Listen to this session's channel until the returned event is set."""
         self._is_heard.clear()
         ends = asyncio.Event()
-        answers = self._subscription(session_channel(self.leases.session), began=self._on_subscribed)
+        answers = self._subscription(make_session_channel(self.leases.session), began=self._on_subscribed)
         group.create_task(answers.run(ends))
         return ends
 
@@ -288,7 +291,9 @@ class LeaseClient:
             if not self._listeners:
                 break
             await asyncio.sleep(TURN_SECONDS_MIN)
-        await self._send([(session_address(self.leases.session), SessionEnds(session=self.leases.session))])
+        await self._send(
+            [(make_session_address(self.leases.session), SessionEnds(session=self.leases.session))]
+        )
 
     def _update_exclusions(self) -> None:
         if multipliers := self.leases.registry.take_multipliers():

@@ -155,7 +155,7 @@ class ContextParser:
         return country
 
     def _country_by_address(self, request: FastRequest, countries: Countries) -> str | None:
-        return countries.country_of(self.find_client(request))
+        return countries.find_country(self.find_client(request))
 
     def find_client(self, request: FastRequest) -> str:
         """Return the visitor's address: the peer's, or what trusted proxies say."""

@@ -122,7 +122,7 @@ class ScriptRoutes:
         return (self._long if request.path == self._named else self._short).answer(request)
 
 
-def script_routes(prefix: str) -> list[FastRoute]:
+def build_script_routes(prefix: str) -> list[FastRoute]:
     """Return the routes of the script, and those of one below the prefix if there is one."""
     routes = ScriptRoutes(assemble(prefix=prefix)).routes()
     if not prefix:

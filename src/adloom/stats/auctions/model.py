@@ -13,7 +13,7 @@ import msgspec
 from pydantic import Field
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr, Quality
-from adloom.auction.price import least_ecpm, lowest_bid, round_to_band
+from adloom.auction.price import compute_least_ecpm, find_lowest_bid, round_to_band
 from adloom.core.money import Micros
 
 REMOVED: Final = "removed"
@@ -175,7 +175,7 @@ def _bid_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> fl
     needed = _find_ecpm_to_win(bid, auction, is_exact=is_exact)
     if needed is None or bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
         return None
-    lowest = lowest_bid(
+    lowest = find_lowest_bid(
         BidType(bid.bid_type),
         needed,
         ctr=Ctr(round(bid.predicted_ctr * CTR_ONE)),
@@ -197,7 +197,7 @@ def _find_ecpm_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool)
     if bid.outcome == LOST:
         return to_beat  # Every bid that took part had reached its floor.
     floor = _find_floor(bid, auction)
-    return None if floor is None else max(least_ecpm(floor), to_beat)
+    return None if floor is None else max(compute_least_ecpm(floor), to_beat)
 
 
 def _find_floor(bid: AuctionBid, auction: WholeAuction) -> Micros | None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import AfterValidator, Field
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
@@ -122,7 +122,7 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
         write.entries.append(
             NewAuditEntry(AuditSubject(NOUN, str(campaign.id), campaign.advertiser_id), "reset", changes)
         )
-    address = campaign_address(campaign.id, campaign.advertiser_id)
+    address = make_campaign_address(campaign.id, campaign.advertiser_id)
     await open_window(pool, valkey, address, reason=body.reason)
     async with pool.acquire() as connection:
         return PacerAnswer.model_validate(await store.find(connection, campaign.id, now=now))

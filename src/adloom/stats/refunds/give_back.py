@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from adloom.budgets.addresses import campaign_address
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.messages import Refund
 from adloom.budgets.transport.wire import INBOX_CHANNEL, encode_envelopes
 from adloom.core.clock import Clock
@@ -40,7 +40,7 @@ async def give_back(
     tries: int = TRIES,
 ) -> RefundRequest:
     """Return the request, done if the worker did it in time. It is sent several times: its id makes it one refund."""
-    address = campaign_address(request.campaign_id, advertiser_id)
+    address = make_campaign_address(request.campaign_id, advertiser_id)
     for _ in range(tries):
         parts, missing = await choose_charges(connection, request, advertiser_id)
         if not missing:

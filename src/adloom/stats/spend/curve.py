@@ -28,7 +28,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         return not (self.smooth or self.accelerated)
 
-    def allowed_by(self, moment: datetime, day: BudgetDay) -> Micros | None:
+    def find_allowed(self, moment: datetime, day: BudgetDay) -> Micros | None:
         """Return what may be spent by a moment; None without a budget."""
         if self.is_empty:
             return self.most
@@ -55,7 +55,7 @@ def compute_curve(
     marks = {day.starts_at, day.ends_at, *_list_steps(day)}
     now = min(max(now, day.starts_at), day.ends_at)
     return [
-        SpendPoint(at, _sum_spent_by(at, day, by_hour, spent=spent, now=now), plan.allowed_by(at, day))
+        SpendPoint(at, _sum_spent_by(at, day, by_hour, spent=spent, now=now), plan.find_allowed(at, day))
         for at in sorted({*marks, now})
         # Between hours the spend is unknown; without a line there is nothing to draw.
         if at == now or _is_drawn(at, day, now) or not plan.is_empty

@@ -24,7 +24,7 @@ from adloom.runtime.actors.nats.messages import SentMessage, first_id, is_curren
 from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardCommit, ShardStore, maintain_days
 from adloom.runtime.actors.runner import NeverKeptError
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Connection, Pool
 from simulation.loop import seeded
 from tests.support.actors import START, TALLY, Add, Catalog, Listeners, a_tally, make_tally_kind
@@ -159,7 +159,7 @@ async def test_after_three_refusals_the_shard_is_given_up_and_others_are_kept(da
 
     await worker.add(lost, kept)
 
-    assert worker.given_up == [shard_of(a_tally())]
+    assert worker.given_up == [find_shard(a_tally())]
     assert worker.counts.fenced == 3
     assert lost.durable is not None
     assert isinstance(lost.durable.exception(), UnavailableError)
@@ -175,14 +175,14 @@ async def test_a_newer_version_reads_states_of_the_one_before_which_leaves_it_th
     old, new = OneWorker(database), OneWorker(database, kind=newer_kind)
     await old.add(an_envelope(1), an_envelope(1, "b"))
     await new.add(an_envelope(10))
-    old.runner.evict_shards([shard_of(a_tally())])
+    old.runner.evict_shards([find_shard(a_tally())])
     lost, kept = an_envelope(100), an_envelope(100, "b")
 
     await old.add(lost, kept)
     is_final = isinstance(lost.durable.exception(), NeverKeptError) if lost.durable else None
     await new.add(lost._replace(durable=asyncio.get_running_loop().create_future()))
 
-    assert (old.given_up, new.given_up, is_final) == ([shard_of(a_tally())], [], False)
+    assert (old.given_up, new.given_up, is_final) == ([find_shard(a_tally())], [], False)
     assert kept.durable is not None
     assert kept.durable.result() is None
     rows = await database.fetch("SELECT key, format, state FROM brain_states ORDER BY key")
@@ -215,10 +215,10 @@ async def test_a_lost_shard_is_forgotten_with_its_alarms(database: Pool) -> None
     wakes_at = SystemClock().now() + timedelta(hours=1)
     await worker.add(an_envelope(1, wakes_at=wakes_at), an_envelope(1, "b", wakes_at=wakes_at))
 
-    worker.runner.evict_shards([shard_of(a_tally())])
+    worker.runner.evict_shards([find_shard(a_tally())])
 
     assert (len(worker.runner), len(worker.runner.alarms)) == (1, 1)
-    timers = await ShardStore(database, Rows(), SystemClock()).read_timers([shard_of(a_tally())], ["tally"])
+    timers = await ShardStore(database, Rows(), SystemClock()).read_timers([find_shard(a_tally())], ["tally"])
     assert list(timers) == [(a_tally(), wakes_at)]
 
 

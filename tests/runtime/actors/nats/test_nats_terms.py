@@ -11,7 +11,7 @@ from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.messages import SentMessage, split_groups
 from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardStore, maintain_days
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Pool
 from simulation.loop import seeded
 from tests.support.actors import TALLY, Add, Catalog, Count, Listeners, Tally, Woken, a_tally, tally_step
@@ -89,7 +89,7 @@ async def test_a_late_worker_writes_nothing_from_what_it_held(database: Pool) ->
 
 async def test_all_actors_of_a_shard_that_was_taken_are_loaded_again(database: Pool) -> None:
     other = next(
-        key for number in range(10_000) if shard_of(a_tally(key := f"k{number}")) == shard_of(a_tally())
+        key for number in range(10_000) if find_shard(a_tally(key := f"k{number}")) == find_shard(a_tally())
     )
     catalog = Catalog()
     old, new = TransientWorker(database, catalog), TransientWorker(database, catalog)

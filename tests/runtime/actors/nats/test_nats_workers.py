@@ -16,7 +16,7 @@ from adloom.runtime.actors.nats.messages import MessageResult, SentMessage, deco
 from adloom.runtime.actors.nats.pinned import ID_HEADER
 from adloom.runtime.actors.nats.ports import Received
 from adloom.runtime.actors.nats.store import Outbox, OutboxMessage, ShardCommit, ShardStore
-from adloom.runtime.actors.shards import SHARDS, shard_of
+from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.postgres import Pool
 from tests.support.actors import TALLY, Add, Catalog, Count, Nap, a_tally
 from tests.support.eventually import becomes, eventually, measure_fastest
@@ -94,7 +94,7 @@ async def test_messages_twice_and_in_disorder_are_applied_once(nats_url: str, ta
         # Half of those that may be lost are.
         both = [message, plain] if chance.random() < 0.5 else [message]
         groups += [encode_group(both), encode_group(both, attempt=2)]
-        shard = shard_of(address)
+        shard = find_shard(address)
         groups[-2:] = [bytes([shard]) + group for group in groups[-2:]]
     chance.shuffle(groups)
 

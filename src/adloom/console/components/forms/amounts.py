@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from nicegui import ui
 
-from adloom.console.components.format import shown_currency
+from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms import checks
 from adloom.core.currency import PRICE_PLACES_MAX, Currency
 
@@ -42,7 +42,7 @@ def write_amount(value: float, places: int) -> str:
 
 def add_money_field(label: str, paisa: float | None) -> tuple[AmountField, checks.Check]:
     """Make a field for an amount that the API has in hundredths, and its check."""
-    currency = shown_currency()
+    currency = get_shown_currency()
     places = min(currency.places, PAISA_PLACES)
     value = None if paisa is None else paisa / 100
     return AmountField(label, value, currency=currency, step=10**-places), make_money_check(currency)
@@ -50,7 +50,7 @@ def add_money_field(label: str, paisa: float | None) -> tuple[AmountField, check
 
 def add_price_field(label: str, value: float | None) -> AmountField:
     """Make a field for a price: it may have more decimals than the currency, as a click may cost half a cent."""
-    currency = shown_currency()
+    currency = get_shown_currency()
     return AmountField(label, value, currency=currency, step=10 ** -min(currency.places, PRICE_PLACES_MAX))
 
 

@@ -105,7 +105,7 @@ class AuctionsView:
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
-        self.zone = find_zone(visit.zone_for(None)) or UTC
+        self.zone = find_zone(visit.choose_zone(None)) or UTC
         asked = visit.query.get("hours", HOURS_DEFAULT)
         self.hours = asked if asked in PERIODS else HOURS_DEFAULT
         self.type = visit.query.get("type") or None

@@ -36,7 +36,7 @@ async def show_bidding(visit: PageVisit, campaign: Json, _: Reload) -> None:
         )
         return
     found = await visit.api.get(f"/admin/campaigns/{campaign['id']}/bidding")
-    zone = find_zone(visit.zone_for(campaign["timezone"])) or UTC
+    zone = find_zone(visit.choose_zone(campaign["timezone"])) or UTC
     _show_now(visit, found)
     history: Sequence[Json] = found["history"]
     if found["plan"]:

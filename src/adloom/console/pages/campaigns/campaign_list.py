@@ -48,7 +48,7 @@ async def complete_rows(visit: PageVisit, rows: list[Json]) -> None:
         starts_at, ends_at = format_moment(row["startsAt"]), format_moment(row["endsAt"])
         row["elapsed"] = (now - starts_at) / (ends_at - starts_at) if starts_at and ends_at else None
         row["spentWords"] = " ".join(
-            describe_spent(row["figures"], zone=visit.zone_for(row["timezone"]), now=now)
+            describe_spent(row["figures"], zone=visit.choose_zone(row["timezone"]), now=now)
         )
 
 

@@ -103,7 +103,7 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
     days = [last - timedelta(days=RESULT_DAYS - 1 - number) for number in range(RESULT_DAYS)]
     answer = await visit.api.get(
         "/admin/stats/banners",
-        **{"from": days[0], "to": last, "groupBy": "day", "timeZone": visit.zone_for(None), **narrowed},
+        **{"from": days[0], "to": last, "groupBy": "day", "timeZone": visit.choose_zone(None), **narrowed},
     )
     by_day = {row["date"]: row for row in answer["items"]}
     totals = answer["totals"]

@@ -57,7 +57,7 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
         hint(
             "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
         )
-        zone = visit.zone_for(campaign["timezone"])
+        zone = visit.choose_zone(campaign["timezone"])
         show_calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     ids = list(dict.fromkeys(row["bannerId"] for row in assigned["items"] if row["bannerId"]))
@@ -65,7 +65,7 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
         banner = await visit.api.get(f"/admin/banners/{banner_id}")
         if not has_schedule(banner):
             continue
-        zone = visit.zone_for(banner["scheduleTimezone"])
+        zone = visit.choose_zone(banner["scheduleTimezone"])
         own = is_banner_on(banner)
         both = list_days(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
         with card(banner["title"], note="Schedules of its banners"):

@@ -11,7 +11,7 @@ from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.format import shown_currency
+from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms.amounts import PAISA_PLACES
 from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form
@@ -60,7 +60,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
                     "Daily budget",
                     daily,
                     None if paisa is None else paisa / 100,
-                    places=min(shown_currency().places, PAISA_PLACES),
+                    places=min(get_shown_currency().places, PAISA_PLACES),
                 )
             with div("stack tight"):
                 form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
@@ -209,7 +209,7 @@ def build_rows(found: Json) -> list[Json]:
         if name == "conversions" and not any(day and day["mean"] for day in days):
             continue
         before, after, difference = (format_estimate(day, places=places) for day in days)
-        unit = shown_currency().code if places else ""
+        unit = get_shown_currency().code if places else ""
         rows.append(
             {
                 "measure": f"{label}, {unit}" if unit else label,

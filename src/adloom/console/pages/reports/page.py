@@ -61,7 +61,7 @@ STATISTICS: Final = "/admin/stats/banners"
 
 @page(ADDRESS, title="Reports")
 async def reports(visit: PageVisit) -> None:
-    saved_id, zone = parse_id(visit.query.get("report", "")), visit.zone_for(None)
+    saved_id, zone = parse_id(visit.query.get("report", "")), visit.choose_zone(None)
     saved = await visit.api.get(f"{SAVED}/{saved_id}") if saved_id else None
     question = (
         parse_query(visit.query, today=visit.today, zone=zone)
@@ -121,7 +121,7 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
         )
         by.props('outlined dense options-dense data-field="by"').style("min-width: 12rem")
         by.on("popup-hide", lambda: ask(by=",".join(by.value)) if tuple(by.value) != question.by else None)
-        more = _add_more_button(question, visit.zone_for(None))
+        more = _add_more_button(question, visit.choose_zone(None))
         rare = div("al-rare").props('id="more-controls"')
     more.on_click(lambda: _toggle(more, rare))
     with rare:

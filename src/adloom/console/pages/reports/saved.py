@@ -46,7 +46,7 @@ async def show_saved(visit: PageVisit, current: Json | None) -> None:
     if current is None:
         return
     if current["sendEvery"]:
-        hint(describe_sending(current, zone=visit.zone_for(None)))
+        hint(describe_sending(current, zone=visit.choose_zone(None)))
     if current["lastFailure"]:
         notice(current["lastFailure"], kind="warn", title="It was not sent the last time")
 
@@ -132,7 +132,7 @@ def _schedule(visit: PageVisit, report: Json) -> None:
         ui.label(f"To {visit.email}, with what you may see on that day, as a short table and a CSV file.")
         form.choice("sendEvery", "How often", EVERY, is_clearable=True, hint="Empty: never.")
         form.choice("sendWeekday", "On", WEEKDAYS, is_required=True, hint="For every week.")
-        form.choice("sendHour", "At", HOURS, is_required=True, hint=f"In {visit.zone_for(None)}.")
+        form.choice("sendHour", "At", HOURS, is_required=True, hint=f"In {visit.choose_zone(None)}.")
         if visit.is_admin:
             form.texts("recipients", "Also to", hint="They see your figures, and not each other's addresses.")
 

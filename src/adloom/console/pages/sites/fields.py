@@ -109,7 +109,7 @@ def _describe_next(visit: PageVisit, expression: str | None, zone: str | None) -
         cron = Cron(" ".join((expression or "").split()))
     except CronError:
         return ""
-    following = cron.next_after(visit.now.astimezone(find_zone(zone or "UTC") or UTC))
+    following = cron.find_next_after(visit.now.astimezone(find_zone(zone or "UTC") or UTC))
     return f"Next: {following:%A, %-d %B, %H:%M} in {zone or 'UTC'}."
 
 

@@ -13,7 +13,7 @@ from adloom.runtime.actors.nats.host import NatsActorHost
 from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.postgres import Pool
-from adloom.runtime.random import system_chance
+from adloom.runtime.random import make_system_chance
 from adloom.runtime.telemetry.heartbeat import ShardReading
 
 
@@ -42,7 +42,7 @@ class NatsLink:
             name=self._name,
             version=VERSION,
             clock=clock,
-            chance=chance or system_chance(),
+            chance=chance or make_system_chance(),
             ids=self._ids,
             replicas=self._replicas,
         )

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 
 FORMAT: Final = 1
 # A group stays far below the megabyte that a NATS message may have by default; a larger message goes alone.
@@ -45,7 +45,7 @@ class SentMessage(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def shard(self) -> int:
-        return shard_of(self.address)
+        return find_shard(self.address)
 
 
 class MessageGroup(msgspec.Struct, frozen=True, array_like=True):

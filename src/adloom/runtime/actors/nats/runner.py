@@ -38,7 +38,7 @@ from adloom.runtime.actors.nats.messages import SentMessage
 from adloom.runtime.actors.nats.store import AppliedMessage, OutboxMessage, ShardCommit, ShardStore
 from adloom.runtime.actors.nats.terms import StaleTermError
 from adloom.runtime.actors.runner import BatchRunner
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 
 REFUSALS_MAX: Final = 3
 CONFIGURED_AT_ONCE: Final = 500
@@ -114,7 +114,7 @@ class ShardRunner(BatchRunner):
         lost = set(shards)
         if lost:
             self._evict_shards(lost)
-            self.alarms.drop(lambda address: shard_of(address) in lost)
+            self.alarms.drop(lambda address: find_shard(address) in lost)
 
     def set_alarms(self, timers: Iterable[tuple[Address, datetime]]) -> None:
         """Set alarms as stored; what is in memory is newer."""
@@ -145,7 +145,7 @@ class ShardRunner(BatchRunner):
     async def persist_shards(self, shards: Iterable[int]) -> None:
         """Make the actors of some shards durable, before another worker gets them."""
         given = set(shards)
-        await self.persist([actor for address, actor in self._actors.items() if shard_of(address) in given])
+        await self.persist([actor for address, actor in self._actors.items() if find_shard(address) in given])
 
     # ------------------------------------------------------------ until the states are kept
 
@@ -179,7 +179,7 @@ class ShardRunner(BatchRunner):
         self._is_checking = True
 
     def _lose(self, envelopes: Sequence[Envelope], error: FencedOutError) -> None:
-        for shard in sorted({shard_of(one.address) for one in envelopes}):
+        for shard in sorted({find_shard(one.address) for one in envelopes}):
             log.warning("shard_given_up", shard=shard, reason=str(error))
             self._give_up(shard)
         self._fail(envelopes, error)
@@ -189,7 +189,7 @@ class ShardRunner(BatchRunner):
             self._actors.pop(address, None)
 
     def _evict_shards(self, shards: Set[int]) -> None:
-        self._evict([address for address in self._actors if shard_of(address) in shards])
+        self._evict([address for address in self._actors if find_shard(address) in shards])
         self._shard_store.terms.forget(shards)
 
     # ------------------------------------------------------------ what differs within a batch
@@ -222,7 +222,7 @@ class ShardRunner(BatchRunner):
     async def _activate(self, batch: StepBatch, addresses: set[Address]) -> list[Envelope]:
         absent = addresses.difference(self._actors)
         await self._shard_store.terms.begin(
-            shard_of(address) for address in absent if self._kinds[address.kind].is_transient
+            find_shard(address) for address in absent if self._kinds[address.kind].is_transient
         )
         return await super()._activate(batch, addresses)
 
@@ -230,7 +230,7 @@ class ShardRunner(BatchRunner):
         """Leave a shard to others if a newer version has stored one of its states: while workers are updated."""
         super()._note_unreadable(address, error)
         if isinstance(error, NewerActorStateError):
-            self._give_up(shard_of(address))
+            self._give_up(find_shard(address))
 
     def _deliver_locally(self, batch: StepBatch, now: datetime) -> None:
         """Deliver nothing: the other actor may be another worker's, so all messages go by the outbox."""
@@ -259,7 +259,7 @@ class ShardRunner(BatchRunner):
                 continue
             reply = replies.get(id(one.answered))
             encoded = None if reply is None else self._kinds[one.address.kind].encode_message(reply)
-            applied.append(AppliedMessage(one.id, shard_of(one.address), encoded))
+            applied.append(AppliedMessage(one.id, find_shard(one.address), encoded))
         return applied
 
     def _build_outgoing(self, tell: Tell) -> SentMessage | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from adloom.runtime.actors.actor import Address, FencedOutError
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
 BEGIN: Final = """
@@ -53,8 +53,8 @@ class ShardTerms:
 
     async def check(self, connection: Connection, addresses: Sequence[Address]) -> None:
         """Raise StaleTermError if actors may be stale by now; in the transaction of what they write."""
-        shards = sorted({shard_of(address) for address in addresses})
+        shards = sorted({find_shard(address) for address in addresses})
         current = {row[0]: row[1] for row in await connection.fetch(CURRENT, shards)}
         stale = [one for one in shards if current.get(one) != self._terms.get(one, 0)]
         if stale:
-            raise StaleTermError(stale, [one for one in addresses if shard_of(one) in stale])
+            raise StaleTermError(stale, [one for one in addresses if find_shard(one) in stale])

@@ -50,7 +50,7 @@ NEEDS_A_TOKEN: Final[Json] = {"security": [{name: []} for name in SECURITY_SCHEM
 _FRAMEWORKS_OWN: Final = ("HTTPValidationError", "ValidationError")
 
 
-def problem_answer_description(status: int) -> Json:
+def describe_problem_answer(status: int) -> Json:
     return {
         "description": HTTPStatus(status).phrase,
         "content": {PROBLEM_CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -59,7 +59,7 @@ def problem_answer_description(status: int) -> Json:
 
 def problems(*statuses: int) -> Responses:
     """Describe the errors of a router, for its `responses`."""
-    return {status: problem_answer_description(status) for status in statuses}
+    return {status: describe_problem_answer(status) for status in statuses}
 
 
 def build_document(app: FastAPI) -> Json:
@@ -80,7 +80,7 @@ def build_document(app: FastAPI) -> Json:
 class Authenticator(Protocol):
     """Authenticates a request by its headers."""
 
-    async def actor_of(
+    async def authenticate(
         self, *, authorization: str | None, api_key: str | None, origin: Callable[[], ClientOrigin]
     ) -> Actor:
         """Return who asks, or raise UnauthenticatedError."""
@@ -102,7 +102,7 @@ class GuardedRoute(TimedRoute):
 
         async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
-            request.state.actor = await authenticator.actor_of(
+            request.state.actor = await authenticator.authenticate(
                 authorization=request.headers.get("authorization"),
                 api_key=request.headers.get("x-api-key"),
                 origin=lambda: find_origin(request),

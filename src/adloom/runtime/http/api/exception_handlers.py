@@ -78,7 +78,7 @@ def problem_response(error: AdloomError, headers: Mapping[str, str] | None = Non
     )
 
 
-def field_problems(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
+def list_field_problems(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
     """Describe what is wrong with each field, by the client's names."""
     return tuple(FieldProblem(_field(error["loc"]), _message(error)) for error in errors[:ERRORS_MAX])
 
@@ -112,7 +112,7 @@ async def _answer_error(_request: Request, error: Exception) -> Response:
 
 async def _answer_invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    problems = field_problems(error.errors())
+    problems = list_field_problems(error.errors())
     if any(one["type"] == "json_invalid" for one in error.errors()):
         problems = (FieldProblem("body", _MESSAGES["json_invalid"]),)
     detail = "; ".join(f"{problem.field}: {problem.message}" for problem in problems[:3])

@@ -6,7 +6,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.http.fast.fixed_headers import Headers
-from adloom.runtime.http.fast.request_parser import scope_of
+from adloom.runtime.http.fast.request_parser import build_scope
 
 
 def build_cycle(
@@ -14,7 +14,7 @@ def build_cycle(
 ) -> RequestResponseCycle:
     """Build what runs the app; it gets the whole body at once."""
     cycle = RequestResponseCycle(
-        scope=scope_of(request, connection),
+        scope=build_scope(request, connection),
         transport=connection.transport,
         flow=connection.flow,
         logger=connection.logger,

@@ -74,7 +74,7 @@ class RequestRejectedError(Exception):
         self.answer = answer
 
 
-def rejection_of(error: AdloomError) -> RequestRejectedError:
+def find_rejection(error: AdloomError) -> RequestRejectedError:
     return RequestRejectedError(problem_answer(error))
 
 

@@ -145,7 +145,7 @@ _MethodTable = dict[bytes, FastRoute]
 _ANY_OTHER = b""  # No method is empty: the key of what answers a method that the path does not take.
 
 
-def alias_route(route: FastRoute, path: bytes) -> FastRoute:
+def make_alias_route(route: FastRoute, path: bytes) -> FastRoute:
     """Return a route at another path; its handler reads the path that it knows."""
     handler, known, length = route.handler, route.path, len(path)
 

@@ -18,7 +18,7 @@ from adloom.runtime.http.fast.errors import (
     MethodNotImplementedError,
     RequestRejectedError,
     UriTooLongError,
-    rejection_of,
+    find_rejection,
 )
 from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
@@ -221,7 +221,7 @@ class RequestParser:
 
     def _reject(self, error: AdloomError) -> RequestRejectedError:
         """Remember the rejection: httptools reports that a callback failed, but not always why."""
-        self._refusal = rejection_of(error)
+        self._refusal = find_rejection(error)
         return self._refusal
 
     def on_message_begin(self) -> None:
@@ -368,10 +368,10 @@ def _refusal_of(error: httptools.HttpParserError) -> RequestRejectedError:
     if isinstance(error, httptools.HttpParserCallbackError):
         log.error("request_reading_failed", exc_info=error)
         return RequestRejectedError(INTERNAL_FAILURE)
-    return rejection_of(BadRequestError("This is not an HTTP/1.1 request."))
+    return find_rejection(BadRequestError("This is not an HTTP/1.1 request."))
 
 
-def scope_of(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
+def build_scope(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
     raw_path = connection.root_path.encode("ascii") + request.path
     return {
         "type": "http",
