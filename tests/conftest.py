@@ -1,7 +1,6 @@
 """Fixtures for every test: its own database and Valkey, and no connection to the outside."""
 
 import contextlib
-import functools
 import gc
 import inspect
 import ipaddress
@@ -9,15 +8,12 @@ import os
 import resource
 import signal
 import socket
-import ssl
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import bullmq.redis_connection
-import certifi
 import httpx
 import hypothesis
 import psutil
@@ -31,6 +27,7 @@ from adloom.runtime.process.tuning import pause_gc, use_one_thread
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.bytecode import compile_part
 from tests.support.databases import Databases
+from tests.support.library_caches import share_what_libraries_read
 from tests.support.product import NO_CRAWLS, Product, wait_until
 from tests.support.reruns import Reruns
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
@@ -70,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     refuse_outside_sockets()
     render_logs_plainly()
-    read_files_once()
+    share_what_libraries_read()
     wait_for_answers()
     config.stash[STRAY] = StrayExceptions()
     # A shell starts background jobs with SIGINT ignored, and our children would inherit that.
@@ -167,8 +164,8 @@ class HandOver:
         return SharedProductScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
-        return (os.cpu_count() or 1) + (not config.getoption("quick"))
+    def pytest_xdist_auto_num_workers(self) -> int:
+        return (os.cpu_count() or 1) + 1  # Some tests wait.
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -202,28 +199,6 @@ def render_logs_plainly() -> None:
             structlog.processors.KeyValueRenderer(key_order=["level", "event"]),
         ]
     )
-
-
-def read_files_once() -> None:
-    """Share what libraries read again for each client: a file of certificates, and forty scripts of a queue.
-
-    They took longer than all else of a control plane's start.
-    """
-    make, share = ssl.create_default_context, functools.cache(ssl.create_default_context)
-
-    # A machine behind a proxy names a file of its own.
-    places = [("cafile", certifi.where())]
-    places += [
-        ("cafile", os.environ.get("SSL_CERT_FILE", "")),
-        ("capath", os.environ.get("SSL_CERT_DIR", "")),
-    ]
-    public = [{name: path} for name, path in places if path]
-
-    def make_context(*arguments: Any, **named: Any) -> ssl.SSLContext:
-        return share(**named) if not arguments and named in public else make(*arguments, **named)
-
-    ssl.create_default_context = make_context
-    bullmq.redis_connection.loadScript = functools.cache(bullmq.redis_connection.loadScript)
 
 
 def wait_for_answers() -> None:

@@ -7,6 +7,9 @@ import pytest
 from adloom.core.actor import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.control import ControlPlane, control_settings, running_control
+from tests.support.library_caches import share_signatures_of_handlers
+
+share_signatures_of_handlers()
 
 
 @pytest.fixture
