@@ -196,8 +196,18 @@ async def test_unknown_fields_are_not_decoded(edge: Edge, ignored: bytes) -> Non
 # --- tokens
 
 
-async def test_an_event_with_a_token_belongs_to_its_offer_and_is_billable(edge: Edge) -> None:
-    await edge.post("impression", a_report(campaignId=None, trackingToken=a_token(slot=2).decode()))
+@pytest.mark.parametrize(
+    "ids",
+    [
+        {},
+        {"campaignId": None},
+        {"bannerId": str(BANNER).upper(), "placementId": PLACEMENT.hex, "campaignId": CAMPAIGN.hex.upper()},
+    ],
+)
+async def test_an_event_with_a_token_belongs_to_its_offer_and_is_billable(
+    edge: Edge, ids: dict[str, str | None]
+) -> None:
+    await edge.post("impression", a_report(**ids, trackingToken=a_token(slot=2).decode()))
 
     [event] = edge.store.events
     assert (event.request_id, event.slot, event.campaign_id) == (REQUEST, 2, CAMPAIGN)

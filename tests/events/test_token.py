@@ -15,6 +15,7 @@ from adloom.events.ingest.token import (
     SLOT_MAX,
     TICK_BITS,
     TOKEN_CHARACTERS,
+    TOKEN_LIFETIME,
     VOID_CHARGE,
     OfferToken,
     TokenKeys,
@@ -246,6 +247,16 @@ def test_a_token_expires_after_thirty_minutes_and_can_still_be_read(age: int, is
     assert offer.is_expired == is_expired
     assert (offer.banner_id, offer.placement_id, offer.campaign_id) == (BANNER, PLACEMENT, CAMPAIGN)
     assert offer.request_id == REQUEST
+
+
+@given(st.lists(st.integers(-5 * 10**6, 5 * 10**6), min_size=1, max_size=5))
+def test_a_token_is_expired_as_soon_as_its_offer_is_older_than_its_lifetime(micros: list[int]) -> None:
+    token = a_token(issued_at=NOW + timedelta(microseconds=700_000))
+    for each in micros:
+        now = NOW + TOKEN_LIFETIME + timedelta(microseconds=each)
+        offer = KEYS.verify(token, now=now)
+        assert isinstance(offer, OfferToken)
+        assert offer.is_expired == (now - offer.issued_at > TOKEN_LIFETIME)
 
 
 def test_a_secret_of_any_length_makes_a_key() -> None:

@@ -96,8 +96,8 @@ def an_offer(number: int, *, charge: int = 1, **fields: Any) -> OfferToken:
         request=UUID(int=number).bytes,
         slot=0,
         terms=terms,
-        issued_at=NOON,
         second=int(NOON.timestamp()),
+        tick=0,
         is_expired=False,
         lease=9,
     )

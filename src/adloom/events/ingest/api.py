@@ -18,6 +18,8 @@ from adloom.events.ingest.accept import (
     CatalogIds,
     ClickRequest,
     ImpressionRequest,
+    NamedClick,
+    NamedImpression,
     Report,
     RequestInfo,
     Trust,
@@ -70,6 +72,8 @@ PIXEL: Final = FastAnswer(encode_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _
 
 _impressions: Final = BodyDecoder(ImpressionRequest)
 _clicks: Final = BodyDecoder(ClickRequest)
+_named_impressions: Final = BodyDecoder(NamedImpression, described_as=ImpressionRequest)
+_named_clicks: Final = BodyDecoder(NamedClick, described_as=ClickRequest)
 
 
 def _ignore_seen(sender: Sender, offer: OfferToken, now: datetime) -> None:
@@ -144,6 +148,7 @@ class EventRoutes:
         self._append_for = appender.append_for
         self._append_all = appender.append_all
         self._tokens = tokens
+        self._verify = tokens.verify
         self._now = clock.now
         self._identify_sender = detector.identify_sender
         self._flag_event = detector.flag_event
@@ -171,10 +176,34 @@ class EventRoutes:
         )
 
     def impression(self, request: FastRequest) -> DeferredAnswer:
-        return self.accept_report(_impressions.decode(request.body), request)
+        accepted = self._accept_named(_named_impressions.decode(request.body), request)
+        return accepted or self.accept_report(_impressions.decode(request.body), request)
 
     def click(self, request: FastRequest) -> DeferredAnswer:
-        return self.accept_report(_clicks.decode(request.body), request)
+        accepted = self._accept_named(_named_clicks.decode(request.body), request)
+        return accepted or self.accept_report(_clicks.decode(request.body), request)
+
+    def _accept_named(
+        self, report: NamedImpression | NamedClick, request: FastRequest
+    ) -> DeferredAnswer | None:
+        """Store a report that names the offer of its token as we do; None for any other."""
+        if report.tracking_token is None:
+            return None
+        now = self._now()
+        offer = self._verify(report.tracking_token.encode(), now)
+        if type(offer) is not OfferToken:
+            return None
+        banner_id, placement_id, campaign_id = offer.terms.ids
+        # We have signed the ids of a report that fits its token, so they exist.
+        if (
+            report.banner_id != banner_id
+            or report.placement_id != placement_id
+            or report.campaign_id not in (campaign_id, None)
+        ):
+            return None
+        sender = request.sender or self._identify_sender(request)
+        entry = self._encode_offered(report, offer, request, sender, self._read_request_info(request), now)
+        return self._append_for(entry, ACCEPTED)
 
     def accept_report(
         self, report: Report, request: FastRequest, offer: OfferToken | None = None
@@ -279,7 +308,7 @@ class EventRoutes:
         now: datetime,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> bytes:
-        is_click = type(report) is ClickRequest
+        is_click = isinstance(report, ClickRequest)
         if not is_click:
             self._on_seen(sender, offer, now)
         # Afterwards, because it counts: a report that is not accepted does not count as a flood.

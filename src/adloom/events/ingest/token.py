@@ -22,8 +22,8 @@ Older tokens are accepted as long as their offers may last: version 3 has whole 
 clear, version 1 has neither lease nor charge (87 bytes, 116 characters).
 
 Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once, when it is
-first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once and copied. What encrypted
-terms say is kept too: reading them is on the path of every event.
+first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once for every version, which
+takes half of its work, and copied. What encrypted terms say is kept too: reading them is on the path of every event.
 """
 
 # pure
@@ -33,8 +33,10 @@ import struct
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from hashlib import blake2b
 from hmac import compare_digest
+from math import ceil
 from typing import Final
 from uuid import UUID
 
@@ -71,6 +73,7 @@ _TOPIC_SHIFT: Final = 51
 _TOPICS_MAX: Final = (1 << 11) - 1
 _FLAGS: Final = _BY_CLICK | _IS_VOID | _TOPICS_MAX << _TOPIC_SHIFT
 _CLEAR_VERSION: Final = 2  # The last with the charge in clear.
+_SECOND: Final = timedelta(seconds=1)
 _TICK_SECONDS: Final = (1 << TICK_BITS) / 10**6
 _FIELDS_1: Final = struct.Struct(">BBI16sB48s")
 _FREE: Final = bytes(_CHARGE.size)
@@ -95,6 +98,7 @@ _BODY_BYTES: Final = {
     116: (frozenset((1,)), _FIELDS_1.size),
 }
 _pack, _unpack = _FIELDS.pack, _FIELDS.unpack
+_unpack_signed = struct.Struct(">xI16sBI56s").unpack  # After the version: the key's id, and what follows.
 _pack_masked = _MASKED_FIELDS.pack
 _to_datetime = datetime.fromtimestamp
 _to_base64 = binascii.b2a_base64
@@ -118,6 +122,7 @@ class OfferTerms(msgspec.Struct, frozen=True, gc=False):
     is_void: bool = False  # Made for a doubtful sender: nothing of it counts.
     topic: int = 0  # The number of the topic that a contextual slot was sold under.
     entry: EntryPart = NO_ENTRY_PART  # What they add to the log's entries of their events.
+    ids: tuple[str, str, str] = ("", "", "")  # As reports usually write them, in the order above.
 
 
 class OfferToken(msgspec.Struct, frozen=True, gc=False):
@@ -126,10 +131,14 @@ class OfferToken(msgspec.Struct, frozen=True, gc=False):
     request: bytes  # Its id.
     slot: int
     terms: OfferTerms
-    issued_at: datetime
-    second: int  # Of `issued_at`, since the epoch.
+    second: int  # Since the epoch: when the offer was made.
+    tick: int  # Of that second.
     is_expired: bool
     lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
+
+    @property
+    def issued_at(self) -> datetime:
+        return _find_moment(self.second, self.tick)
 
     @property
     def request_id(self) -> RequestId:
@@ -213,8 +222,9 @@ class TokenSigner:
         # means no more than setting a new secret.
         key = blake2b(secret.encode(), digest_size=_KEY_BYTES + 1, person=b"adloom-offer-key").digest()
         self.key_id = key[_KEY_BYTES]
-        self._start = blake2b(key=key[:_KEY_BYTES], digest_size=_TAG_BYTES)
-        self.start_mac = self._start.copy
+        # By the first byte of a token: with it, the hash is through its first block, which is the key.
+        start = partial(blake2b, key=key[:_KEY_BYTES], digest_size=_TAG_BYTES)
+        self.start_macs = [start(bytes((first,))).copy for first in range(256)]
         self._of_users = blake2b(key=key[:_KEY_BYTES], digest_size=_ID_BYTES, person=b"adloom-user")
         self._sealed_prefix = bytes((_SEALED_VERSION, self.key_id))
         cipher = TermsCipher(secret)
@@ -233,16 +243,17 @@ class TokenSigner:
         version = FIRST_TICK + (micros >> TICK_BITS)
         encrypted = self._find_encrypted(terms) or self._encrypt(terms)
         body = _pack(version, self.key_id, issued_at, request_id, slot, lease, encrypted)
-        mac = self._start.copy()
-        mac.update(body)
+        mac = self.start_macs[version]()
+        mac.update(body[1:])
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
 
     def sign_masked(  # noqa: PLR0913, PLR0917 - as `sign`
         self, charge: int, ids: bytes, request_id: bytes, issued_at: int, slot: int, lease: int, micros: int
     ) -> bytes:
         """Sign the one offer of a slot of a request, at a price that hardly another one has."""
+        version = FIRST_MASKED_TICK + (micros >> TICK_BITS)
         body = _pack_masked(
-            FIRST_MASKED_TICK + (micros >> TICK_BITS),
+            version,
             self.key_id,
             issued_at,
             request_id,
@@ -251,8 +262,8 @@ class TokenSigner:
             charge ^ self._find_mask(request_id, slot),
             ids,
         )
-        mac = self._start.copy()
-        mac.update(body)
+        mac = self.start_macs[version]()
+        mac.update(body[1:])
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
 
     def hash_user(self, user_id: bytes, salt: bytes = b"") -> bytes:
@@ -289,8 +300,11 @@ class TokenKeys:
         for signer in (self.signer, *(TokenSigner(one) for one in older)):
             self._accepted.setdefault(signer.key_id, []).append(signer)
         self._lifetime = lifetime
+        # The second that it is, and when the oldest offers were made that have not expired in all of it.
+        self._second_begins = self._second_ends = _to_datetime(0, UTC)
+        self._fresh_since = 0
 
-    def verify(self, token: bytes, *, now: datetime) -> OfferToken | TokenRejection:
+    def verify(self, token: bytes, now: datetime) -> OfferToken | TokenRejection:
         known = _BODY_BYTES.get(len(token))
         if known is None:
             return TokenRejection.MALFORMED
@@ -302,24 +316,31 @@ class TokenKeys:
         version = raw[0]
         if version not in versions:
             return TokenRejection.MALFORMED
-        body, tag = raw[:body_bytes], raw[body_bytes:]
         signers = self._accepted.get(raw[1])
         if signers is None:
             return TokenRejection.UNKNOWN_KEY
+        signed, tag = raw[1:body_bytes], raw[body_bytes:]
         for signer in signers:
-            mac = signer.start_mac()
-            mac.update(body)
+            mac = signer.start_macs[version]()
+            mac.update(signed)
             if compare_digest(mac.digest(), tag):
                 break
         else:
             return TokenRejection.FORGED
         if version < FIRST_TICK:
-            second, request, slot, lease, terms, tick = _parse_rarer(body, signer)
+            second, request, slot, lease, terms, tick = _parse_rarer(raw[:body_bytes], signer)
         else:
-            _, _, second, request, slot, lease, packed = _unpack(body)
+            second, request, slot, lease, packed = _unpack_signed(signed)
             terms, tick = signer.find_terms(packed) or signer.read_terms(packed), version - FIRST_TICK
-        issued_at = _to_datetime(second + tick * _TICK_SECONDS, UTC)
-        return OfferToken(request, slot, terms, issued_at, second, now - issued_at > self._lifetime, lease)
+        if not self._second_begins <= now < self._second_ends:
+            self._begin_second(now)
+        is_expired = second < self._fresh_since and now - _find_moment(second, tick) > self._lifetime
+        return OfferToken(request, slot, terms, second, tick, is_expired, lease)
+
+    def _begin_second(self, now: datetime) -> None:
+        self._second_begins = now.replace(microsecond=0)
+        self._second_ends = self._second_begins + _SECOND
+        self._fresh_since = ceil((self._second_ends - self._lifetime).timestamp())
 
     def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:
         """Return the user of an offer; None where there is none, or the text is none of ours."""
@@ -331,6 +352,10 @@ class TokenKeys:
             return None
         mask = self._accepted[raw[1]][0].hash_user(request_id)
         return UUID(int=int.from_bytes(mask) ^ int.from_bytes(raw[2:]))
+
+
+def _find_moment(second: int, tick: int) -> datetime:
+    return _to_datetime(second + tick * _TICK_SECONDS, UTC)
 
 
 def _parse_rarer(body: bytes, signer: TokenSigner) -> tuple[int, bytes, int, int, OfferTerms, int]:
@@ -360,6 +385,7 @@ def _parse_terms(packed: bytes) -> OfferTerms:
     )
     return msgspec.structs.replace(
         terms,
+        ids=(str(terms.banner_id), str(terms.placement_id), str(terms.campaign_id)),
         entry=encode_terms(
             EntryTerms(
                 terms.banner_id,

@@ -21,9 +21,12 @@ _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 class BodyDecoder(Generic[T]):
     """Decodes the bodies of one route, or parts of them that are called otherwise; unknown fields are ignored."""
 
-    def __init__(self, kind: type[T], *, called: str = "body") -> None:
+    def __init__(
+        self, kind: type[T], *, called: str = "body", described_as: type[msgspec.Struct] | None = None
+    ) -> None:
+        """Decode into a kind; errors are those of another one, which may be stricter."""
         self._called = called
-        self._fields = msgspec.structs.fields(kind)
+        self._fields = msgspec.structs.fields(described_as or kind)
         self._decode = msgspec.json.Decoder(kind).decode
 
     def decode(self, body: bytes) -> T:
