@@ -23,7 +23,6 @@ from adloom.auction.features import (
 )
 from adloom.auction.learned import LearnedScorer, LearnedScoring, VisitorKind
 from adloom.auction.model import (
-    LOGIT_MAX,
     Model,
     UnreadableModelError,
     decode_model,
@@ -214,13 +213,6 @@ def test_frequent_kinds_of_visitors_are_found_once() -> None:
 
     assert policy.find_frequent_kind() is None
     assert policy.kinds == [kind]
-
-
-def test_a_model_that_was_encoded_without_a_crossing_is_decoded() -> None:
-    fields_of_a_model = msgspec.msgpack.decode(encode_model(a_model(crossing=0.5)))
-
-    assert decode_model(msgspec.msgpack.encode(fields_of_a_model)).crossing == 0.5
-    assert decode_model(msgspec.msgpack.encode(fields_of_a_model[:-1])).crossing == LOGIT_MAX
 
 
 def test_a_model_is_decoded_as_it_was_encoded() -> None:

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import DEAD_STREAM, STREAM
-from adloom.events.projections.dead_letters import INDEX, DeadLetterQueue
+from adloom.events.log.stream import STREAM
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.valkey import Valkey
 
 
@@ -102,15 +102,3 @@ async def test_dead_letters_are_listed_in_pages(queue: DeadLetterQueue) -> None:
     second = await queue.list_after(first[-1].id, count_max=3)
 
     assert [letter.entry_id for letter in (*first, *second)] == ["0-0", "1-0", "2-0", "3-0", "4-0"]
-
-
-async def test_a_dead_letter_of_an_older_version_can_be_read_and_retried(
-    queue: DeadLetterQueue, valkey: Valkey
-) -> None:
-    await valkey.xadd(DEAD_STREAM, {"entry": "1-0", "e": b"old", "reason": "It is no event."})
-    [letter] = await queue.list_after()
-
-    assert (letter.projection, letter.tries, letter.data) == ("event_tables", 1, b"old")
-    assert await queue.retry(letter.id)
-    assert await read_log(valkey) == [b"old"]
-    assert not await valkey.exists(INDEX)

@@ -31,7 +31,14 @@ from tests.support.control import FAST_PASSWORDS, SECRET
 
 ADMIN = Actor(subject="a-user", role=Role.ADMIN)
 LIFETIME = timedelta(minutes=15)
-CLAIMS = {"iss": "adloom", "sub": "a-user", "role": "admin", "iat": 0, "exp": 4_000_000_000}
+CLAIMS = {
+    "iss": "adloom",
+    "sub": "a-user",
+    "role": "admin",
+    "iat": 0,
+    "exp": 4_000_000_000,
+    "jti": "01997ebb-0000-7000-8000-000000000001",
+}
 
 
 def a_token(secret: str = SECRET, algorithm: str = "HS256", **claims: object) -> str:
@@ -92,8 +99,10 @@ def test_a_token_expires_at_the_end_of_its_lifetime() -> None:
         a_token(account=str(uuid4())),
         a_token(sub=7),
         a_token(exp="tomorrow"),
-        jwt.encode({key: CLAIMS[key] for key in CLAIMS if key != "exp"}, SECRET, algorithm="HS256"),
-        jwt.encode({key: CLAIMS[key] for key in CLAIMS if key != "iss"}, SECRET, algorithm="HS256"),
+        *(
+            jwt.encode({key: CLAIMS[key] for key in CLAIMS if key != missing}, SECRET, algorithm="HS256")
+            for missing in ("exp", "iss", "jti")
+        ),
     ],
     ids=[
         "empty",
@@ -111,6 +120,7 @@ def test_a_token_expires_at_the_end_of_its_lifetime() -> None:
         "expiry that is no number",
         "without expiry",
         "without issuer",
+        "without an id",
     ],
 )
 def test_a_token_that_is_not_ours_is_refused(token: str) -> None:

@@ -51,7 +51,7 @@ class _Blob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     examples: int
     learned_at: float
     weights: memoryview
-    crossing: float = LOGIT_MAX  # Older learners did not write it.
+    crossing: float
 
 
 def bound_cross_logit(model: Model) -> float:

@@ -68,8 +68,9 @@ class LearnerProgress(msgspec.Struct, kw_only=True):
     loss: float = 0.0
     heuristic_loss: float = 0.0
     loss_weight: float = 0.0
-    # By scoring; states of older versions have none.
-    windows: dict[str, CalibrationWindow] = msgspec.field(default_factory=dict[str, CalibrationWindow])
+    windows: dict[str, CalibrationWindow] = msgspec.field(
+        default_factory=dict[str, CalibrationWindow]
+    )  # By scoring.
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -48,8 +48,8 @@ class _Claims(msgspec.Struct, frozen=True):
     role: Role
     iat: int
     exp: int
+    jti: UUID
     account: UUID | None = None
-    jti: UUID | None = None
     sid: UUID | None = None
     epoch: int = 0
 
@@ -58,7 +58,7 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     """What a token says that we signed; whether it still holds is another question."""
 
     actor: Actor
-    id: UUID | None  # Tokens of versions before had none.
+    id: UUID
     issued_at: datetime
     expires_at: datetime
     log_in_id: UUID | None = None  # The log-in that it came from, where it was one.
@@ -80,7 +80,6 @@ def issue_access_token(  # noqa: PLR0913 - what a token says
     now: datetime,
     lifetime: timedelta,
     tokens: TokenSettings = DEFAULT_TOKENS,
-    token_id: UUID | None = None,
     log_in_id: UUID | None = None,
     epoch: int = 0,
 ) -> str:
@@ -90,7 +89,7 @@ def issue_access_token(  # noqa: PLR0913 - what a token says
         "role": actor.role.value,
         "iat": int(now.timestamp()),
         "exp": int((now + lifetime).timestamp()),
-        "jti": str(token_id or SystemIds().new()),
+        "jti": str(SystemIds().new()),
         "epoch": epoch,
     }
     if tokens.audience is not None:

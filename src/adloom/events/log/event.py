@@ -17,7 +17,6 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, REASONS_MAX
-from adloom.events.log.names import hide_user
 
 BEGINNING: Final = "0-0"
 
@@ -283,7 +282,7 @@ class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
     bids: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX * BID_BYTES)] = b""
     # All that were removed, in `bids` or not; an outcome there is the place of a reason here.
     removed: Annotated[tuple[RemovedCandidates, ...], msgspec.Meta(max_length=REASONS_MAX)] = ()
-    # Of all in `bids` that were under the floor of their own placement; entries of older versions have none.
+    # Of all in `bids` that were under the floor of their own placement.
     floors: Annotated[tuple[BidsUnderFloor, ...], msgspec.Meta(max_length=BIDS_MAX)] = ()
 
 
@@ -311,20 +310,9 @@ def decode_events(entries: Iterable[bytes]) -> list[LogEvent]:
     """Decode entries; UnreadableEntryError if one of them is no event that we know."""
     decode = _decoder.decode
     try:
-        events = [decode(entry) for entry in entries]
+        return [decode(entry) for entry in entries]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableEntryError(str(error)) from error
-    # Names of offers never have a user in them.
-    return [
-        event if not isinstance(event, EVENTS) or event.request_id is not None else _hide_user(event)
-        for event in events
-    ]
-
-
-def _hide_user(event: Event) -> Event:
-    """Earlier versions kept names with a user in them."""
-    name = hide_user(event.correlation_id, event.user_id)
-    return event if name == event.correlation_id else msgspec.structs.replace(event, correlation_id=name)
 
 
 def get_event_time(happening: LogEvent) -> datetime:

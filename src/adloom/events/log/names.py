@@ -2,7 +2,6 @@
 
 # pure
 
-import re
 from hashlib import sha256
 from typing import Final
 from uuid import UUID
@@ -10,8 +9,6 @@ from uuid import UUID
 _ID_DIGITS: Final = 32
 OFFER_NAMES: Final = "offer:"  # Events of an offer are named by it; no other name begins so.
 FLAGGED: Final = ":flagged"  # How the name of an offer's event ends that may not be the visitor's.
-# Earlier versions named events of auctions so: by their ad, their user and their time.
-OLD_AUCTION_NAME: Final = re.compile("ad:[0-9a-f-]{36}:[0-9a-f-]{36}:")
 
 
 def find_offer_name(name: str, request_id: UUID, slot: int) -> str:
@@ -19,14 +16,12 @@ def find_offer_name(name: str, request_id: UUID, slot: int) -> str:
     return name.removesuffix(FLAGGED) if name.startswith(OFFER_NAMES) else f"{OFFER_NAMES}{request_id}:{slot}"
 
 
-def hide_user(name: str, user_id: UUID | None) -> str:
+def hide_user(name: str, user_id: UUID) -> str:
     """Return the name of an event, or a hash of it if the user's id is in it, in any spelling.
 
     Names are kept after a user is erased, and are shown to accounts.
     """
     if len(name) < _ID_DIGITS:
         return name
-    has_user = user_id is not None and user_id.hex in name.replace("-", "").lower()
-    if has_user or (name.startswith("ad:") and OLD_AUCTION_NAME.match(name)):
-        return f"h:{sha256(name.encode(errors='surrogatepass')).hexdigest()}"
-    return name
+    has_user = user_id.hex in name.replace("-", "").lower()
+    return f"h:{sha256(name.encode(errors='surrogatepass')).hexdigest()}" if has_user else name

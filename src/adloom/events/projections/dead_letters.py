@@ -127,12 +127,11 @@ def _letter(row_id: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
 
     return DeadLetter(
         id=row_id.decode(),
-        # Letters from before there were several projections do not name one.
-        projection=text(b"projection") or "event_tables",
+        projection=text(b"projection"),
         entry_id=text(b"entry"),
         reason=text(b"reason"),
-        tries=int(text(b"tries") or 1),
-        at=datetime.fromtimestamp(int(text(b"at") or row_id.partition(b"-")[0]) / 1000, UTC),
+        tries=int(text(b"tries")),
+        at=datetime.fromtimestamp(int(text(b"at")) / 1000, UTC),
         data=fields.get(b"e", b""),
     )
 

@@ -10,9 +10,7 @@ STOP_SECONDS_MAX = 5.0
 POLL_SECONDS = 0.02
 
 
-async def stop_leftover(
-    pid_file: Path, *, mark: str, stop_signal: signal.Signals, is_forgotten: bool = True
-) -> None:
+async def stop_leftover(pid_file: Path, *, mark: str, stop_signal: signal.Signals) -> None:
     """Stop the server that a PID file names, if it still runs, and remove the file.
 
     The PID may be another program's by now, so the process must have the mark, the server's own folder,
@@ -21,8 +19,7 @@ async def stop_leftover(
     pid = _read_pid(pid_file)
     if pid is not None and _is_marked(pid, mark):
         await _end(pid, mark, stop_signal)
-    if is_forgotten:
-        _forget(pid_file)
+    _forget(pid_file)
 
 
 async def _end(pid: int, mark: str, stop_signal: signal.Signals) -> None:

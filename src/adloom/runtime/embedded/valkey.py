@@ -86,17 +86,11 @@ class EmbeddedValkey:
         """Write the configuration, and stop a server that an earlier run left on the folder."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._folder / CONFIG_NAME
-        for mark in (self._mark, str(config)):  # The second is that of earlier versions.
-            await stop_leftover(
-                self._folder / PID_NAME,
-                mark=mark,
-                stop_signal=signal.SIGTERM,
-                is_forgotten=mark != self._mark,
-            )
+        await stop_leftover(self._folder / PID_NAME, mark=self._mark, stop_signal=signal.SIGTERM)
         await asyncio.to_thread(install_valkey, self._server)
         await asyncio.to_thread(check_program, self._server, read_valkey_version())
         config.touch(mode=0o600)
-        # Before it is decided how the user finds the folder. What an earlier version has left there was root's.
+        # Before it is decided how the user finds the folder. A restored folder is root's.
         await asyncio.to_thread(give_ownership, self._folder, self._user)
         config.write_text(self._write_config(), encoding="ascii")
 
