@@ -28,6 +28,7 @@ class BudgetVerdict(StrEnum):
     ADVERTISER_BUDGET = "advertiser_budget"
     PACING = "pacing"
     IMPRESSION_CAP = "impression_cap"
+    CLICK_CAP = "click_cap"
 
 
 # Set in the lease of an offer that counts against an impression cap. Numbers of leases are below it until 2094.

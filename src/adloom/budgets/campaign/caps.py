@@ -46,15 +46,6 @@ def grant_offers(offers: Lease, left: int, usage: LeaseUsage, *, sessions: int, 
     return offers.granted_up_to(Micros(offers.unassigned + more), second=second)
 
 
-def compute_offers_left(state: CampaignState) -> int:
-    """Return how many more offers may be made; none before it is known how many impressions there were."""
-    cap, counted = state.configured.impression_cap, state.counted
-    if cap is None or counted is None:
-        return 0
-    out = sum(one.outstanding for one in state.offers.values())
-    return max(0, cap - counted.impressions - len(state.seen) - out)
-
-
 def apply_seen(state: CampaignState, message: CountedImpressions, effects: list[Effect]) -> CampaignState:
     """End the holds of offers that were seen. Entries come in their order, and may be repeated."""
     until = state.seen_until
@@ -95,16 +86,6 @@ def apply_counts(
         seen=tuple(entry_id for entry_id in state.seen if parse_entry_id(entry_id) > until),
         clicked_before=before,
     )
-
-
-def has_click_left(state: CampaignState) -> bool:
-    """Whether another click is within the click cap."""
-    cap = state.configured.click_cap
-    if cap is None:
-        return True
-    if state.clicked_before is None:
-        return max(state.clicked, 0 if state.counted is None else state.counted.clicks) < cap
-    return state.clicked + state.clicked_before < cap
 
 
 def find_oldest_offer(usage: LeaseUsage, offers: Lease | None) -> int | None:

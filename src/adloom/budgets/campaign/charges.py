@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from adloom.budgets.addresses import CAMPAIGN
-from adloom.budgets.campaign.caps import has_click_left
 from adloom.budgets.campaign.headroom import compute_headroom, compute_pacing_allowance, find_unfit_budget
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend, queue_report
@@ -96,7 +95,7 @@ def _apply_click(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Charge a click where it fits what is left; one that only its advertiser's budget may refuse waits for that."""
-    is_within_cap = has_click_left(state)
+    is_within_cap = state.has_click_left
     if state.configured.click_cap is not None:
         state = _changed(state, clicked=state.clicked + 1)
     if not is_within_cap:

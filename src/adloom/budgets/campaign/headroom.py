@@ -1,4 +1,4 @@
-"""How much more a campaign may commit, and which budget prevents more."""
+"""How much more a campaign may commit within its budgets and caps, and which budget prevents more."""
 
 # pure
 
@@ -70,6 +70,37 @@ def find_unfit_budget(state: CampaignState, amount: Micros) -> BudgetVerdict | N
     if config.is_allotted and state.firm_today + amount > state.allotted:
         return BudgetVerdict.ADVERTISER_BUDGET
     return None
+
+
+def compute_offers_left(state: CampaignState) -> int:
+    """Return how many more offers may be leased; none before it is known how many impressions there were."""
+    cap, counted = state.configured.impression_cap, state.counted
+    if cap is None or counted is None:
+        return 0
+    out = sum(one.outstanding for one in state.offers.values())
+    return max(0, cap - counted.impressions - len(state.seen) - out)
+
+
+def is_click_cap_reached(state: CampaignState) -> bool:
+    """Whether no offer is to be made for the clicks that there were, as we or the event tables have counted them."""
+    cap = state.configured.click_cap
+    is_counted = cap is not None and state.counted is not None and state.counted.clicks >= cap
+    return is_counted or not state.has_click_left
+
+
+def limit_to_caps(state: CampaignState, amount: Micros) -> Micros:
+    """Return how much of an amount the offers need that the caps leave, here and at processes without the money."""
+    if is_click_cap_reached(state):
+        return NOTHING
+    if state.configured.impression_cap is None:
+        return amount
+    price = state.offer_price
+    needed = compute_offers_left(state) * price
+    for number, lease in state.leases.items():
+        offers = state.offers.get(number)
+        if offers is not None:
+            needed += max(0, (offers.unassigned - offers.ahead) * price - lease.unassigned)
+    return Micros(min(amount, needed))
 
 
 def compute_pacing_allowance(state: CampaignState, now: datetime) -> int:

@@ -9,13 +9,19 @@ import msgspec
 
 from adloom.budgets.addresses import make_session_topic
 from adloom.budgets.campaign.bids import get_multiplier, update_bids
-from adloom.budgets.campaign.caps import compute_offers_left, find_oldest_offer, grant_offers, report_offers
-from adloom.budgets.campaign.headroom import compute_headroom
+from adloom.budgets.campaign.caps import find_oldest_offer, grant_offers, report_offers
+from adloom.budgets.campaign.headroom import (
+    compute_headroom,
+    compute_offers_left,
+    is_click_cap_reached,
+    limit_to_caps,
+)
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.pace import get_throttle, update_pace
 from adloom.budgets.campaign.reports import (
     ask_for_more,
     compute_spare,
+    give_back,
     has_unmet_demand,
     publish_spend,
     queue_report,
@@ -52,6 +58,7 @@ def apply_usage(
         return state  # Overtaken by a later one.
     if usage.report == known.reported:
         # The answer was lost.
+        usage = _limit_to_offers(state, known, usage)
         effects += [
             *_confirm_ownership(state, known),
             _build_answer(state, usage, known, _find_verdict(state, known, usage, now)),
@@ -69,14 +76,14 @@ def apply_usage(
         left = compute_offers_left(state) if _may_grant(state, lease, usage) else 0
         granted = grant_offers(offers, left, usage, sessions=_count_sessions(state), second=second)
         state = _changed(state, offers={**state.offers, lease.number: granted})
-    if usage.want <= lease.unassigned:
-        lease = lease.granted_up_to(usage.want, second=second)
-        state = state.with_lease(lease)
-        if state.is_giving_back and compute_spare(state):
-            state = queue_report(state, now, effects)
-    else:
-        lease = _grant(state, lease, usage, now)
-        state = _request_missing(state.with_lease(lease), lease, usage, now, effects)
+        usage = _limit_to_offers(state, lease, usage)
+    has_enough = usage.want <= lease.unassigned
+    lease = lease.granted_up_to(usage.want, second=second) if has_enough else _grant(state, lease, usage, now)
+    state = state.with_lease(lease)
+    if not has_enough or _lacks_offers(state, lease, usage):
+        state = _request_missing(state, lease, usage, now, effects)
+    elif state.is_giving_back and compute_spare(state):
+        state = queue_report(state, now, effects)
     is_changed = bool(usage.given) or lease.granted != known.granted or usage.lease != lease.number
     if is_changed or offers is not None:
         # Otherwise nothing has changed but the number of the report, which may be forgotten.
@@ -223,8 +230,24 @@ def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime)
     return lease.granted_up_to(Micros(max(lease.unassigned, whole)), second=int(now.timestamp()))
 
 
+def _limit_to_offers(state: CampaignState, lease: Lease, usage: LeaseUsage) -> LeaseUsage:
+    """Let a process want no money for offers that an impression cap does not leave it.
+
+    It keeps what it has until it returns it: it may need it at any moment, if the cap is lifted.
+    """
+    if not usage.want_impressions or not state.configured.is_running:
+        return usage
+    needed = _count_unassigned(state, lease) * max(usage.cost, usage.price)
+    return _changed(usage, want=Micros(min(usage.want, max(lease.unassigned, needed))))
+
+
+def _lacks_offers(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool:
+    return usage.want_impressions > 0 and _count_unassigned(state, lease) == 0
+
+
 def _may_grant(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool:
-    return state.configured.is_running and _is_current(state, lease, usage)
+    is_running = state.configured.is_running and _is_current(state, lease, usage)
+    return is_running and not is_click_cap_reached(state)
 
 
 def _size_grant(want: int, left: int, *, cost: int, sessions: int) -> int:
@@ -241,13 +264,13 @@ def _find_verdict(state: CampaignState, lease: Lease, usage: LeaseUsage, now: da
     if not _is_current(state, lease, usage):
         return BudgetVerdict.GRANTED
     if lease.unassigned >= min(usage.want, usage.cost):
-        is_capped = usage.want_impressions > 0 and _count_unassigned(state, lease) == 0
+        is_capped = _lacks_offers(state, lease, usage)
         return BudgetVerdict.IMPRESSION_CAP if is_capped else BudgetVerdict.GRANTED
-    return (
-        compute_headroom(state, now, is_paced=True).verdict
-        if state.configured.is_running
-        else BudgetVerdict.NOT_RUNNING
-    )
+    if not state.configured.is_running:
+        return BudgetVerdict.NOT_RUNNING
+    if is_click_cap_reached(state):
+        return BudgetVerdict.CLICK_CAP
+    return compute_headroom(state, now, is_paced=True).verdict
 
 
 def _request_missing(
@@ -258,14 +281,18 @@ def _request_missing(
     if not config.is_running or not _is_current(state, lease, usage):
         return state
     second = int(now.timestamp())
-    is_short = lease.unassigned < usage.cost
-    is_short |= usage.want_impressions > 0 and _count_unassigned(state, lease) == 0
-    is_turned_away = usage.is_needed and is_short
+    lacks_offers = _lacks_offers(state, lease, usage)
+    lacks_money = not lacks_offers and lease.unassigned < usage.cost
+    if usage.is_needed and (lacks_offers or lacks_money):
+        recall(state, effects, idle_until=second - IDLE_SECONDS)
+    if not limit_to_caps(state, usage.cost):
+        has_more = config.is_allotted and not state.clicks and (state.wanted or compute_spare(state))
+        return give_back(state, now, effects, is_all=True) if has_more else state
+    is_turned_away = usage.is_needed and lacks_money
     is_urgent = is_turned_away and not has_unmet_demand(state, now)
     if is_turned_away:
         state = _changed(state, needed_second=max(state.needed_second, second))
-        recall(state, effects, idle_until=second - IDLE_SECONDS)
-    if not config.is_allotted:
+    if lacks_offers or not config.is_allotted:
         return state
     return ask_for_more(state, usage.want, now, effects, is_urgent=is_urgent)
 

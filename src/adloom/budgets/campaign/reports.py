@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.addresses import SPEND_TOPIC, make_advertiser_address
-from adloom.budgets.campaign.headroom import compute_headroom, find_exhausted_budget
+from adloom.budgets.campaign.headroom import compute_headroom, find_exhausted_budget, limit_to_caps
 from adloom.budgets.campaign.state import NOTHING, CampaignState, PendingReport
 from adloom.budgets.messages import Allotment, CampaignExhausted, CampaignRestored, SpendReport, SpendUpdate
 from adloom.core.money import Micros
@@ -107,7 +107,7 @@ def ask_for_more(
 
     While there is none, ask once a second; at once if a visitor was just turned away.
     """
-    want = _limit_to_own_budgets(state, Micros(max(want, state.price)), now)
+    want = _limit_to_use(state, Micros(max(want, state.price)), now)
     if compute_spare(state) >= want:
         return _changed(state, wanted=NOTHING) if state.wanted else state
     second = int(now.timestamp())
@@ -131,7 +131,7 @@ def ask_for_more(
 def give_back(state: CampaignState, now: datetime, effects: list[Effect], *, is_all: bool) -> CampaignState:
     """Return to the advertiser what we have not committed and do not need."""
     is_kept = has_unmet_demand(state, now) and not is_all
-    kept = _limit_to_own_budgets(state, compute_spare(state), now) if is_kept else NOTHING
+    kept = _limit_to_use(state, compute_spare(state), now) if is_kept else NOTHING
     return queue_report(_changed(state, wanted=kept, is_giving_back=True), now, effects)
 
 
@@ -150,8 +150,11 @@ def apply_allotment(
     return queue_report(state, now, effects) if state.has_news else state
 
 
-def _limit_to_own_budgets(state: CampaignState, amount: Micros, now: datetime) -> Micros:
-    """How much of an amount our own budgets allow; nothing if that pays for no offer."""
+def _limit_to_use(state: CampaignState, amount: Micros, now: datetime) -> Micros:
+    """How much of an amount our own budgets and caps allow; nothing if that pays for no offer."""
+    if not state.configured.is_running:
+        return NOTHING
+    amount = limit_to_caps(state, amount)
     left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
     if left is not None:
         # A click is paid out of what is left, and not only out of what can still be held.
@@ -166,6 +169,7 @@ def _send_report(
     assert config.advertiser_id is not None
     delay = retry_delay(attempts) if attempts <= ATTEMPTS_MAX else RECONCILE_AFTER
     # What clicks wait for is asked for from what is certain on; the rest of the holds gives way.
+    wanted = _limit_to_use(state, state.wanted, now)
     committed = state.firm_today if state.clicks else state.committed_today
     kept = state.committed_today if state.is_giving_back else max(committed, state.allotted)
     price = max([state.offer_price, *(one.confirm.amount for one in state.clicks)])
@@ -177,9 +181,9 @@ def _send_report(
         day=state.day,
         spent_by_day=state.spent_by_day,
         committed=committed,
-        target=Micros(max(kept, committed + max(state.wanted, awaited))),
+        target=Micros(max(kept, committed + max(wanted, awaited))),
         cost=Micros(price if state.price or state.clicks else state.cost),
-        is_needed=bool(state.clicks) or (state.wanted > 0 and has_unmet_demand(state, now)),
+        is_needed=bool(state.clicks) or (wanted > 0 and has_unmet_demand(state, now)),
     )
     effects += [Persist(), Tell(make_advertiser_address(config.advertiser_id), report)]
     return _changed(
@@ -187,6 +191,7 @@ def _send_report(
         sequence=report.sequence,
         report=PendingReport(attempts=attempts, again_at=now + delay),
         has_news=False,
+        wanted=wanted,
         # What we no longer ask for is not ours from here on, whether the advertiser has heard it yet or not.
         allotted=min(state.allotted, report.target),
     )

@@ -120,14 +120,26 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     def committed_today(self) -> Micros:
         """What of the advertiser's day is spent, or may still be.
 
-        Holds of clicks guarantee no charge: they count as far as they are allotted, if that pays for a click.
+        Holds of clicks guarantee no charge: they count as far as they are allotted, if that pays for a click
+        and a click cap leaves one.
         """
         leased = sum(lease.outstanding for lease in self.leases.values() if lease.day == self.day)
         committed = Micros(self.spent_today + leased)
         if self.config is None or not self.config.is_allotted:
             return committed
         firm = self.firm_today
-        return min(committed, self.allotted) if self.allotted >= firm + max(1, self.price) else firm
+        is_paid = self.allotted >= firm + max(1, self.price) and self.has_click_left
+        return min(committed, self.allotted) if is_paid else firm
+
+    @property
+    def has_click_left(self) -> bool:
+        """Whether another click is within the click cap."""
+        cap = self.configured.click_cap
+        if cap is None:
+            return True
+        if self.clicked_before is None:
+            return max(self.clicked, 0 if self.counted is None else self.counted.clicks) < cap
+        return self.clicked + self.clicked_before < cap
 
     @property
     def offer_price(self) -> Micros:

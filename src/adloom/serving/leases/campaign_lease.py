@@ -34,6 +34,7 @@ REASON_BY_VERDICT: Final = {
     BudgetVerdict.ADVERTISER_BUDGET: "advertiser_budget",
     BudgetVerdict.PACING: "pacing",
     BudgetVerdict.IMPRESSION_CAP: "impression_cap",
+    BudgetVerdict.CLICK_CAP: "click_cap",
 }
 
 
