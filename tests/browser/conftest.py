@@ -1,6 +1,7 @@
 """Fixtures of tests with a real browser: the browser, a product without a sample, and a publisher."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Generator, Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext
@@ -9,12 +10,36 @@ from tests.support.chromium import a_chromium, a_context
 from tests.support.product import Product
 from tests.support.publisher import Seller, Site, a_seller, a_site
 
+CHROMIUM = pytest.StashKey[tuple[Browser, contextlib.ExitStack]]()
+
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """A Chromium for the tests of one file; each test opens its own profile."""
-    with a_chromium() as browser:
-        yield browser
+def chromium(request: pytest.FixtureRequest) -> Browser:
+    """A Chromium for the files of this folder that follow each other; each test opens its own profile."""
+    stash = request.config.stash
+    if CHROMIUM in stash and not stash[CHROMIUM][0].is_connected():
+        stop_chromium(request.config)
+    if CHROMIUM not in stash:
+        with contextlib.ExitStack() as stack:
+            stash[CHROMIUM] = stack.enter_context(a_chromium()), stack.pop_all()
+    return stash[CHROMIUM][0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """Stop Chromium before a test of another folder: no other event loop can run meanwhile."""
+    try:
+        yield
+    finally:
+        if nextitem is None or nextitem.path.parent != item.path.parent:
+            stop_chromium(item.config)
+
+
+def stop_chromium(config: pytest.Config) -> None:
+    if CHROMIUM in config.stash:
+        _, stack = config.stash[CHROMIUM]
+        del config.stash[CHROMIUM]
+        stack.close()
 
 
 @pytest.fixture(scope="module")

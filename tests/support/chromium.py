@@ -4,7 +4,7 @@ Debian's `chromium-headless-shell` is the same engine without windows: a profile
 and takes a second of a processor where one of the shell takes a fifth.
 
 Playwright's sync API keeps an event loop of its own in the thread that started it. So tests with a
-browser are plain functions, and the fixture `chromium` (`tests/browser/conftest.py`) lives for one file.
+browser are plain functions, and the fixture `chromium` (`tests/browser/conftest.py`) ends before tests elsewhere.
 """
 
 import contextlib

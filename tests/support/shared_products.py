@@ -51,6 +51,16 @@ FILES = {
         "tests/app/test_learning_thread.py",
         "tests/app/test_spool_survives.py",  # last: it kills Valkey
     ),
+    # These share a browser only: each has a console of its own, or none.
+    "console_browser": (
+        "tests/browser/test_console_log_in.py",
+        "tests/browser/test_console_consent.py",
+        "tests/browser/test_console_hostile_names.py",
+        "tests/browser/test_console_sites.py",
+        "tests/browser/test_console_why.py",
+        "tests/browser/test_chart_labels.py",
+        "tests/browser/test_chromium.py",
+    ),
 }
 PRODUCTS = {file: name for name, files in FILES.items() for file in files}
 
