@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adloom.app.listeners import LISTEN_FD
-from adloom.runtime.supervisor.signs import SIGN_FD
+from adloom.runtime.supervisor.liveness_pipe import SIGN_FD
 from tests.docs.pages import ROOT, SETTINGS, pages, pages_about_the_code, prose, runnable_blocks
 
 SOURCE = ROOT / "src" / "adloom"

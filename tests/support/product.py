@@ -277,7 +277,7 @@ def _kind(child: psutil.Process) -> str | None:
         words = child.cmdline()
     except psutil.NoSuchProcess:
         return None
-    if "tether.py" in " ".join(words[:4]):
+    if "exec_child.py" in " ".join(words[:4]):
         return None
     for word in words:
         if word.startswith("adloom.app."):

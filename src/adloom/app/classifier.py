@@ -25,7 +25,7 @@ from adloom.runtime.background_settings import (
 )
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.process.tuning import use_one_thread
-from adloom.runtime.supervisor.signs import is_supervised
+from adloom.runtime.supervisor.liveness_pipe import is_supervised
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey

@@ -21,7 +21,7 @@ from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.process.tuning import freeze_startup_objects
-from adloom.runtime.supervisor.signs import is_supervised
+from adloom.runtime.supervisor.liveness_pipe import is_supervised
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey

@@ -11,7 +11,7 @@ import uvloop
 from adloom.runtime.process.tuning import raise_open_files
 from adloom.runtime.settings import Telemetry
 from adloom.runtime.supervisor.child import RENEWAL_CODE
-from adloom.runtime.supervisor.signs import run_with_signs
+from adloom.runtime.supervisor.liveness_pipe import run_with_signs
 from adloom.runtime.supervisor.start_gate import wait_for_start
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import Metrics, serve_metrics

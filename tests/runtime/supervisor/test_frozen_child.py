@@ -16,7 +16,7 @@ from adloom.runtime.supervisor.watch import Watched
 from tests.runtime.supervisor.programs import NOTES_ITS_START, OBEDIENT, a_child, noted, pids
 from tests.support.eventually import eventually
 
-# Like `give_signs`, without an interpreter that knows it.
+# Like `write_signs`, without an interpreter that knows it.
 GIVES_SIGNS = (
     NOTES_ITS_START + "import time\n"
     "fd = int(os.environ['ADLOOM_SIGN_FD'])\n"

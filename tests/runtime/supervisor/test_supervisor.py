@@ -204,7 +204,7 @@ async def test_no_child_survives_the_sudden_death_of_the_supervisor(tmp_path: Pa
         "    process = await start(program)\n"
         # Until the program is there the script that ties it may not have come so far.
         "    while b'60' not in Path(f'/proc/{process.pid}/cmdline').read_bytes() or \\\n"
-        "          b'tether' in Path(f'/proc/{process.pid}/cmdline').read_bytes():\n"
+        "          b'exec_child' in Path(f'/proc/{process.pid}/cmdline').read_bytes():\n"
         "        await asyncio.sleep(0.01)\n"
         f"    Path({str(notes)!r}).write_text(f'{{process.pid}}\\n')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -12,8 +12,8 @@ import msgspec
 import structlog
 
 from adloom.runtime.supervisor import program as programs
+from adloom.runtime.supervisor.liveness_pipe import SIGN_FD, LivenessPipe
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, RunningProgram, Start
-from adloom.runtime.supervisor.signs import SIGN_FD, SignPipe
 from adloom.runtime.supervisor.watch import Watched, wait_until_frozen
 
 # A child that never became ready and has died so often will not recover by itself.
@@ -128,7 +128,7 @@ class SupervisedChild:
             await asyncio.sleep(delay_seconds)
 
     async def _run_once(self) -> str:
-        with contextlib.closing(SignPipe()) as pipe:
+        with contextlib.closing(LivenessPipe()) as pipe:
             try:
                 await self.child.prepare()
                 self._process = process = await self._start(pipe)
@@ -151,13 +151,13 @@ class SupervisedChild:
                     self.child.watched.heard(False)  # noqa: FBT003 - its only argument
         return f"ended with {_code_name(code)}"
 
-    async def _watch(self, process: RunningProgram, pipe: SignPipe) -> None:
+    async def _watch(self, process: RunningProgram, pipe: LivenessPipe) -> None:
         watched = self.child.watched
         if watched is not None and watched.frozen_seconds:
             seconds = await wait_until_frozen(process.pid, self.name, watched, pipe)
             self._on_frozen(Replacement(child=self.name, silent_seconds=seconds))
 
-    async def _start(self, pipe: SignPipe) -> RunningProgram:
+    async def _start(self, pipe: LivenessPipe) -> RunningProgram:
         path = self.child.log_file
         program, fds = self.child.program, self.child.inherited_fds
         if self.child.watched is not None and self.child.watched.is_answering is None:

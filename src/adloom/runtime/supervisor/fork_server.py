@@ -27,7 +27,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from adloom.runtime.supervisor.tether import become, die_with
+from adloom.runtime.supervisor.exec_child import become, die_with
 
 PR_SET_DUMPABLE: Final = 4
 PR_SET_NAME: Final = 15

@@ -14,7 +14,7 @@ from typing import IO, Protocol
 
 import msgspec
 
-from adloom.runtime.supervisor import tether
+from adloom.runtime.supervisor import exec_child
 
 STDERR_FD = 2
 
@@ -128,7 +128,7 @@ def send(process: RunningProgram, number: signal.Signals) -> None:
 
 def build_command(program: Program) -> tuple[str, ...]:
     """Return the command that becomes the program, as its user, and ends with us."""
-    interpreter = (sys.executable, "-I", "-S", str(Path(tether.__file__)))
+    interpreter = (sys.executable, "-I", "-S", str(Path(exec_child.__file__)))
     return (
         *interpreter,
         str(program.death_signal.value),

@@ -10,8 +10,15 @@ import structlog
 
 from adloom.runtime.loops import until_next
 from adloom.runtime.supervisor.activity import Activity, is_busy, measure_wait, read_activity, signal_all
-from adloom.runtime.supervisor.signs import SignPipe
-from adloom.runtime.supervisor.silence import Silence, SilenceBounds, SilenceVerdict, judge, listen, tell
+from adloom.runtime.supervisor.liveness import (
+    Liveness,
+    LivenessBounds,
+    LivenessVerdict,
+    judge,
+    mark_told,
+    record_tick,
+)
+from adloom.runtime.supervisor.liveness_pipe import LivenessPipe
 
 SIGN_TICK_SECONDS: Final = 0.5
 SIGN_SILENT_SECONDS: Final = 1.5
@@ -33,14 +40,14 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     heard: Callable[[bool], None] = lambda _: None
 
     @property
-    def bounds(self) -> SilenceBounds:
+    def bounds(self) -> LivenessBounds:
         if self.is_answering is None:
-            return SilenceBounds(
+            return LivenessBounds(
                 tick_seconds=SIGN_TICK_SECONDS,
                 silent_seconds=SIGN_SILENT_SECONDS,
                 frozen_seconds=self.frozen_seconds,
             )
-        return SilenceBounds(
+        return LivenessBounds(
             tick_seconds=QUESTION_TICK_SECONDS + ANSWER_SECONDS_MAX,
             silent_seconds=QUESTION_TICK_SECONDS + ANSWER_SECONDS_MAX,
             frozen_seconds=self.frozen_seconds,
@@ -48,20 +55,20 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPipe) -> float:
+async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: LivenessPipe) -> float:
     """Listen to a child until it is frozen, and return for how long it was silent; it is killed then."""
     loop = asyncio.get_running_loop()
     bounds = watched.bounds
     listener = _Listener(pid, watched, pipe)
-    silence, verdict, heard_at = Silence(), SilenceVerdict.HEARD, loop.time()
-    while verdict is not SilenceVerdict.FROZEN:
+    liveness, verdict, heard_at = Liveness(), LivenessVerdict.HEARD, loop.time()
+    while verdict is not LivenessVerdict.FROZEN:
         seconds = SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS
         await asyncio.sleep(until_next(seconds))  # Of many children at once.
         is_heard = await listener.is_heard()
         waited, works = listener.look()
         now = loop.time()
-        silence = listen(
-            silence,
+        liveness = record_tick(
+            liveness,
             bounds,
             # On an overloaded machine a process is not silent: it does not get to speak.
             elapsed_seconds=now - heard_at - waited,
@@ -69,30 +76,30 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPip
             is_busy=works,
         )
         heard_at = now
-        before, verdict = verdict, judge(silence, bounds)
-        if verdict is SilenceVerdict.CONTINUE:
-            log.warning("child_told_to_go_on", child=name, silent_seconds=round(silence.seconds, 1))
+        before, verdict = verdict, judge(liveness, bounds)
+        if verdict is LivenessVerdict.CONTINUE:
+            log.warning("child_told_to_go_on", child=name, silent_seconds=round(liveness.silent_seconds, 1))
             signal_all(pid, signal.SIGCONT)
-            silence = tell(silence)
-        if is_heard or verdict is SilenceVerdict.SILENT is not before:
+            liveness = mark_told(liveness)
+        if is_heard or verdict is LivenessVerdict.SILENT is not before:
             watched.heard(is_heard)
-            _log_change(name, silence, is_heard=is_heard, was=before)
-    log.error("child_frozen", child=name, pid=pid, silent_seconds=round(silence.seconds, 1))
+            _log_change(name, liveness, is_heard=is_heard, was=before)
+    log.error("child_frozen", child=name, pid=pid, silent_seconds=round(liveness.silent_seconds, 1))
     signal_all(pid, signal.SIGKILL)
-    return silence.seconds
+    return liveness.silent_seconds
 
 
-def _log_change(name: str, silence: Silence, *, is_heard: bool, was: SilenceVerdict) -> None:
+def _log_change(name: str, liveness: Liveness, *, is_heard: bool, was: LivenessVerdict) -> None:
     if not is_heard:
-        log.warning("child_silent", child=name, silent_seconds=round(silence.seconds, 1))
-    elif was is not SilenceVerdict.HEARD:
+        log.warning("child_silent", child=name, silent_seconds=round(liveness.silent_seconds, 1))
+    elif was is not LivenessVerdict.HEARD:
         log.info("child_heard_again", child=name)
 
 
 class _Listener:
     """Hears a child: by its signs, or by asking it and looking at what it does."""
 
-    def __init__(self, pid: int, watched: Watched, pipe: SignPipe) -> None:
+    def __init__(self, pid: int, watched: Watched, pipe: LivenessPipe) -> None:
         self._pid = pid
         self._watched = watched
         self._pipe = pipe

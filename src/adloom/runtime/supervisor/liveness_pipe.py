@@ -21,7 +21,7 @@ def is_supervised(variables: Mapping[str, str]) -> bool:
     return bool(variables.get(SIGN_FD))
 
 
-async def give_signs(variables: Mapping[str, str]) -> None:
+async def write_signs(variables: Mapping[str, str]) -> None:
     """Give signs until cancelled; return at once where nobody listens."""
     if not (number := variables.get(SIGN_FD)):
         return
@@ -35,7 +35,7 @@ async def give_signs(variables: Mapping[str, str]) -> None:
         await asyncio.sleep(until_next(SIGN_SECONDS))
 
 
-class SignPipe:
+class LivenessPipe:
     """The end at which signs are read; the other is closed here as soon as the child has it."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class SignPipe:
 
 async def run_with_signs(work: Callable[[], Awaitable[None]], variables: Mapping[str, str]) -> None:
     """Run work, and give signs of life meanwhile."""
-    signs = asyncio.ensure_future(give_signs(variables))
+    signs = asyncio.ensure_future(write_signs(variables))
     try:
         await work()
     finally:

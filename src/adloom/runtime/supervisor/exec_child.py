@@ -1,6 +1,6 @@
 """A script that becomes another program, one that the kernel ends when its parent dies.
 
-Run by path in an isolated interpreter (`python -I -S tether.py …`), so it imports next to
+Run by path in an isolated interpreter (`python -I -S exec_child.py …`), so it imports next to
 nothing. It is a program between two others, and not a function between `fork` and `exec`,
 because the parent has threads. Linux only; elsewhere it just becomes the program.
 """
@@ -16,13 +16,13 @@ PR_SET_PDEATHSIG = 1
 
 def main(arguments: list[str]) -> None:
     """Take `DEATH_SIGNAL PARENT_PID USER FOLDER PROGRAM ARGUMENTS…` and become the program."""
-    death_signal, parent, user, door, *command = arguments
+    death_signal, parent, user, folder, *command = arguments
     # Until the program is there, stop signals simply end us.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Loaded first: the user may not be able to read the interpreter's own files.
     libc = ctypes.CDLL(None)
-    if door:
-        command = through_door(door, command)
+    if folder:
+        command = open_folder(folder, command)
     if user:
         become(user)
     # After the change of user, which would undo it.
@@ -39,14 +39,14 @@ def die_with(parent: int, death_signal: int, libc: ctypes.CDLL | None = None) ->
             sys.exit(1)
 
 
-def through_door(door: str, command: list[str]) -> list[str]:
+def open_folder(folder: str, command: list[str]) -> list[str]:
     """Open a folder that the user cannot reach, and use its descriptor in the command.
 
     A process may use an open folder, whatever the folders above it allow.
     """
-    handle = os.open(door, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     os.set_inheritable(handle, True)  # noqa: FBT003 - as the system declares it
-    return [word.replace(door, f"/proc/self/fd/{handle}") for word in command]
+    return [word.replace(folder, f"/proc/self/fd/{handle}") for word in command]
 
 
 def become(user: str) -> None:
