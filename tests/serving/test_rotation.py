@@ -78,7 +78,7 @@ class RotatedPlacement:
 
 @given(weights=st.lists(st.integers(0, 100), min_size=1, max_size=5), seed=st.integers(0, 1_000))
 def test_shares_follow_weights(weights: list[int], seed: int) -> None:
-    times = 2_000
+    times = 1_000
     served = RotatedPlacement(*(a_row(n, weight=weight) for n, weight in enumerate(weights)), seed=seed)
 
     shown = served.count(times)
@@ -92,7 +92,7 @@ def test_shares_follow_weights(weights: list[int], seed: int) -> None:
 
 @given(weights=st.lists(st.integers(1, 9), min_size=3, max_size=3), seed=st.integers(0, 100))
 def test_the_second_slot_is_drawn_among_those_left(weights: list[int], seed: int) -> None:
-    times, total = 2_000, sum(weights)
+    times, total = 1_000, sum(weights)
     served = RotatedPlacement(*(a_row(n, weight=w) for n, w in enumerate(weights)), max_banners=2, seed=seed)
 
     seconds = Counter(served.ask()[1] for _ in range(times))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from adloom.core.ids import BannerId, CampaignId
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps
-from adloom.targeting.rules import Rule, parse_rule
+from adloom.targeting.rules import parse_rule
 from tests.support.contexts import COUNTRIES, SEGMENTS
 from tests.support.rows import an_assignment_row, an_id
 
@@ -27,58 +27,63 @@ RULES = (
 )
 
 
-def some_moments() -> st.SearchStrategy[datetime | None]:
-    return st.none() | st.integers(-72, 72).map(lambda hours: NOON + timedelta(hours=hours))
+# Made once: Hypothesis checks each strategy that is new to it.
+MOMENTS = st.none() | st.integers(-72, 72).map(lambda hours: NOON + timedelta(hours=hours))
+DAY_WINDOWS = st.sampled_from(((None, None), (time(9), time(17)), (time(22), time(4, 59, 59))))
+STATUSES = st.sampled_from(ScheduleStatus)
+ZONES = st.sampled_from(("UTC", "Asia/Kolkata", "America/New_York"))
+RECURRENCES = st.sampled_from((None, "FREQ=DAILY", "FREQ=WEEKLY;BYDAY=MO,SU"))
+RULES_OR_NONE = st.just(()) | st.lists(st.sampled_from(RULES), max_size=3, unique=True).map(tuple)
+CAMPAIGNS = st.integers(1, 4)
+CAPPED = st.frozensets(CAMPAIGNS)
+LIVE_OR_PAUSED = st.sampled_from(
+    (AssignmentStatus.LIVE, AssignmentStatus.LIVE, AssignmentStatus.CAMPAIGN_PAUSED)
+)
+UP_TO_ONE, UP_TO_TWO, FLAGS = st.integers(0, 1), st.integers(0, 2), st.booleans()
+FALLBACK_PRIORITIES = st.none() | st.integers(0, 3)
 
 
 @st.composite
 def some_schedules(draw: st.DrawFn) -> Schedule:
-    start, end = draw(st.sampled_from(((None, None), (time(9), time(17)), (time(22), time(4, 59, 59)))))
+    start, end = draw(DAY_WINDOWS)
     return Schedule(
-        status=draw(st.sampled_from(ScheduleStatus)),
-        publish_at=draw(some_moments()),
-        expires_at=draw(some_moments()),
-        timezone=draw(st.sampled_from(("UTC", "Asia/Kolkata", "America/New_York"))),
-        recurrence_rule=draw(st.sampled_from((None, "FREQ=DAILY", "FREQ=WEEKLY;BYDAY=MO,SU"))),
+        status=draw(STATUSES),
+        publish_at=draw(MOMENTS),
+        expires_at=draw(MOMENTS),
+        timezone=draw(ZONES),
+        recurrence_rule=draw(RECURRENCES),
         window_start=start,
         window_end=end,
         created_at=NOON,
     )
 
 
-def some_rules() -> st.SearchStrategy[tuple[Rule, ...]]:
-    return st.lists(st.sampled_from(RULES), max_size=3, unique=True).map(tuple)
+SCHEDULES = st.just(Schedule(status=ScheduleStatus.EVERGREEN)) | some_schedules()
 
 
 @st.composite
 def some_assignments(draw: st.DrawFn, *, most: int = 10) -> list[AssignmentRow]:
     numbers = draw(st.lists(st.integers(10, 10_000), max_size=most, unique=True))
-    capped = draw(
-        st.frozensets(st.integers(1, 4))
-    )  # Caps belong to a campaign, and are the same on all its assignments.
+    capped = draw(CAPPED)  # Caps belong to a campaign, and are the same on all its assignments.
     return [
         an_assignment_row(
             title=str(number),
             banner_id=BannerId(an_id(number)),
             banner_key=number,
-            campaign_key=(campaign := draw(st.integers(1, 4))),
+            campaign_key=(campaign := draw(CAMPAIGNS)),
             campaign_id=CampaignId(an_id(campaign)),
-            status=draw(
-                st.sampled_from(
-                    (AssignmentStatus.LIVE, AssignmentStatus.LIVE, AssignmentStatus.CAMPAIGN_PAUSED)
-                )
-            ),
-            display_order=draw(st.integers(0, 2)),
-            weight=draw(st.integers(0, 2)),
-            campaign_priority=draw(st.integers(0, 1)),
-            banner_priority=draw(st.integers(0, 1)),
-            is_fallback=draw(st.booleans()),
-            fallback_priority=draw(st.none() | st.integers(0, 3)),
-            is_evergreen_fallback=draw(st.booleans()),
-            starts_at=draw(some_moments()),
-            ends_at=draw(some_moments()),
-            schedule=draw(st.just(Schedule(status=ScheduleStatus.EVERGREEN)) | some_schedules()),
-            rules=draw(st.just(()) | some_rules()),
+            status=draw(LIVE_OR_PAUSED),
+            display_order=draw(UP_TO_TWO),
+            weight=draw(UP_TO_TWO),
+            campaign_priority=draw(UP_TO_ONE),
+            banner_priority=draw(UP_TO_ONE),
+            is_fallback=draw(FLAGS),
+            fallback_priority=draw(FALLBACK_PRIORITIES),
+            is_evergreen_fallback=draw(FLAGS),
+            starts_at=draw(MOMENTS),
+            ends_at=draw(MOMENTS),
+            schedule=draw(SCHEDULES),
+            rules=draw(RULES_OR_NONE),
             caps=Caps(5, None) if campaign in capped else None,
         )
         for number in numbers

@@ -7,7 +7,7 @@ count but cost nothing, so spending begins with the first real request.
 # pure
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from adloom.core.random import Chance
@@ -20,6 +20,7 @@ Event = dict[str, str]
 HOURS: Final = 23  # An event that is older than a day when it arrives would count as of now.
 VIEWS_PER_VISIT: Final = 1.6
 BATCH_EVENTS: Final = 500
+CLICKED_AFTER: Final = timedelta(seconds=5)
 
 
 def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
@@ -32,7 +33,7 @@ def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
         if not campaign.is_fallback and SLOT_BY_SLUG[slug].auction_type is None
         for rank, key in enumerate(keys)
     ]
-    number = 0
+    load, number = f"sample:{manifest.loaded_at:%Y%m%d%H%M%S}", 0
     for hour in range(HOURS, 0, -1):
         begins_at = manifest.loaded_at - timedelta(hours=hour)
         views = round(3600 * VISITS_PER_SECOND * VIEWS_PER_VISIT * compute_busyness(begins_at))
@@ -46,9 +47,12 @@ def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
                 "campaignId": manifest.ids_of("campaigns")[campaign],
                 **_draw_circumstances(chance),
             }
-            yield _name_event(manifest, "impression", number, seen_at, event)
+            seen = {"occurredAt": min(seen_at, manifest.loaded_at).isoformat(), **event}
+            yield {"type": "impression", "correlationId": f"{load}:{number}:impression", **seen}
             if chance.random() < BANNER_BY_KEY[key].ctr:
-                yield _name_event(manifest, "click", number, seen_at + timedelta(seconds=5), event)
+                clicked_at = min(seen_at + CLICKED_AFTER, manifest.loaded_at)
+                seen["occurredAt"] = clicked_at.isoformat()
+                yield {"type": "click", "correlationId": f"{load}:{number}:click", **seen}
 
 
 def _draw_circumstances(chance: Chance) -> Event:
@@ -56,9 +60,3 @@ def _draw_circumstances(chance: Chance) -> Event:
     agent = visitor.user_agent
     device = "tablet" if "iPad" in agent else "mobile" if "Mobile" in agent else "desktop"
     return {"deviceType": device, "countryCode": visitor.country}
-
-
-def _name_event(manifest: Manifest, kind: str, number: int, moment: datetime, event: Event) -> Event:
-    name = f"sample:{manifest.loaded_at:%Y%m%d%H%M%S}:{number}:{kind}"
-    moment = min(moment, manifest.loaded_at)
-    return {"type": kind, "correlationId": name, "occurredAt": moment.isoformat(), **event}

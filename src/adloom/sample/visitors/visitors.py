@@ -2,6 +2,7 @@
 
 # pure
 
+import functools
 import hashlib
 import math
 from collections.abc import Sequence
@@ -67,7 +68,11 @@ class SampleVisitor(msgspec.Struct, frozen=True, kw_only=True):
 
 def pick_visitor(chance: Chance) -> SampleVisitor:
     """Pick a visitor; the same number is always the same visitor."""
-    number = int(chance.random() * READERS_COUNT)
+    return _make_visitor(int(chance.random() * READERS_COUNT), is_new=chance.random() < NEW_SHARE)
+
+
+@functools.cache
+def _make_visitor(number: int, *, is_new: bool) -> SampleVisitor:
     digest = hashlib.sha256(f"a reader of the sample, {number}".encode()).digest()
     country, language = pick(COUNTRIES, digest[16] / 256)
     return SampleVisitor(
@@ -75,7 +80,7 @@ def pick_visitor(chance: Chance) -> SampleVisitor:
         user_agent=pick(DEVICES, digest[17] / 256),
         country=country,
         language=language,
-        is_new=chance.random() < NEW_SHARE,
+        is_new=is_new,
     )
 
 
