@@ -57,7 +57,7 @@ class Stripes:
         known = [self._campaigns.get(version) for version in self._versions.values()]
         return len(known) == STRIPES and all(one == campaigns for one in known)
 
-    async def hear(self, received: Received) -> None:
+    async def receive(self, received: Received) -> None:
         try:
             group = decode_group(received.data)
         except UnreadableGroupError:
@@ -79,7 +79,7 @@ async def kill_directory(cluster: Cluster) -> Figures:
     await connection.open(asyncio.Event())
     ids = SystemIds()
     stripes, active = Stripes(), {CampaignId(ids.new()) for _ in range(CAMPAIGNS)}
-    await connection.subscribe(SUBJECTS, stripes.hear)
+    await connection.subscribe(SUBJECTS, stripes.receive)
     await _change(cluster, created=active)
     first = await _wait(cluster, stripes, active)
 

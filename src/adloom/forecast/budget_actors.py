@@ -33,7 +33,7 @@ from adloom.schedule.traffic_shape import TrafficShape
 
 _CHARGE: Final = Kind.CHARGE
 
-Hear = Callable[[Any], None]  # What the delivery process is told.
+Receive = Callable[[Any], None]  # What the delivery process is told.
 AskBids = Callable[[MultiplierRequest], None]
 OnCharge = Callable[[MoneyRow], None]
 
@@ -46,13 +46,13 @@ class SimulatedBudgets(SimulatedActors):
         chance: Chance,
         *,
         session: int,
-        hear: Hear,
+        receive: Receive,
         ask_bids: AskBids,
         on_charge: OnCharge,
         shape: TrafficShape | None,
     ) -> None:
         super().__init__(make_kinds(), chance, self._on_told)
-        self._hear = hear
+        self._receive = receive
         self._ask_bids = ask_bids
         self._on_charge = on_charge
         self._shape = shape
@@ -83,6 +83,6 @@ class SimulatedBudgets(SimulatedActors):
             if isinstance(row, MoneyRow) and row.kind is _CHARGE:
                 self._on_charge(row)
         elif effect.topic in self._topics:
-            self._hear(effect.message)
+            self._receive(effect.message)
         elif isinstance(effect.message, MultiplierRequest):
             self._ask_bids(effect.message)

@@ -244,11 +244,11 @@ class SimulatedDelivery:
 
     # ------------------------------------------------------------ leases
 
-    def hear(self, update: Any, now: datetime, at: float) -> None:  # noqa: ANN401 - whatever is published
+    def receive(self, update: Any, now: datetime, at: float) -> None:  # noqa: ANN401 - whatever is published
         """Apply what the budget service says."""
         second = int(now.timestamp())
         if self._slots is not None:
-            self._slots.hear(update, now)
+            self._slots.receive(update, now)
         leases = self.leases
         match update:
             case LeaseAnswer():

@@ -99,7 +99,7 @@ class MarketRun:
         self._actors = SimulatedBudgets(
             chances.pace,
             session=SESSION,
-            hear=self._hear,
+            receive=self._receive,
             ask_bids=self._strategies.ask,
             on_charge=self._on_charge,
             shape=learn_shape(market.cells),
@@ -223,8 +223,8 @@ class MarketRun:
     def _send(self, campaign_key: int, message: CampaignMessage) -> None:
         self._actors.send(self._addresses[campaign_key], message, self._now)
 
-    def _hear(self, update: Any) -> None:  # noqa: ANN401 - whatever is published
-        self._delivery.hear(update, self._now, self._at)
+    def _receive(self, update: Any) -> None:  # noqa: ANN401 - whatever is published
+        self._delivery.receive(update, self._now, self._at)
 
     def _on_charge(self, row: MoneyRow) -> None:
         hour = (row.second - self._first_second) // HOUR_SECONDS

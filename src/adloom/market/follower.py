@@ -57,7 +57,7 @@ class MarketFollower:
                 Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
                 for channel in (NOTICE_CHANNEL, PAGE_NOTICES)
             ),
-            Subscription(valkey, SPEND_CHANNEL, heard=self._hear_of_spend, began=noticed),
+            Subscription(valkey, SPEND_CHANNEL, heard=self._receive_spend, began=noticed),
         ]
         self._spending: set[CampaignId] = set()  # Whose budgets ran out or were restored.
         self._paying: set[AdvertiserId] = set()  # Likewise.
@@ -126,7 +126,7 @@ class MarketFollower:
         sites = (await load_changes(connection, since=self._version)).sites
         return msgspec.structs.replace(changes, sites=sites)
 
-    def _hear_of_spend(self, message: bytes) -> None:
+    def _receive_spend(self, message: bytes) -> None:
         """Note budgets that ran out or were restored; what is lost is found within a minute."""
         if b"_exhausted" not in message and b"_restored" not in message:
             return  # Nearly all say only how much was spent.

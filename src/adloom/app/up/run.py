@@ -29,7 +29,7 @@ from adloom.app.up.first_log_in import (
 )
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
 from adloom.app.up.schema_upgrade import prepare_upgrade
-from adloom.app.up.watching import register_children, tell_of_frozen
+from adloom.app.up.watching import register_children, report_frozen
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
@@ -88,7 +88,7 @@ def run(options: UpOptions, variables: Mapping[str, str], start: Start) -> None:
                 await supervisor.start(plan.background)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(watch_disk(supervisor, reserve))
-                    group.create_task(tell_of_frozen(supervisor, plan.servers.redis_url, clock))
+                    group.create_task(report_frozen(supervisor, plan.servers.redis_url, clock))
                     group.create_task(forget_first_password(plan.servers.database_url, directory))
                     group.create_task(give_sample_pages(plan, directory, clock))
                     await run_sample_visitors(plan, directory, supervisor)
@@ -254,6 +254,6 @@ def run_delivery(variables: Mapping[str, str], start: Start, *, host: str, port:
                 )
             )
             StepProgress().print_ready(f"adloom ready: delivery {delivery_settings(environment).public_url}")
-            await tell_of_frozen(supervisor, settings.services.redis_url, SystemClock())
+            await report_frozen(supervisor, settings.services.redis_url, SystemClock())
 
         asyncio.run(run_supervised(work, start))

@@ -1,4 +1,4 @@
-"""Which children are watched for signs of life, and how frozen ones are told of."""
+"""Which children are watched for signs of life, and how frozen ones are reported."""
 
 import asyncio
 import socket
@@ -43,7 +43,7 @@ def watch_others(children: Sequence[ChildSpec], settings: FreezeSettings) -> lis
     return [replace(child, watched=watched) for child in children]
 
 
-async def tell_of_frozen(supervisor: Supervisor, redis_url: str, clock: Clock) -> None:
+async def report_frozen(supervisor: Supervisor, redis_url: str, clock: Clock) -> None:
     """Record children that were frozen where all machines see it; Valkey itself may have been one of them."""
     async with open_valkey(redis_url) as valkey:
         while True:

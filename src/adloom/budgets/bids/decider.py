@@ -73,7 +73,7 @@ class BidDecider:
         self._load_nets = load_nets
         self._decide = decide
         self._seconds_max = seconds_max
-        self.tell: Callable[[Address, msgspec.Struct], bool] = _tell_nobody
+        self.tell: Callable[[Address, msgspec.Struct], bool] = _drop_message
         self._waiting: list[MultiplierRequest] = []
         self._has_work = asyncio.Event()
         self._running: Future[list[ShadowedAnswer]] | None = None
@@ -140,7 +140,7 @@ class BidDecider:
         return decide_with_shadows(asked, Nets(FAILED, FAILED))
 
 
-def _tell_nobody(address: Address, message: msgspec.Struct) -> bool:
+def _drop_message(address: Address, message: msgspec.Struct) -> bool:
     del address, message
     return False
 

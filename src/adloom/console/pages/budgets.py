@@ -196,7 +196,7 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
 
     async def show() -> None:
         budget = await fetch_budget(visit.api, noun, item_id)
-        _say_end(words, budget, visit)
+        _show_end(words, budget, visit)
         daily, left = budget["dailyBudgetPaisa"], budget["remainingTodayPaisa"]
         spent.update(fmt.format_money(budget["spentTodayPaisa"]), note=_describe_limit(daily))
         held.update(fmt.format_money(budget["heldPaisa"]), note=f"Day {budget['day']}")
@@ -280,7 +280,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
     budget, day = await read()
     _update_tiles(tiles, budget, day)
     words = hint()
-    _say_end(words, budget, visit)
+    _show_end(words, budget, visit)
     with card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
         chart = DayChart(day, now=visit.now)
         if day["dailyBudgetPaisa"] is None:
@@ -293,7 +293,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
         _update_tiles(tiles, budget, day)
         chart.update(day, now=visit.now)
         where.content = _describe_place(budget)
-        _say_end(words, budget, visit)
+        _show_end(words, budget, visit)
 
     refresh_every(REFRESH_SECONDS, refresh)
     return refresh
@@ -315,7 +315,7 @@ def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
         tiles[3].update(fmt.format_money(budget["heldPaisa"]))
 
 
-def _say_end(words: ui.label, budget: Json, visit: PageVisit) -> None:
+def _show_end(words: ui.label, budget: Json, visit: PageVisit) -> None:
     words.text = _describe_end(budget, visit)
     words.set_visibility(bool(words.text))
 

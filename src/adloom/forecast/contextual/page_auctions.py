@@ -67,7 +67,7 @@ class PageAuctions:
             self._actors.send(address, configured, now)
             self._actors.send(address, PagesClassified(tuple(pages), is_all=True), now)
 
-    def hear(self, update: object, now: datetime) -> None:
+    def receive(self, update: object, now: datetime) -> None:
         """Tell the directory whose budget is used up, and who can pay again."""
         if isinstance(update, CampaignExhausted | CampaignRestored):
             demand = self._demands.get(CampaignId(update.campaign_id))

@@ -83,7 +83,7 @@ class SimulatedSlots:
             )
             for one in market.pages
         }
-        self.hear = self._auctions.hear
+        self.receive = self._auctions.receive
 
     def find(self, slug: bytes, url: str) -> PageSlot | None:
         """Return a slot of a page, if there is one."""

@@ -171,7 +171,7 @@ async def list_approvals(  # noqa: PLR0913 - what to list, and for whom
     filters = Filters()
     filters.add("site.public_id = {}", site_id)
     filters.add_given("it.state = {}", state)
-    filters.add(_say_wanted(filters))
+    filters.add(_write_wanted(filters))
     listed = await fetch_structs(connection, SOURCE, filters, request, Approval)
     rows = await connection.fetch(PLACES, site_id, [one.banner_id for one in listed.items], now)
     names = ("pages", "slots", "layout_type")
@@ -198,7 +198,7 @@ async def list_sites(
     filters = Filters()
     source = RowSource(
         columns=SITES_COLUMNS,
-        tables=SITES_TABLES.format(tables=SOURCE.tables, wanted=_say_wanted(filters)),
+        tables=SITES_TABLES.format(tables=SOURCE.tables, wanted=_write_wanted(filters)),
         tiebreak="it.site_id",
     )
     filters.add_given("it.site_id = {}", site_id)
@@ -206,7 +206,7 @@ async def list_sites(
     return await fetch_structs(connection, source, filters, request, SiteDecisions)
 
 
-def _say_wanted(filters: Filters) -> str:
+def _write_wanted(filters: Filters) -> str:
     """Return the condition that a banner waits only if it could be shown."""
     nodes, blocked = _list_products()
     return WANTED.format(nodes=filters.bind(nodes), blocked=filters.bind(blocked))

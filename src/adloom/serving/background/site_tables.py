@@ -88,7 +88,9 @@ class TableLoader(Generic[TableT]):
         self._behind: dict[SiteId, int] = {}  # The versions that notices told of.
         self._noticed = asyncio.Event()
         self._check_now = False
-        self._subscription = Subscription(valkey, source.channel, heard=self._hear, began=self._check)
+        self._subscription = Subscription(
+            valkey, source.channel, heard=self._receive_notice, began=self._check
+        )
         self._is_cut_off = False
         # Plain counters, read by the metrics.
         self.loads = 0
@@ -201,7 +203,7 @@ class TableLoader(Generic[TableT]):
         self._check_now = True
         self._noticed.set()
 
-    def _hear(self, message: bytes) -> None:
+    def _receive_notice(self, message: bytes) -> None:
         try:
             site_id, version = self._source.read_notice(message)
         except msgspec.DecodeError:

@@ -76,7 +76,7 @@ class ReportMail:
     ) -> Mail:
         """Write it; `link` opens the report."""
         table = self._build_table()
-        notes = [*self._compare(), *self._say_how_much()]
+        notes = [*self._compare(), *self._describe_size()]
         title = f"{self._definition.name}: {name_days(self._result.days)}"
         ending = f"{zone_note} All rows are in the attached file. Open it or change when it is sent: {link}"
         text = "\n\n".join([title, _align(table), *notes, ending])
@@ -175,7 +175,7 @@ class ReportMail:
         ]
         return [f"Against {name_days(days)}: {'. '.join(parts)}."]
 
-    def _say_how_much(self) -> list[str]:
+    def _describe_size(self) -> list[str]:
         count = len(self._result.rows)
         if count == 0:
             return ["Nothing was counted in these days."]

@@ -165,11 +165,11 @@ def describe_waits(site: Json) -> Markup:
     if not parts:
         return Markup('<span class="quiet">{}</span>').format("all reached")
     return Markup(" ").join(
-        badge(_say(name, pages, site), WAITS.get(name, ("", ""))[1]) for name, pages in parts
+        badge(_describe_pages(name, pages, site), WAITS.get(name, ("", ""))[1]) for name, pages in parts
     )
 
 
-def _say(name: str, pages: int, site: Json) -> str:
+def _describe_pages(name: str, pages: int, site: Json) -> str:
     words = WAITS.get(name, (name.replace("_", " "), ""))[0]
     missing = (
         f" by {format_price(site['bidMissing'])}" if name == "below_floor" and site["bidMissing"] else ""

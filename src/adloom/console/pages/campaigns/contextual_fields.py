@@ -83,7 +83,7 @@ def list_rates(chosen: Sequence[str], rates: Mapping[str, Json]) -> Markup:
     rows = Markup("").join(
         Markup(
             '<li><span class="cut">{}</span><span class="num">{}</span><span class="quiet small">{}</span></li>'
-        ).format(describe_category(category), _count_pages(rate), _say_band(rate))
+        ).format(describe_category(category), _count_pages(rate), _describe_band(rate))
         for category in chosen
         for rate in [rates.get(category, nothing)]
     )
@@ -97,6 +97,6 @@ def _count_pages(rate: Json) -> str:
     return f"{format_count(pages)} {'page' if pages == 1 else 'pages'} on {format_count(sites)} {'site' if sites == 1 else 'sites'}"
 
 
-def _say_band(rate: Json) -> str:
+def _describe_band(rate: Json) -> str:
     band = describe_band(rate)
     return f"Going rate: {band} for 1,000 impressions" if band else "Going rate: too few bid to say"

@@ -28,8 +28,8 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     shown = [row for row in assigned["items"] if row["bannerId"]]
     creatives = await visit.api.get(f"/admin/campaigns/{campaign['id']}/creatives", pageSize=1)
-    _say_what_is_missing(campaign, describe_missing(assigned["items"], creatives=creatives["totalCount"]))
-    _say_when(visit, campaign)
+    _show_missing(campaign, describe_missing(assigned["items"], creatives=creatives["totalCount"]))
+    _show_period(visit, campaign)
     await show_budget(visit, "campaign", campaign["id"])
     await _show_caps(visit, campaign)
     with div("grid-of side"):
@@ -41,7 +41,7 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
             await _look(visit, shown[0])
 
 
-def _say_what_is_missing(campaign: Json, missing: str) -> None:
+def _show_missing(campaign: Json, missing: str) -> None:
     if campaign["status"] not in {"draft", "active", "scheduled", "paused"} or campaign["deletedAt"]:
         return
     is_draft = campaign["status"] == "draft"
@@ -53,7 +53,7 @@ def _say_what_is_missing(campaign: Json, missing: str) -> None:
             link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
-def _say_when(visit: PageVisit, campaign: Json) -> None:
+def _show_period(visit: PageVisit, campaign: Json) -> None:
     """Say that an active campaign waits for its start, or that it is over."""
     standing = describe_campaign_status(campaign, now=visit.now, zone=visit.zone)
     if campaign["status"] != "active" or campaign["deletedAt"]:

@@ -149,7 +149,7 @@ class LiveCrawl:
                 return
             html(
                 Markup('<div class="row-of tight">{} <span class="quiet small">{}</span></div>').format(
-                    crawl_badge(crawl), _say_when(crawl, self._visit)
+                    crawl_badge(crawl), _format_times(crawl, self._visit)
                 )
             )
             if not self._may_write:
@@ -211,7 +211,7 @@ class LiveCrawl:
         confirm("Cancel the crawl?", CANCELLED_NOTE, action="Cancel the crawl", on_confirm=cancel)
 
 
-def _say_when(crawl: Json, visit: PageVisit) -> Markup:
+def _format_times(crawl: Json, visit: PageVisit) -> Markup:
     at = crawl["finishedAt"] or crawl["startedAt"]
     word = "ended" if crawl["finishedAt"] else "begun" if at else ""
     return (

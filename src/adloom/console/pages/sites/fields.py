@@ -80,11 +80,11 @@ def _add_crawl_fields(visit: PageVisit, form: Form) -> None:
     )
     coming = hint()
 
-    def say_when() -> None:
+    def show_when() -> None:
         coming.set_text(_describe_next(visit, field.value, form.values().get("timezone")))
 
-    field.on_value_change(say_when)
-    say_when()
+    field.on_value_change(show_when)
+    show_when()
     with div("grid-of tiles"):
         form.integer("maxPages", "Pages at most", hint="1 to 10,000")
         form.integer("maxDepth", "Links deep", hint="0 to 5")

@@ -69,7 +69,7 @@ async def show_market(visit: PageVisit, site: Json, _: Reload) -> None:
         )
         return
     _show_figures(market, unwanted["totalCount"])
-    with card("Demand by category", note=_say_when(market["demand"]), classes="flush"):
+    with card("Demand by category", note=_describe_age(market["demand"]), classes="flush"):
         html(
             build_plain_table(COLUMNS, [{**one, "siteId": site["id"]} for one in categories[:CATEGORIES_MAX]])
         )
@@ -91,7 +91,7 @@ def _show_figures(market: Json, unwanted: int) -> None:
     tiles[3].update(format_count(unwanted), kind="warn" if unwanted else "", note="no ad wants their slots")
 
 
-def _say_when(demand: Json) -> str:
+def _describe_age(demand: Json) -> str:
     return f"Changed last {format_full_moment(demand['updatedAt'])}" if demand["updatedAt"] else ""
 
 

@@ -21,7 +21,7 @@ STATES: Final = {"serving": ("Competes", "good"), "pending": ("Waits for approva
 def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
     """Show the candidates of each slot, those that may be shown first."""
     slots = found["slots"]
-    with card("Who competes for its slots", note=_say_when(visit, slots)):
+    with card("Who competes for its slots", note=_describe_age(visit, slots)):
         if not any(slot["candidates"] for slot in slots):
             empty_state(
                 "storefront",
@@ -62,7 +62,7 @@ def _build_links(visit: PageVisit, found: Json, slot: Json) -> Markup:
     return why + Markup(" · ") + records
 
 
-def _say_when(visit: PageVisit, slots: list[Json]) -> str:
+def _describe_age(visit: PageVisit, slots: list[Json]) -> str:
     return format_ago(slots[0]["updatedAt"], now=visit.now).striptags() if slots else ""
 
 

@@ -71,7 +71,7 @@ class AccountsTab:
     def _find_email(self, person_id: str) -> str:
         return self._people[person_id]["email"]
 
-    async def _say(self, sentence: str) -> None:
+    async def _report(self, sentence: str) -> None:
         notify_success(sentence)
         await self.table.refresh()
 
@@ -80,7 +80,7 @@ class AccountsTab:
             made = await self._visit.api.post(ACCOUNTS, form.values())
             self._people[made["id"]] = made
             if made["hasPassword"]:
-                await self._say(f"{made['email']} can log in now.")
+                await self._report(f"{made['email']} can log in now.")
             else:
                 await self.table.refresh()
                 await self._make_link(made["id"])
@@ -105,7 +105,7 @@ class AccountsTab:
                 notify_success(strings.NOTHING_CHANGED)
                 return
             changed = await self._visit.api.patch(f"{ACCOUNTS}/{person_id}", changes)
-            await self._say(f"{changed['email']} is changed.")
+            await self._report(f"{changed['email']} is changed.")
 
         current = (person["accountId"], person["accountName"] or person["accountId"])
         with form_dialog(f"Edit {person['email']}", "Save", save, person) as form:
@@ -134,7 +134,7 @@ class AccountsTab:
 
         async def go() -> None:
             await self._visit.api.patch(f"{ACCOUNTS}/{person_id}/disable")
-            await self._say(f"{email} is disabled.")
+            await self._report(f"{email} is disabled.")
 
         confirm(
             f"Disable {email}?",
@@ -146,14 +146,14 @@ class AccountsTab:
 
     async def _enable(self, person_id: str) -> None:
         await self._visit.api.patch(f"{ACCOUNTS}/{person_id}/enable")
-        await self._say(f"{self._find_email(person_id)} can log in again.")
+        await self._report(f"{self._find_email(person_id)} can log in again.")
 
     async def _remove(self, person_id: str) -> None:
         email = self._find_email(person_id)
 
         async def go() -> None:
             await self._visit.api.delete(f"{ACCOUNTS}/{person_id}")
-            await self._say(f"{email} is removed.")
+            await self._report(f"{email} is removed.")
 
         confirm(
             f"Remove {email}?",
@@ -169,7 +169,7 @@ class AccountsTab:
 
         async def go() -> None:
             await self._visit.api.delete(f"{ACCOUNTS}/{person_id}/second-factor")
-            await self._say(f"{email} logs in with the password alone.")
+            await self._report(f"{email} logs in with the password alone.")
 
         confirm(
             f"Take the second factor off {email}?",
@@ -185,7 +185,7 @@ class AccountsTab:
 
         async def save(form: Form) -> None:
             await self._visit.api.put(f"{ACCOUNTS}/{person_id}/password", form.values())
-            await self._say(f"The password is set; {email} is logged out everywhere.")
+            await self._report(f"The password is set; {email} is logged out everywhere.")
 
         with form_dialog(f"A new password for {email}", "Set password", save) as form:
             form.password("password", "Password", check=checks.check_password).props["hint"] = PASSWORD_HINT

@@ -173,13 +173,13 @@ async def _answer(
     candidates: list[Json] = answer["candidates"]
     with beside:
         if not candidates:
-            _say_nothing_is_assigned(visit)
+            _show_nothing_assigned(visit)
             return
         won = [one for one in candidates if one["outcome"] == "won"]
         if is_auction:
-            _say_who_wins(won, answer)
+            _show_winner(won, answer)
         else:
-            _say_who_is_shown(won)
+            _show_chosen(won)
         if BY_COUNTRY in answer["removed"] and not visit.query.get("country"):
             await warn_of_unknown_countries(visit)
         title = strings.AUCTION_FUNNEL if is_auction else "From all candidates to what is shown"
@@ -204,7 +204,7 @@ async def _answer(
                 )
 
 
-def _say_nothing_is_assigned(visit: PageVisit) -> None:
+def _show_nothing_assigned(visit: PageVisit) -> None:
     title = "Nothing is assigned to this placement"
     if visit.role is Role.PUBLISHER:
         empty_state("inbox", title, "No campaign has a banner on it yet.")
@@ -233,7 +233,7 @@ def _format_context(name: str, value: object) -> str:
     return strings.DAYS[value] if name == "day" and isinstance(value, int) else str(value)
 
 
-def _say_who_is_shown(won: list[Json]) -> None:
+def _show_chosen(won: list[Json]) -> None:
     if not won:
         notice("No banner would be shown to this reader.", kind="warn")
     elif len(won) == 1:
@@ -242,7 +242,7 @@ def _say_who_is_shown(won: list[Json]) -> None:
         notice(f"{len(won)} banners would be shown to this reader.", kind="good")
 
 
-def _say_who_wins(won: list[Json], answer: Json) -> None:
+def _show_winner(won: list[Json], answer: Json) -> None:
     if not won:
         notice("No banner would win this auction.", kind="warn")
         return

@@ -46,7 +46,7 @@ async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below
     answer = await visit.api.post("/v1/explain", body)
     candidates = [_adapt(one) for one in answer["candidates"]]
     with beside:
-        _say_what_is_shown(answer, candidates)
+        _show_chosen(answer, candidates)
         with card("The page"):
             facts(
                 [
@@ -102,7 +102,7 @@ def _adapt(one: Json) -> Json:
     return {**one, "adId": one["bannerId"], "reason": reason}
 
 
-def _say_what_is_shown(answer: Json, candidates: list[Json]) -> None:
+def _show_chosen(answer: Json, candidates: list[Json]) -> None:
     won = next((one for one in candidates if one["outcome"] == "won"), None)
     if won is not None:
         price = answer.get("priceCpm")
