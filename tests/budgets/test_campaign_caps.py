@@ -16,6 +16,7 @@ from adloom.budgets.messages import (
     CountedImpressions,
     GiveBack,
     LeaseAnswer,
+    Recall,
     SessionOver,
     SpendReport,
     SpendUpdate,
@@ -42,6 +43,11 @@ def ask(bench: CampaignBench, report: int = 1, **fields: Any) -> LeaseAnswer:
     """Ask for four offers, because a visitor was turned away."""
     asked = {"want": Micros(4 * UNIT), "want_impressions": 4, "is_needed": True}
     return bench.answered(report=report, **{**asked, **fields})
+
+
+def edit(bench: CampaignBench, **fields: Any) -> None:
+    config = bench.state.configured
+    bench.take(msgspec.structs.replace(config, version=config.version + 1, **fields))
 
 
 def targets(bench: CampaignBench) -> list[int]:
@@ -87,7 +93,7 @@ def test_a_campaign_wants_money_again_when_holds_come_back_and_when_its_cap_is_r
     second = bench.second
     ask(bench, 5, lease=lease, given=((second, UNIT),), impressions=((second, 1),))
     assert bench.state.wanted == 0, "none can be offered"
-    bench.take(msgspec.structs.replace(bench.state.configured, version=2, impression_cap=9))
+    edit(bench, impression_cap=9)
     assert bench.published(SpendUpdate), "processes that were refused ask again"
     answer(bench, UNIT)
     ask(bench, 6, lease=lease)
@@ -133,6 +139,18 @@ def test_a_campaign_by_impressions_at_its_click_cap_gets_no_money() -> None:
     refused = ask(bench, want_impressions=0)
 
     assert (refused.granted, refused.verdict, targets(bench)) == (0, BudgetVerdict.CLICK_CAP, [0])
+
+
+def test_leases_are_recalled_when_a_cap_is_lowered_below_what_they_may_offer() -> None:
+    for capped, asked in (("impression_cap", {}), ("click_cap", BY_CLICK)):
+        bench = a_capped_campaign(impressions=2, clicks=2, **{capped: 20})
+        ask(bench, **asked)
+
+        edit(bench, **{capped: 19})
+        assert bench.published(Recall) == [], "enough is left"
+        edit(bench, **{capped: 2})
+
+        assert [recall.session for recall in bench.published(Recall)] == [1]
 
 
 def is_full(state: CampaignState) -> bool:

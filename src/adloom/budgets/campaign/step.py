@@ -22,7 +22,7 @@ from adloom.budgets.campaign.charges import (
     flush_if_due,
     settle_clicks,
 )
-from adloom.budgets.campaign.headroom import compute_headroom
+from adloom.budgets.campaign.headroom import compute_headroom, limit_to_caps
 from adloom.budgets.campaign.leases import (
     IDLE_SECONDS,
     apply_usage,
@@ -60,6 +60,7 @@ from adloom.budgets.messages import (
     Refund,
     SessionOver,
 )
+from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import Effect, Persist, Reply, StepResult, Wake
 
@@ -181,7 +182,8 @@ def _apply_configuration(
     config = state.configured
     if before.config is not None and _changed(before.config, version=config.version) == config:
         return state
-    if not config.is_running or compute_headroom(state, now).amount == NOTHING:
+    has_room = compute_headroom(state, now).amount != NOTHING and limit_to_caps(state, Micros(1))
+    if not config.is_running or not has_room:
         recall(state, effects)
     effects.append(Persist())
     if state.day > before.day:
