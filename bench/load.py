@@ -136,6 +136,8 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     connections: int
     workers: int
+    # Of load, for what lies behind an event: in a shorter one, what comes after the load weighs too much.
+    behind_seconds_min: float = 5.0
 
 
 class BenchSubject(msgspec.Struct, frozen=True, kw_only=True):

@@ -154,7 +154,7 @@ def _take_samples(plan: BenchPlan, report: ShowStatus) -> tuple[list[Sample], li
         if nginx is not None:
             subjects.append(stack.enter_context(run_nginx(nginx, size=size)))
         samples = take_samples(subjects, plan, report)
-        seconds = plan.seconds * plan.rounds
+        seconds = max(plan.seconds * plan.rounds, plan.behind_seconds_min)
         return samples, [measure_behind(product, name, seconds, report) for name in CAMPAIGNS]
 
 

@@ -25,7 +25,7 @@ from bench.routes.measure import (
 )
 from tests.bench.test_figures import a_sample
 
-PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1)
+PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1, behind_seconds_min=0)
 
 
 def a_report(**cpu_micros: float) -> BenchReport:

@@ -8,7 +8,7 @@ import pytest
 from redis.exceptions import ConnectionError as CutOffError
 from redis.exceptions import ResponseError
 
-from adloom.runtime.failover.dedicated_connection import DedicatedConnection
+from adloom.runtime.failover.dedicated_connection import DedicatedConnection, borrow_connection, pack_command
 from adloom.runtime.valkey import Valkey
 
 
@@ -91,3 +91,21 @@ async def test_a_closed_connection_can_be_used_again(connection: DedicatedConnec
     await connection.aclose()
 
     assert await connection.execute_command("ECHO", "there") == b"there"
+
+
+async def test_packed_commands_are_answered_together_and_the_first_refusal_is_raised(
+    connection: DedicatedConnection, valkey: Valkey
+) -> None:
+    many = b"".join(pack_command("ECHO", b"%d" % number) for number in range(20_000))
+    refused = b"".join(pack_command(*words) for words in (("MULTI",), ("NO-SUCH-COMMAND",), ("EXEC",)))
+
+    assert list(await connection.execute_packed(many, 20_000)) == [b"%d" % number for number in range(20_000)]
+    with pytest.raises(ResponseError, match="unknown command"):
+        await connection.execute_packed(refused, 3)
+
+    async with borrow_connection(valkey) as execute_packed:
+        assert list(await execute_packed(many, 20_000)) == [b"%d" % number for number in range(20_000)]
+    with pytest.raises(ResponseError, match="unknown command"):
+        async with borrow_connection(valkey) as execute_packed:
+            await execute_packed(refused, 3)
+    assert await connection.execute_command("ECHO", "ours") == await valkey.echo("ours") == b"ours"

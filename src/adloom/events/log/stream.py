@@ -1,16 +1,17 @@
 """The event log in Valkey: one stream, one entry an event, read by cursor."""
 
-import struct
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from hashlib import sha1
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
-from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry
-from adloom.runtime.failover.dedicated_connection import DedicatedConnection
+from adloom.runtime.failover.dedicated_connection import (
+    DedicatedConnection,
+    borrow_connection,
+    pack_command,
+)
 from adloom.runtime.failover.sentinel import count_replicas
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
@@ -18,33 +19,14 @@ STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
 FIELD: Final = b"e"
 
-# One command with one argument and one answer a batch: the driver takes longer to write many arguments than for
-# everything else, and a batch is in the file whole or not at all.
-APPEND_SCRIPT: Final = """
-local stream, entries, percent_max = KEYS[1], ARGV[1], tonumber(ARGV[2])
-if percent_max > 0 then
-    local memory = redis.call('INFO', 'memory')
-    local limit = tonumber(string.match(memory, '\\nmaxmemory:(%d+)') or 0)
-    local used = tonumber(string.match(memory, 'used_memory:(%d+)'))
-    if limit > 0 and used * 100 >= limit * percent_max then return -1 end
-end
-local count, place, entry = 0, 1, nil
-while place <= #entries do
-    entry, place = struct.unpack('>I4c0', entries, place)
-    redis.call('XADD', stream, '*', 'e', entry)
-    count = count + 1
-end
-return count
-"""
-_APPEND_NAME: Final = sha1(
-    APPEND_SCRIPT.encode(), usedforsecurity=False
-).hexdigest()  # As the server computes it.
+# A batch is in the file whole or not at all. In a script the server takes a third more instructions an entry.
+MULTI: Final = pack_command("MULTI")
+EXEC: Final = pack_command("EXEC")
 
 # Of Valkey's `maxmemory`. The rest is for leases, jobs and projections: without them nothing would be read, and
 # so nothing could be trimmed. Asking the server takes it some microseconds, so that is done once in so many bytes.
 MEMORY_PERCENT_MAX: Final = 85
 MEMORY_CHECKED_BYTES: Final = 2**18
-NO_MEMORY: Final = -1
 REPLICA_MILLIS_MAX: Final = 1_000
 LOOK_MILLIS_MAX: Final = 100
 
@@ -92,7 +74,6 @@ end
 return {{count_up_to('+'), age}}
 """
 
-_length: Final = struct.Struct(">I").pack
 _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
 
 
@@ -118,9 +99,10 @@ class MemoryUse(msgspec.Struct, frozen=True):
     limit_bytes: int = 0
 
 
-def pack_entries(entries: Iterable[bytes]) -> bytes:
-    """Pack entries into one argument of a script, each with its length before it."""
-    return b"".join([part for entry in entries for part in (_length(len(entry)), entry)])
+def pack_adds(stream: str, field: bytes, entries: Iterable[bytes]) -> bytes:
+    """Pack a command for each entry that appends it to a stream, as the protocol has it."""
+    head = pack_command("XADD", stream, "*", field, b"").removesuffix(b"$0\r\n\r\n")
+    return b"".join([b"%b$%d\r\n%b\r\n" % (head, len(entry), entry) for entry in entries])
 
 
 class ValkeyEventLog:
@@ -128,7 +110,7 @@ class ValkeyEventLog:
 
     def __init__(self, valkey: Valkey, line: DedicatedConnection | None = None) -> None:
         self._valkey = valkey
-        self._call: Callable[..., Awaitable[Any]] = (line or valkey).execute_command
+        self._line = line
         self._replicas = count_replicas(valkey)
         self._lacks_replicas = False
         self._unchecked_bytes = MEMORY_CHECKED_BYTES
@@ -138,46 +120,46 @@ class ValkeyEventLog:
         """Append all, in order; they are then as durable as the server is set to make them."""
         with unavailable_when_away():
             # An event that is appended twice counts once, and a browser does not send its report again.
-            count = await retry_if_disconnected(lambda: self._append(entries))
-        if count == NO_MEMORY:
-            self._unchecked_bytes = MEMORY_CHECKED_BYTES
+            ids = await retry_if_disconnected(lambda: self._append(entries))
+        if len(ids) != len(entries) or any(isinstance(one, Exception) for one in ids):
+            raise UnavailableError(f"The event log answered {ids!r} to {len(entries)} entries.")
+
+    async def _append(self, entries: Sequence[bytes]) -> Sequence[object]:
+        packed = pack_adds(STREAM, FIELD, entries)
+        await self._check_memory(len(packed))
+        packed = MULTI + packed + EXEC
+        if self._replicas:
+            return await self._append_and_wait(packed, len(entries) + 2)
+        return (await self._send(packed, len(entries) + 2))[-1]
+
+    async def _check_memory(self, size: int) -> None:
+        self._unchecked_bytes += size
+        if self._unchecked_bytes < MEMORY_CHECKED_BYTES:
+            return
+        memory = await self.measure_memory()
+        if memory.limit_bytes and memory.used_bytes * 100 >= memory.limit_bytes * MEMORY_PERCENT_MAX:
             raise UnavailableError("The event log takes no events: Valkey has no memory to spare.")
-        if count != len(entries):
-            raise UnavailableError(f"The event log answered {count!r} to {len(entries)} entries.")
+        self._unchecked_bytes = 0
 
-    async def _append(self, entries: Sequence[bytes]) -> int:
-        packed = pack_entries(entries)
-        self._unchecked_bytes += len(packed)
-        percent_max = MEMORY_PERCENT_MAX if self._unchecked_bytes >= MEMORY_CHECKED_BYTES else 0
-        if percent_max:
-            self._unchecked_bytes = 0
-        try:
-            if self._replicas:
-                return await self._append_and_wait(packed, percent_max)
-            return await self._call("EVALSHA", _APPEND_NAME, 1, STREAM, packed, percent_max)
-        except NoScriptError:
-            # The server was restarted and does not know the script.
-            if self._replicas:
-                await self._valkey.script_load(APPEND_SCRIPT)
-                return await self._append_and_wait(packed, percent_max)
-            return await self._call("EVAL", APPEND_SCRIPT, 1, STREAM, packed, percent_max)
-
-    async def _append_and_wait(self, packed: bytes, percent_max: int) -> int:
+    async def _append_and_wait(self, packed: bytes, count: int) -> Sequence[object]:
         """Append, and wait until replicas have it too: both on one connection, which is what the server counts.
 
         While there are too few replicas nothing is appended: it would be there once more with every try.
         """
         if self._lacks_replicas and await self._valkey.wait(self._replicas, LOOK_MILLIS_MAX) < self._replicas:
             raise UnavailableError("Valkey has too few replicas.")
-        async with self._valkey.pipeline(transaction=False) as at_once:
-            pipe = cast("Any", at_once)
-            pipe.evalsha(_APPEND_NAME, 1, STREAM, packed, percent_max)
-            pipe.wait(self._replicas, REPLICA_MILLIS_MAX)
-            count, replicas = await pipe.execute()
+        waiting = pack_command("WAIT", self._replicas, REPLICA_MILLIS_MAX)
+        *_, ids, replicas = await self._send(packed + waiting, count + 1)
         self._lacks_replicas = replicas < self._replicas
         if self._lacks_replicas:
             raise UnavailableError(f"{replicas} of {self._replicas} replicas of Valkey have the events.")
-        return count
+        return ids
+
+    async def _send(self, packed: bytes, count: int) -> Sequence[Any]:
+        if self._line is not None:
+            return await self._line.execute_packed(packed, count)
+        async with borrow_connection(self._valkey) as execute_packed:
+            return await execute_packed(packed, count)
 
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[LogEntry]:
         """Return the entries after a cursor; wait a little for the first where there are none."""

@@ -1,4 +1,4 @@
-"""The projection `topics`: publishes what counted for other programs, each event once, in the script that moves the cursor.
+"""The projection `topics`: publishes what counted for other programs, each event once, in the transaction that moves the cursor.
 
 Each topic has a schema beside this file. Fields may be added; removing one or changing its meaning makes a new
 topic, with the next version in its name.
@@ -13,13 +13,20 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.errors import UnavailableError
 from adloom.core.ids import NO_USER
 from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import CountedEntry, CountedLookup
-from adloom.events.followers.fence import Argument, ExpectedValue, FollowerCommitter, read_cursor_at
+from adloom.events.followers.fence import ERASURES, TRIES_MAX, read_cursor_at
 from adloom.events.log.event import Auctioned, AuctionWin, Click, Conversion, Impression, Served, Unsold
-from adloom.events.log.stream import MemoryUse, pack_entries
-from adloom.events.ports import BatchResult, DecodedEntry
+from adloom.events.log.stream import EXEC, MULTI, MemoryUse, pack_adds
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
+from adloom.runtime.failover.dedicated_connection import (
+    ExecutePacked,
+    borrow_connection,
+    pack_command,
+    raise_first_error,
+)
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
@@ -190,28 +197,17 @@ CURSOR: Final = "adloom:ledger:cursor:topics"
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
 TOPIC_PERCENT_MAX: Final = 5  # Of Valkey's memory, for each topic; beyond, a topic is halved.
 ENTRIES_MAX: Final = 1_000_000  # Of each topic, about; half a gigabyte.
+FIELD: Final = b"event"
 
-# A script that fails halfway keeps what it has done, so everything that can fail is checked first.
-PUBLISH: Final = """
-local entries_max, at = ARGV[first], first + 1
-while at < #ARGV do
-    local kind = redis.call('TYPE', ARGV[at]).ok
-    if kind ~= 'stream' and kind ~= 'none' then
-        return redis.error_reply('ADLOOM ' .. ARGV[at] .. ' is taken by a ' .. kind)
-    end
-    at = at + 2
-end
-at = first + 1
-while at < #ARGV do
-    local topic, payloads, place, payload = ARGV[at], ARGV[at + 1], 1, nil
-    while place <= #payloads do
-        payload, place = struct.unpack('>I4c0', payloads, place)
-        redis.call('XADD', topic, '*', 'event', payload)
-    end
-    redis.call('XTRIM', topic, 'MAXLEN', '~', entries_max)
-    at = at + 2
-end
-"""
+# Nothing is published if the cursor moves, or a user is erased, after this.
+_LOOK: Final = b"".join(
+    (
+        pack_command("WATCH", CURSOR, ERASURES),
+        pack_command("GET", CURSOR),
+        *(pack_command("TYPE", topic) for topic in TOPICS),
+    )
+)
+_STREAM_KINDS: Final = (b"stream", b"none")
 
 
 class TopicsProjection:
@@ -219,33 +215,61 @@ class TopicsProjection:
 
     def __init__(self, valkey: Valkey, lookup: CountedLookup, *, entries_max: int = ENTRIES_MAX) -> None:
         self._valkey = valkey
-        self._commit = FollowerCommitter(valkey, lookup, PUBLISH).commit
+        self._lookup = lookup
         self._entries_max = entries_max
 
     async def read_cursor(self) -> str:
         return await read_cursor_at(self._valkey, CURSOR)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Publish what counted and move the cursor, in one script; if nothing is kept, only move it."""
+        """Publish what counted and move the cursor, in one transaction; if nothing is kept, only move it."""
         wanted = records if self._entries_max else ()
-        counted = await self._commit(
-            wanted, self._arguments, expected=[ExpectedValue(CURSOR, after)], cursor=cursor
-        )
-        return BatchResult(counted=len(counted), repeated=len(wanted) - len(counted))
+        for _ in range(TRIES_MAX):
+            with unavailable_when_away("Valkey does not take the batch"):
+                async with borrow_connection(self._valkey) as execute_packed:
+                    counted = await self._publish(execute_packed, wanted, after=after, cursor=cursor)
+            if counted is not None:
+                return BatchResult(counted=counted, repeated=len(wanted) - counted)
+        raise UnavailableError("Users are being erased faster than a batch can be committed.")
 
-    def _arguments(self, counted: Sequence[CountedEntry]) -> list[Argument]:
-        payloads: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
-        impressions = payloads[IMPRESSION_TRACKED]
-        for one in counted:
-            if isinstance(event := one.event, Impression):  # As nearly all: without a message for each.
-                impressions.append(_encode(_build_tracked(one, event)))
-            elif message := build_message(one):
-                payloads[message.topic].append(message.payload)
-        arguments: list[Argument] = [self._entries_max]
-        for topic, several in payloads.items():
-            if several:
-                arguments += (topic, pack_entries(several))
-        return arguments
+    async def _publish(
+        self, execute_packed: ExecutePacked, records: Sequence[DecodedEntry], *, after: str, cursor: str
+    ) -> int | None:
+        """Return how many counted; None if the cursor was moved meanwhile, or a user was erased."""
+        _, found, *kinds = await execute_packed(_LOOK, 2 + len(TOPICS))
+        if found != after.encode():
+            raise CursorMovedError
+        for topic, kind in zip(TOPICS, kinds, strict=True):
+            # In the transaction it would be left out, and the others would be published.
+            if kind not in _STREAM_KINDS:
+                raise UnavailableError(f"The topic {topic} is taken by a {kind.decode()}.")
+        counted = await self._lookup.find_counted(records) if records else []
+        payloads = {topic: several for topic, several in _build_payloads(counted).items() if several}
+        commands = [
+            MULTI,
+            *(pack_adds(topic, FIELD, several) for topic, several in payloads.items()),
+            *(pack_command("XTRIM", topic, "MAXLEN", "~", self._entries_max) for topic in payloads),
+            pack_command("SET", CURSOR, cursor),
+            EXEC,
+        ]
+        answers = await execute_packed(
+            b"".join(commands), sum(map(len, payloads.values())) + len(payloads) + 3
+        )
+        if answers[-1] is None:
+            return None
+        raise_first_error(answers[-1])
+        return len(counted)
+
+
+def _build_payloads(counted: Sequence[CountedEntry]) -> dict[str, list[bytes]]:
+    payloads: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
+    impressions = payloads[IMPRESSION_TRACKED]
+    for one in counted:
+        if isinstance(event := one.event, Impression):  # As nearly all: without a message for each.
+            impressions.append(_encode(_build_tracked(one, event)))
+        elif message := build_message(one):
+            payloads[message.topic].append(message.payload)
+    return payloads
 
 
 class TopicTrimmer:

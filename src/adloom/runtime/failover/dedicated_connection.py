@@ -1,13 +1,17 @@
 """A connection to Valkey for one caller: the driver connects, and finds the primary, then its streams are left out.
 
 They and the driver's timeouts cost more than most calls are worth: of a call that appends a batch of events, two thirds.
+Many commands at once are packed by their caller: the driver takes longer for each than the server does.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
 
 import hiredis
+from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.asyncio import Redis
 from redis.exceptions import (
     ConnectionError,  # noqa: A004 - the driver's, which is not the system's
@@ -19,6 +23,48 @@ from redis.exceptions import (
 _pack: Final = cast("Callable[[tuple[str | bytes | int, ...]], bytes]", hiredis.pack_command)
 _NOTHING: Final = object()  # Of an answer that is not here whole.
 
+# Sends commands that are packed, and returns as many answers.
+ExecutePacked: TypeAlias = Callable[[bytes, int], Awaitable[Sequence[Any]]]
+
+
+def pack_command(*words: str | bytes | int) -> bytes:
+    return _pack(words)
+
+
+@asynccontextmanager
+async def borrow_connection(valkey: Redis) -> AsyncGenerator[ExecutePacked]:
+    """Take a connection of the driver's for packed commands; after an error it is closed, with all it watches."""
+    pool = valkey.connection_pool
+    connection = await pool.get_connection()
+    try:
+        yield partial(_execute_packed, connection)
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+    finally:
+        await pool.release(connection)
+
+
+async def _execute_packed(connection: Any, packed: bytes, count: int) -> Sequence[Any]:  # noqa: ANN401 - as below
+    await connection.send_packed_command(packed)
+    read_next = connection._parser._reader.gets  # noqa: SLF001 - what has arrived is read without the driver
+    answers: list[object] = []
+    while len(answers) < count:
+        answers.append(await connection.read_response())
+        while len(answers) < count and (answer := read_next()) is not NOT_ENOUGH_DATA:
+            answers.append(answer)
+    raise_first_error(answers)
+    return answers
+
+
+def raise_first_error(answers: Sequence[object]) -> None:
+    """Raise what the server refused first; commands after it may say only that they were not run."""
+    for answer in answers:
+        if isinstance(answer, ReadOnlyError):
+            raise ConnectionError("This server is not the primary any more.") from answer
+        if isinstance(answer, Exception):
+            raise answer
+
 
 class DedicatedConnection:
     """One connection for one caller, which sends one command after another and sets its own timeouts."""
@@ -29,16 +75,18 @@ class DedicatedConnection:
 
     async def execute_command(self, *words: str | bytes | int) -> object:
         """Send a command; after any failure, cancellation included, the next one connects again."""
+        return (await self.execute_packed(_pack(words), 1))[0]
+
+    async def execute_packed(self, packed: bytes, count: int) -> Sequence[Any]:
+        """Send so many packed commands at once; return all answers, or raise the first error among them."""
         line, self._line = self._line, None
         if line is None or line.transport.is_closing():
             made = self._pool.make_connection()
             await made.connect()
             line = _Line(made)
         try:
-            answer = await line.send(words)
-        except ReadOnlyError as error:
-            line.close()
-            raise ConnectionError("This server is not the primary any more.") from error
+            answers = await line.send(packed, count)
+            raise_first_error(answers)
         except ResponseError:
             self._line = line
             raise
@@ -46,7 +94,7 @@ class DedicatedConnection:
             line.close()
             raise
         self._line = line
-        return answer
+        return answers
 
     async def aclose(self) -> None:
         line, self._line = self._line, None
@@ -65,24 +113,24 @@ class _Line(asyncio.Protocol):
             replyError=made._parser.parse_error,  # noqa: SLF001 - likewise
             notEnoughData=_NOTHING,
         )
-        self._coming: asyncio.Future[object] | None = None
+        self._coming: asyncio.Future[Sequence[object]] | None = None
+        self._answers: list[object] = []
+        self._count = 0
         self.transport.set_protocol(self)
 
-    def send(self, words: tuple[str | bytes | int, ...]) -> asyncio.Future[object]:
+    def send(self, packed: bytes, count: int) -> asyncio.Future[Sequence[object]]:
         self._coming = coming = asyncio.get_running_loop().create_future()
-        self.transport.write(_pack(words))
+        self._answers, self._count = [], count
+        self.transport.write(packed)
         return coming
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
-        answer = self._reader.gets()
-        coming = self._coming
-        if answer is _NOTHING or coming is None or coming.done():
-            return
-        if isinstance(answer, Exception):
-            coming.set_exception(answer)
-        else:
-            coming.set_result(answer)
+        answers, read_next = self._answers, self._reader.gets
+        while len(answers) < self._count and (answer := read_next()) is not _NOTHING:
+            answers.append(answer)
+        if len(answers) == self._count and self._coming is not None and not self._coming.done():
+            self._coming.set_result(answers)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.close()
