@@ -8,8 +8,9 @@ from datetime import timedelta
 from adloom.budgets.leader import OWNER_KEY, LeaderLoop
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
+from adloom.runtime.locks.lock import LEASE, HeldLocks, ValkeyLock
 from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import LEASE, HeldLocks, Valkey, ValkeyLock
+from adloom.runtime.valkey import Valkey
 from tests.budgets.worker_stage import UNIT, Process, Stage, insert_campaign
 from tests.support.eventually import becomes, eventually
 

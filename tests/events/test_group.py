@@ -14,8 +14,9 @@ from adloom.events.log.event import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.locks.lock import HeldLocks
 from adloom.runtime.ports import free_port
-from adloom.runtime.valkey import HeldLocks, Valkey, open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 
 LEASE = timedelta(milliseconds=300)
 

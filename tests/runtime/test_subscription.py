@@ -1,11 +1,13 @@
-"""A subscription while Valkey is away."""
+"""Subscriptions: they share a connection, and begin again when Valkey was away."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from structlog.testing import capture_logs
 
 from adloom.runtime.ports import free_port
-from adloom.runtime.valkey import RETRY_SECONDS, Subscription, open_valkey
+from adloom.runtime.valkey import RETRY_SECONDS, Subscription, Valkey, open_valkey
+from tests.support.eventually import becomes, eventually
 
 
 async def test_an_interruption_is_logged_once_however_often_it_is_tried() -> None:
@@ -19,3 +21,89 @@ async def test_an_interruption_is_logged_once_however_often_it_is_tried() -> Non
             await running
 
     assert [line["event"] for line in lines] == ["subscription_interrupted"]
+
+
+class Listener:
+    """Runs a subscription, and keeps what it hears."""
+
+    def __init__(self, valkey: Valkey, channel: str, *, fails: bool = False) -> None:
+        self.heard: list[bytes] = []
+        self.begun = 0
+        self.fails = fails
+        self.stop = asyncio.Event()
+        self.subscription = Subscription(valkey, channel, heard=self._hear, began=self._begin)
+        self.running = asyncio.ensure_future(self.subscription.run(self.stop))
+
+    def _hear(self, data: bytes) -> None:
+        if self.fails:
+            raise ValueError("odd")
+        self.heard.append(data)
+
+    def _begin(self) -> None:
+        self.begun += 1
+
+    async def end(self) -> None:
+        self.stop.set()
+        await self.running
+
+
+async def test_subscriptions_of_a_client_share_a_connection_and_each_hears_its_own(
+    valkey: Valkey, redis_url: str
+) -> None:
+    async def count(channel: str) -> int:
+        return (await valkey.pubsub_numsub(channel))[0][1]
+
+    async def list_subscribed() -> list[str]:
+        return [one["id"] for one in await valkey.client_list(_type="pubsub") if one["id"] not in before]
+
+    before: list[str] = []
+    before = await list_subscribed()
+    async with open_valkey(redis_url) as client:
+        odd, first, other = (
+            Listener(client, "news", fails=True),
+            Listener(client, "news"),
+            Listener(client, "else"),
+        )
+        await eventually(lambda: first.begun == other.begun == odd.begun == 1, seconds=30)
+        late = Listener(client, "news")  # The channel is there already.
+        await eventually(lambda: late.begun == 1, seconds=30)
+        (connection,) = await list_subscribed()
+
+        with capture_logs() as lines:
+            assert await valkey.publish("news", b"1") == 1
+            assert await valkey.publish("else", b"2") == 1
+            await eventually(lambda: bool(other.heard), seconds=30)
+        assert (first.heard, late.heard, other.heard) == ([b"1"], [b"1"], [b"2"])
+        assert [line["event"] for line in lines] == ["subscription_message_failed"]
+
+        # A channel is left with the last who listens to it, and can be listened to again.
+        await other.end()
+        await becomes(lambda: _is(count("else"), 0), seconds=30)
+        again = Listener(client, "else")
+        await odd.end()
+        await first.end()
+        await eventually(lambda: again.begun == 1, seconds=30)
+        await valkey.publish("news", b"3")
+        await valkey.publish("else", b"4")
+        await eventually(lambda: late.heard == [b"1", b"3"] and again.heard == [b"4"], seconds=30)
+        assert (first.heard, other.heard) == ([b"1"], [b"2"])
+
+        # A connection that breaks begins again for all.
+        await valkey.client_kill_filter(_id=connection)
+        await eventually(lambda: late.begun == again.begun == 2, seconds=30)
+        assert late.subscription.is_listening
+        assert not first.subscription.is_listening
+
+        await asyncio.gather(late.end(), again.end())
+        await becomes(lambda: _is(list_subscribed(), []), seconds=30)
+
+        # After the last has ended, another begins as the first did.
+        last = Listener(client, "news")
+        await eventually(lambda: last.begun == 1, seconds=30)
+        last.running.cancel()
+        await asyncio.wait([last.running])
+        await becomes(lambda: _is(list_subscribed(), []), seconds=30)
+
+
+async def _is(found: Awaitable[object], wanted: object) -> bool:
+    return await found == wanted

@@ -54,6 +54,7 @@ from adloom.runtime.files.store import FileStore
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.schedule import CronJob, CronSchedule
 from adloom.runtime.jobs.worker import Handler, JobWorker
+from adloom.runtime.locks.lock import HeldLocks
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
 from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.postgres import Pool, open_pool
@@ -62,7 +63,7 @@ from adloom.runtime.roles.settings import WorkerRole
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import HeldLocks, Valkey, open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.stats.refunds.give_back import PendingRefunds
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.stats.saved_report.send import (

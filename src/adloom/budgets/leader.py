@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import structlog
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.loops import pause, until_next
+from adloom.runtime.loops import pause, pause_until_next
 
 OWNER_KEY: Final = "adloom:brain:owner"
 RENEW_SECONDS: Final = 1.5  # Three times while the lock lasts.
@@ -81,7 +81,7 @@ class LeaderLoop:
         """Renew the lock until told to stop, or until another worker holds it."""
         is_leader = True
         while is_leader and not stop.is_set():
-            await pause(until_next(self._renew_seconds), stop)
+            await pause_until_next(self._renew_seconds, stop)
             # If Valkey is unreachable, no other worker can take the lock; carry on.
             # State versions fence out a second leader.
             with contextlib.suppress(UnavailableError):

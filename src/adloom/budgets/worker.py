@@ -31,9 +31,10 @@ from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
+from adloom.runtime.locks.lock import HeldLocks, ValkeyLock
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_system_chance
-from adloom.runtime.valkey import HeldLocks, Valkey, ValkeyLock
+from adloom.runtime.valkey import Valkey
 
 # How often campaigns of several workers hear again what they are configured from, should a message be lost.
 REFRESH_SECONDS: Final = 60.0

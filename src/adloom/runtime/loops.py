@@ -1,9 +1,10 @@
 """Loops that run until they are told to stop, and wait meanwhile."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Generator
+from types import coroutine
+from typing import Any, Final, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -18,17 +19,75 @@ class Runnable(Protocol):
 
 async def pause(seconds: float, until: asyncio.Event) -> None:
     """Wait, but not longer than until an event, such as being told to stop."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await until.wait()
+    loop = asyncio.get_running_loop()
+    await _wait(until, lambda waiter: loop.call_later(seconds, _wake, waiter).cancel)
+
+
+async def pause_until_next(seconds: float, until: asyncio.Event) -> None:
+    """Wait until the clock shows a multiple of some seconds, or for an event: who waits so wakes with others."""
+    await (_wait(until, lambda waiter: _wake_at_next(seconds, waiter)) if seconds > 0 else pause(0, until))
+
+
+async def sleep_until_next(seconds: float) -> None:
+    """Wait until the clock shows a multiple of some seconds, with all others who do."""
+    waiter = asyncio.get_running_loop().create_future()
+    leave = _wake_at_next(seconds, waiter)
+    try:
+        await waiter
+    finally:
+        leave()
 
 
 def until_next(seconds: float) -> float:
-    """Return how long it is until the clock shows a multiple of some seconds: who waits for that wakes with others."""
+    """Return how long it is until the clock shows a multiple of some seconds; not less than a tenth of them."""
     if seconds <= 0:
         return 0.0
     rest = seconds - asyncio.get_running_loop().time() % seconds
     return rest if rest > seconds / 10 else rest + seconds
+
+
+Waiter: TypeAlias = "asyncio.Future[Any]"
+
+# By loop and moment. One timer for all: timers of their own would end some milliseconds after each other.
+_waiting: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, set[Waiter]]]] = WeakKeyDictionary()
+
+
+def _wake_at_next(seconds: float, waiter: Waiter) -> Callable[[], None]:
+    loop = asyncio.get_running_loop()
+    moments = _waiting.setdefault(loop, {})
+    moment = round(loop.time() + until_next(seconds), 3)
+    if moment not in moments:
+        moments[moment] = set()
+        loop.call_at(moment, _wake_all, moments, moment)
+    waiters = moments[moment]
+    waiters.add(waiter)
+    return lambda: waiters.discard(waiter)
+
+
+def _wake_all(moments: dict[float, set[Waiter]], moment: float) -> None:
+    for waiter in moments.pop(moment):
+        _wake(waiter)
+
+
+def _wake(waiter: Waiter) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+@coroutine
+def _wait(until: asyncio.Event, wake: Callable[[Waiter], Callable[[], None]]) -> Generator[Any, None, None]:
+    """Wait for an event, or until who waits for it is woken: a timeout would cancel it, at several times the cost."""
+    waiting = until.wait()
+    try:
+        waiter = waiting.send(None)
+    except StopIteration:  # It is set.
+        return
+    leave = wake(waiter)
+    try:
+        yield waiter
+    finally:
+        leave()
+        waiting.close()
 
 
 async def pass_on(stop: asyncio.Event, event: asyncio.Event) -> None:
@@ -47,7 +106,7 @@ class LookLoop:
         self,
         look: Callable[[], Awaitable[None]],
         *,
-        every_seconds: float,
+        every_seconds: float | Callable[[], float],
         away: tuple[type[Exception], ...],
         name: str,
     ) -> None:
@@ -68,7 +127,8 @@ class LookLoop:
                 self.noticed.clear()
                 await self.try_to_look()
                 if not stop.is_set():
-                    await pause(until_next(self._every_seconds), self.noticed)
+                    every = self._every_seconds
+                    await pause_until_next(every() if callable(every) else every, self.noticed)
 
     async def try_to_look(self) -> None:
         try:

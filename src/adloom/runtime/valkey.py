@@ -1,13 +1,12 @@
-"""Connections to Valkey, subscriptions, and locks."""
+"""Connections to Valkey, and subscriptions."""
 
 import asyncio
-import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from weakref import WeakKeyDictionary
 
 import structlog
 from redis.asyncio import Redis
@@ -128,7 +127,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class Subscription:
     """Hears what is said on one channel; what is said while the connection is broken is lost.
 
-    `began` is called whenever listening has begun, or begun again: what was said before is not known.
+    `began` is called whenever listening has begun, or begun again: what was said before is not known. All subscriptions
+    of a client share a connection: each of its own would be kept awake by its own questions.
     """
 
     def __init__(
@@ -141,207 +141,130 @@ class Subscription:
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._valkey = valkey
-        self._channel = channel
-        self._heard = heard
-        self._began = began
-        self._quiet_seconds = quiet_seconds
+        self.channel = channel
+        self.heard = heard
+        self.began = began
+        self.quiet_seconds = quiet_seconds
+        self.is_listening = False
 
     async def run(self, stop: asyncio.Event) -> None:
-        listening = asyncio.ensure_future(self._listen())
+        connection = _subscribed.get(self._valkey)
+        if connection is None:
+            connection = _subscribed[self._valkey] = _SubscribedConnection(self._valkey)
         stopping = asyncio.ensure_future(stop.wait())
         try:
-            await asyncio.wait([listening, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await connection.add(self)
+            await asyncio.wait([connection.listening, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
-            # The driver loses a cancellation that meets a connection which is just breaking.
-            while not listening.done():
-                listening.cancel()
-                await asyncio.wait([listening], timeout=CANCEL_AGAIN_SECONDS)
-        if not listening.cancelled():
-            listening.result()
+            await connection.remove(self)
+        if connection.listening.done() and not connection.listening.cancelled():
+            connection.listening.result()
+
+
+class _SubscribedConnection:
+    """The connection for the subscriptions of a client, from the first until the last has ended."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+        self._subscriptions: list[Subscription] = []
+        self._pubsub: PubSub | None = None
+        self._asked: set[str] = set()
+        self._confirmed: set[str] = set()
+        self._asking = asyncio.Lock()
+        self.listening = asyncio.ensure_future(self._listen())
+
+    async def add(self, subscription: Subscription) -> None:
+        self._subscriptions.append(subscription)
+        if subscription.channel in self._confirmed:
+            self._begin(subscription.channel)
+        await self._try_to_ask()
+
+    async def remove(self, subscription: Subscription) -> None:
+        self._subscriptions.remove(subscription)
+        subscription.is_listening = False
+        if self._subscriptions:
+            await self._try_to_ask()
+            return
+        if _subscribed.get(self._valkey) is self:
+            del _subscribed[self._valkey]
+        # The driver loses a cancellation that meets a connection which is just breaking.
+        while not self.listening.done():
+            self.listening.cancel()
+            await asyncio.wait([self.listening], timeout=CANCEL_AGAIN_SECONDS)
 
     async def _listen(self) -> None:
         is_told = False
         while True:
             try:
-                async with self._valkey.pubsub() as subscription:
-                    await subscription.subscribe(self._channel)
+                async with self._valkey.pubsub() as self._pubsub:
+                    await self._ask(self._pubsub)
                     is_told = False
                     while True:
-                        self._take(await self._wait_for_next(subscription))
+                        self._take(await self._wait_for_next(self._pubsub))
             except VALKEY_AWAY as error:
-                # Once: a worker has seven of them, and each tries five times a second.
+                # Once: it is tried five times a second.
                 if not is_told:
-                    log.warning("subscription_interrupted", channel=self._channel, error=repr(error))
+                    log.warning("subscription_interrupted", channels=sorted(self._asked), error=repr(error))
                 is_told = True
+                self._pubsub = None
+                self._asked.clear()
+                self._confirmed.clear()
+                for one in self._subscriptions:
+                    one.is_listening = False
                 await asyncio.sleep(RETRY_SECONDS)
 
-    def _take(self, message: dict[str, Any]) -> None:
-        try:
-            if message["type"] == "message":
-                self._heard(cast("bytes", message["data"]))
-            elif message["type"] == "subscribe":
-                self._began()
-        except Exception:
-            # A bad message must not stop the next one.
-            log.exception("subscription_message_failed", channel=self._channel)
+    async def _try_to_ask(self) -> None:
+        if self._pubsub is not None:
+            with suppress(*VALKEY_AWAY):  # Who listens finds it broken, too, and asks for all again.
+                await self._ask(self._pubsub)
 
-    async def _wait_for_next(self, subscription: PubSub) -> dict[str, Any]:
-        message = await self._wait_for_message(subscription)
+    async def _ask(self, pubsub: PubSub) -> None:
+        """Subscribe to the channels that are wanted and not asked for, and the other way round."""
+        async with self._asking:
+            wanted = {one.channel for one in self._subscriptions}
+            new, gone = wanted - self._asked, self._asked - wanted
+            self._asked = wanted
+            self._confirmed -= gone
+            if new:
+                await pubsub.subscribe(*new)
+            if gone:
+                await pubsub.unsubscribe(*gone)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if message["type"] == "subscribe":
+            self._begin(message["channel"].decode())
+        elif message["type"] == "message":
+            channel, data = message["channel"].decode(), cast("bytes", message["data"])
+            for one in [one for one in self._subscriptions if one.channel == channel]:
+                _call(one, lambda one=one: one.heard(data))
+
+    def _begin(self, channel: str) -> None:
+        self._confirmed |= {channel} & self._asked
+        for one in self._subscriptions:
+            if one.channel == channel and not one.is_listening:
+                one.is_listening = True
+                _call(one, one.began)
+
+    async def _wait_for_next(self, pubsub: PubSub) -> dict[str, Any]:
+        """Wait for a message; where none comes for a while, an answer of the server's will do."""
+        seconds = min((one.quiet_seconds for one in self._subscriptions), default=QUIET_SECONDS)
+        # The stubs know every decoding.
+        message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=seconds))
         if message is None:
-            await subscription.ping()
-            message = await self._wait_for_message(subscription)
+            await pubsub.ping()
+            message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=seconds))
         if message is None:
             raise TimeoutError("Nothing is heard of Valkey.")
         return message
 
-    async def _wait_for_message(self, subscription: PubSub) -> dict[str, Any] | None:
-        # The stubs know every decoding.
-        return cast("dict[str, Any] | None", await subscription.get_message(timeout=self._quiet_seconds))
+
+_subscribed: Final[WeakKeyDictionary[Valkey, _SubscribedConnection]] = WeakKeyDictionary()
 
 
-LEASE: Final = timedelta(seconds=5)
-
-# A lock that was renewed with another so recently is not renewed by a command of its own. At worst that and the time
-# between two renewals, 1.5 s, pass without one: half a lease. So long one waits for the other's answer, too.
-RENEWED_SECONDS: Final = 1.0
-
-# A worker that restarts under the same name takes its old lock back, once: two that live under one name would
-# otherwise take it from each other for ever. The first answer is 2 for a lock that was taken now, the others are those
-# of the locks that are renewed with it.
-ACQUIRE_SCRIPT: Final = """
-local key, consumer, holder, millis, may_take_back = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-
-local function renew(one, its_holder, its_millis)
-    if redis.call('GET', one) ~= its_holder then return 0 end
-    return redis.call('PEXPIRE', one, its_millis)
-end
-
-local function acquire()
-    if renew(key, holder, millis) == 1 then return 1 end
-    local has = redis.call('GET', key)
-    local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
-    if has and not is_own then return 0 end
-    redis.call('SET', key, holder, 'PX', millis)
-    return 2
-end
-
-local answers = {acquire()}
-for i = 2, #KEYS do answers[i] = renew(KEYS[i], ARGV[2 * i + 1], ARGV[2 * i + 2]) end
-return answers
-"""
-RELEASE_SCRIPT: Final = (
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
-)
-
-
-class HeldLocks:
-    """The locks that one worker holds: the command that renews one of them renews all."""
-
-    def __init__(self, *, renewed_seconds: float = RENEWED_SECONDS) -> None:
-        self._renewed_seconds = renewed_seconds
-        self._renewed_at: dict[ValkeyLock, float] = {}
-        self._answered: dict[
-            ValkeyLock, asyncio.Event
-        ] = {}  # Of the command that renews a lock with another.
-
-    def is_renewed(self, lock: "ValkeyLock", now: float) -> bool:
-        """Return whether a lock was renewed just now, with another or by itself."""
-        return now - self._renewed_at.get(lock, -math.inf) < self._renewed_seconds
-
-    @contextmanager
-    def renew_others(self, lock: "ValkeyLock") -> Generator[list["ValkeyLock"]]:
-        """Yield what else the command for a lock renews; who asks for those meanwhile waits for its answer."""
-        answered = asyncio.Event()
-        others = [other for other in self._renewed_at if other is not lock]
-        self._answered |= dict.fromkeys(others, answered)
-        try:
-            yield others
-        finally:
-            answered.set()
-
-    async def wait_renewed(self, lock: "ValkeyLock") -> None:
-        """Wait for the answer to a command that renews a lock with another, if there is one.
-
-        Not for long: its connection may be dead, and what that takes to find out is as long as a lease.
-        """
-        if lock in self._answered:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._renewed_seconds):
-                    await self._answered[lock].wait()
-
-    def add(self, lock: "ValkeyLock", now: float) -> None:
-        self._renewed_at[lock] = now
-
-    def note_renewed(self, lock: "ValkeyLock", at: float) -> None:
-        """Note when a lock was renewed with another, unless it was released meanwhile."""
-        if lock in self._renewed_at:
-            self._renewed_at[lock] = at
-
-    def remove(self, lock: "ValkeyLock") -> None:
-        self._renewed_at.pop(lock, None)
-        self._answered.pop(lock, None)
-
-
-class ValkeyLock:
-    """One worker's claim to a lock, for as long as it renews its lease; UnavailableError when Valkey is away.
-
-    It keeps two workers from doing the same work. It does not protect data: whoever writes fences itself out by
-    a cursor or a version, because an owner that was thought dead may come back.
-    """
-
-    def __init__(  # noqa: PLR0913 - the last is for tests
-        self,
-        valkey: Valkey,
-        key: str,
-        *,
-        consumer: str,
-        incarnation: str,
-        held: HeldLocks | None = None,
-        lease: timedelta = LEASE,
-    ) -> None:
-        self.key = key
-        self.holder = f"{consumer} {incarnation}"
-        self.lease_millis = int(lease.total_seconds() * 1000)
-        self.was_just_taken = False
-        self._consumer = consumer
-        self._held = held or HeldLocks(renewed_seconds=0)
-        self._may_take_back = True
-        self._acquire = valkey.register_script(ACQUIRE_SCRIPT)
-        self._release = valkey.register_script(RELEASE_SCRIPT)
-
-    async def acquire(self) -> bool:
-        """Take the lock or renew its lease; return whether it is ours."""
-        self.was_just_taken = False
-        await self._held.wait_renewed(self)
-        now = asyncio.get_running_loop().time()
-        if self._held.is_renewed(self, now):
-            return True
-        with self._held.renew_others(self) as others:
-            taken, *renewed = await self._ask(others)
-            for other, is_renewed in zip(others, renewed, strict=True):
-                self._held.note_renewed(other, now if is_renewed else -math.inf)
-        self._may_take_back = False
-        self.was_just_taken = taken > 1
-        if taken:
-            self._held.add(self, now)
-        else:
-            self._held.remove(self)
-        return taken > 0
-
-    def doubt(self) -> None:
-        """Ask Valkey at the next `acquire`, however recently the lock was renewed: another seems to have it."""
-        self._held.note_renewed(self, -math.inf)
-
-    async def _ask(self, others: Sequence["ValkeyLock"]) -> list[int]:
-        keys = [self.key, *(other.key for other in others)]
-        arguments = [self._consumer, self.holder, self.lease_millis, int(self._may_take_back)]
-        for other in others:
-            arguments += (other.holder, other.lease_millis)
-        with unavailable_when_away(f"It is not known who holds {self.key}"):
-            return cast("list[int]", await retry_if_disconnected(lambda: self._acquire(keys, arguments)))
-
-    async def release(self) -> None:
-        self._held.remove(self)
-        with unavailable_when_away(f"It is not known who holds {self.key}"):
-            await self._release([self.key], [self.holder])
+def _call(subscription: Subscription, tell: Callable[[], None]) -> None:
+    try:
+        tell()
+    except Exception:
+        # A bad message must not stop the next one.
+        log.exception("subscription_message_failed", channel=subscription.channel)

@@ -1,4 +1,4 @@
-"""New connections to a process with long event-loop iterations."""
+"""New connections to a process with long event-loop iterations, and to one that was at rest."""
 
 import asyncio
 import contextlib
@@ -7,10 +7,12 @@ import signal
 import socket
 from typing import Any, ClassVar
 
+import uvicorn
 import uvloop
 
 from adloom.runtime.http.plain import PlainApp
-from adloom.runtime.http.server import CONNECTIONS_PER_TICK, serve
+from adloom.runtime.http.server import CONNECTIONS_PER_TICK, GracefulServer, TimeoutProtocol, serve
+from tests.support.eventually import eventually
 
 
 class CountingProtocol(asyncio.Protocol):
@@ -57,3 +59,24 @@ def test_one_event_loop_iteration_accepts_several_connections() -> None:
         taken = runner.run(count_accepted(3 * CONNECTIONS_PER_TICK))
 
     assert max(taken) == CONNECTIONS_PER_TICK
+
+
+async def test_the_date_is_written_for_the_first_connection_and_while_there_is_one() -> None:
+    config = uvicorn.Config(PlainApp({}), http=TimeoutProtocol, lifespan="off", log_config=None)
+    server, old = GracefulServer(config), [(b"date", b"of yesterday")]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        async with asyncio.timeout(60):
+            await eventually(lambda: server.started, seconds=30)
+            for _ in range(2):  # After the first it is at rest again.
+                server.server_state.default_headers = old
+                reader, writer = await asyncio.open_connection(*listener.getsockname())
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b"\r\ndate: " in (head := await reader.readuntil(b"\r\n\r\n"))
+                assert b"yesterday" not in head
+                server.server_state.default_headers = old
+                await eventually(lambda: server.server_state.default_headers != old, seconds=30)
+                writer.close()
+                await eventually(lambda: not server.server_state.connections, seconds=30)
+            server.handle_exit(signal.SIGTERM, None)
+            await serving

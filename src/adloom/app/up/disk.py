@@ -1,6 +1,5 @@
 """Keeps room on the disk: stops PostgreSQL while it still can, and starts the servers when there is room again."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from msgspec.structs import replace
 
 from adloom.runtime.embedded.reserve import LOOK_SECONDS, DiskReserve
 from adloom.runtime.embedded.servers import Servers
+from adloom.runtime.loops import sleep_until_next
 from adloom.runtime.settings import read_settings
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.settings import ReserveSettings
@@ -49,7 +49,7 @@ def start_with_room(servers: Servers, reserve: DiskReserve) -> Servers:
 async def watch_disk(supervisor: Supervisor, reserve: DiskReserve) -> None:
     """Look at the disk every second."""
     while True:
-        await asyncio.sleep(LOOK_SECONDS)
+        await sleep_until_next(LOOK_SECONDS)
         if reserve.look():
             supervisor.ask_to_stop(POSTGRES)
 

@@ -1,7 +1,7 @@
 """Tells campaigns and advertisers what has changed in the catalog.
 
-A notice through Valkey brings a change within milliseconds; polling the catalog's version twice a second
-finds lost ones. The last version is stored, so changes made while no worker ran are told at the next
+A notice through Valkey brings a change within milliseconds; polling the catalog's version every second, or
+twice while Valkey is away, finds lost ones. The last version is stored, so changes made while no worker ran are told at the next
 start. An actor without a state gets its configuration with its first message.
 """
 
@@ -19,7 +19,8 @@ from adloom.runtime.loops import LookLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 1.0
+LOOK_SOON_SECONDS: Final = 0.5  # While no notices are heard.
 PART_MAX: Final = 1_000  # Told at once; the next part waits until the host has had its turn.
 FIRST: Final = Address("", "")
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)
@@ -35,7 +36,7 @@ class CatalogFollower:
         self._catalog = catalog
         self._introductions = introductions
         self._host = host
-        self._loop = LookLoop(self.look, every_seconds=LOOK_SECONDS, away=AWAY, name="brains_catalog")
+        self._loop = LookLoop(self.look, every_seconds=self._find_seconds, away=AWAY, name="brains_catalog")
         noticed = self._loop.noticed.set
         self._subscription = Subscription(valkey, NOTICE_CHANNEL, heard=lambda _: noticed(), began=noticed)
         self._version: int | None = None
@@ -45,6 +46,9 @@ class CatalogFollower:
     async def run(self, stop: asyncio.Event) -> None:
         self._version = None
         await self._loop.run(stop, self._subscription)
+
+    def _find_seconds(self) -> float:
+        return LOOK_SECONDS if self._subscription.is_listening else LOOK_SOON_SECONDS
 
     async def look(self) -> None:
         """Tell the actors concerned what has changed since the last look."""

@@ -21,7 +21,7 @@ from adloom.events.log.event import BEGINNING
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.changes import read_marks, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import pause, until_next
+from adloom.runtime.loops import pause_until_next
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
 LOOK_SECONDS: Final = 1.0
@@ -104,7 +104,7 @@ class CountFollower:
         self._told.clear()  # Another worker may have led meanwhile.
         while not stop.is_set():
             await self._try_to_look()
-            await pause(until_next(LOOK_SECONDS), stop)
+            await pause_until_next(LOOK_SECONDS, stop)
 
     async def look(self) -> None:
         """Tell the campaigns whose counts have changed since the last look; from time to time, all."""

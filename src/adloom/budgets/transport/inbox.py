@@ -35,7 +35,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, Broadcaster
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import pause, until_next
+from adloom.runtime.loops import pause, pause_until_next
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.schedule.traffic_shape import TrafficShape
 
@@ -226,7 +226,10 @@ class Inbox:
         # Before we listen no silence counts, so do not wait for it.
         next_at = self._sessions.find_next_silence() if self._is_listening else None
         seconds = math.inf if next_at is None else max(0.0, next_at - _loop_seconds())
-        await pause(min(until_next(LOOK_SECONDS_MAX), seconds), self._has_work)
+        if seconds > LOOK_SECONDS_MAX:
+            await pause_until_next(LOOK_SECONDS_MAX, self._has_work)
+        else:
+            await pause(seconds, self._has_work)
 
     def _end_silent(self) -> None:
         if not self._is_listening:

@@ -183,9 +183,11 @@ class ValkeyEventLog:
 
     async def measure_size(self) -> EventLogSize:
         with unavailable_when_away():
-            entries = await self._valkey.xlen(STREAM)
-            memory_bytes = await self._valkey.memory_usage(STREAM)
-            dead = await self._valkey.xlen(DEAD_STREAM)
+            asked = self._valkey.pipeline(transaction=False)
+            asked.xlen(STREAM)
+            asked.memory_usage(STREAM)
+            asked.xlen(DEAD_STREAM)
+            entries, memory_bytes, dead = cast("list[int]", await asked.execute())
         return EventLogSize(entries=entries, memory_bytes=memory_bytes or 0, dead=dead)
 
     async def trim(self, before: str) -> int:

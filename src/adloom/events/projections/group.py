@@ -23,14 +23,8 @@ from adloom.events.log.event import LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.runtime.valkey import (
-    LEASE,
-    HeldLocks,
-    Valkey,
-    ValkeyLock,
-    retry_if_disconnected,
-    unavailable_when_away,
-)
+from adloom.runtime.locks.lock import LEASE, HeldLocks, ValkeyLock
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 CONSUMER_KEPT: Final = timedelta(hours=1)
 MOVE_SECONDS: Final = 5.0  # How often a follower's group is moved to the follower's cursor.

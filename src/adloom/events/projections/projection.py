@@ -21,7 +21,7 @@ from adloom.events.ports import (
 )
 from adloom.events.projections.quarantine import TRY_AGAIN_SECONDS, BatchApplier
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.runtime.loops import pause, until_next
+from adloom.runtime.loops import pause, pause_until_next
 
 # Each batch waits for the disk once. With 2,000, a busy installation charged a sixth fewer events a second.
 BATCH_MAX: Final = 5_000
@@ -149,7 +149,7 @@ class Projection:
     async def _renew_lock(self, stop: asyncio.Event) -> None:
         """Renew the lock however long a batch takes, and end a wait when it is time to stop."""
         while not stop.is_set():
-            await pause(until_next(self._renew_seconds), stop)
+            await pause_until_next(self._renew_seconds, stop)
             if self.is_owner:
                 with contextlib.suppress(UnavailableError):
                     self._set_owner(is_owner=await self._consumer.acquire())

@@ -18,6 +18,7 @@ from adloom.events.log.stream import EventLogSize, Lag, MemoryUse
 from adloom.runtime.loops import pause
 
 LOOK_SECONDS: Final = 5.0
+LOOK_SELDOM_TIMES: Final = 3  # As long, while nothing is appended and all is applied.
 LOOK_SOON_SECONDS: Final = 0.5  # While memory is short.
 LOG_PERCENT_MAX: Final = 50  # Of Valkey's memory, for the log.
 USED_PERCENT_MAX: Final = 70  # Of Valkey's memory, for everything. Beyond, the log gives way.
@@ -90,6 +91,8 @@ class LogRetention:
         self._sweep = sweep
         self._spare = spare
         self._look_soon = False
+        self._is_at_rest = False
+        self._trimmed_before: str | None = None
         self._look_seconds = look_seconds
         self.lags: Mapping[str, Lag] = {}
         self.size = EventLogSize()
@@ -98,16 +101,15 @@ class LogRetention:
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            self._look_soon = False
+            self._look_soon = self._is_at_rest = False
             try:
                 await self.check()
             except UnavailableError as error:
                 log.warning("ledger_upkeep_waits", reason=error.detail)
             except Exception:
                 log.exception("ledger_upkeep_failed")
-            await pause(
-                min(LOOK_SOON_SECONDS, self._look_seconds) if self._look_soon else self._look_seconds, stop
-            )
+            seconds = self._look_seconds * (LOOK_SELDOM_TIMES if self._is_at_rest else 1)
+            await pause(min(LOOK_SOON_SECONDS, seconds) if self._look_soon else seconds, stop)
 
     async def check(self) -> None:
         cursors = await self._cursors()
@@ -117,10 +119,13 @@ class LogRetention:
             for cursor, name in {cursor: name for name, cursor in cursors.items()}.items()
         }
         self.lags = {name: lags[cursor] for name, cursor in cursors.items()}
-        before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
-        if before is not None:
+        minute = self._clock.now().replace(second=0, microsecond=0)
+        before = trim_before(cursors.values(), now=minute, retention=self._retention)
+        if before is not None and before != self._trimmed_before:
             self.trimmed += await self._event_log.trim(before)
-        self.size = await self._event_log.measure_size()
+            self._trimmed_before = before
+        size, self.size = self.size, await self._event_log.measure_size()
+        self._is_at_rest = size == self.size and not any(lag.entries for lag in self.lags.values())
         memory = await self._event_log.measure_memory()
         if cursors:
             applied = min(cursors.values(), key=parse_entry_id)

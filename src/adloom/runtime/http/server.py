@@ -5,14 +5,15 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Generator
+from email.utils import formatdate
 from types import FrameType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from adloom.runtime.loops import pause, until_next
+from adloom.runtime.loops import pause_until_next
 
 
 class TimeoutProtocol(HttpToolsProtocol):
@@ -79,6 +80,19 @@ CONNECTIONS_PER_TICK = 8
 WEB_SOCKET_BYTES_MAX = 1024 * 1024  # What people type into a form is far from it.
 
 
+class _Connections(set[Any]):
+    """The open connections; the first is told of before it is served."""
+
+    def __init__(self, begin: Callable[[], None]) -> None:
+        super().__init__()
+        self._begin = begin
+
+    def add(self, connection: object, /) -> None:
+        if not self:
+            self._begin()
+        super().add(connection)
+
+
 class GracefulServer(uvicorn.Server):
     """Stops on a signal and returns, where uvicorn would send itself the signal again.
 
@@ -90,6 +104,8 @@ class GracefulServer(uvicorn.Server):
         super().__init__(config)
         self._before_drain = before_drain
         self._is_told_to_stop = asyncio.Event()
+        self._is_wanted = asyncio.Event()  # There is a connection, or a stop.
+        self.server_state.connections = _Connections(self._begin)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -108,11 +124,26 @@ class GracefulServer(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._is_told_to_stop.set()
+        self._is_wanted.set()
 
     async def main_loop(self) -> None:
         """Wait for the stop. uvicorn looks for it ten times a second, which is most of what an idle process does."""
-        while not await self.on_tick(0):
-            await pause(until_next(DATE_SECONDS), self._is_told_to_stop)
+        while not self.should_exit:
+            self._write_date()
+            if self.server_state.connections:
+                await pause_until_next(DATE_SECONDS, self._is_told_to_stop)
+            else:
+                self._is_wanted.clear()
+                await self._is_wanted.wait()
+
+    def _begin(self) -> None:
+        """Write the date for the first connection, and go on with it while there are any."""
+        self._write_date()
+        self._is_wanted.set()
+
+    def _write_date(self) -> None:
+        now = formatdate(usegmt=True).encode()
+        self.server_state.default_headers = [(b"date", now), *self.config.encoded_headers]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._before_drain is not None:

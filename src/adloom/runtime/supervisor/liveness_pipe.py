@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from adloom.runtime.loops import until_next
+from adloom.runtime.loops import sleep_until_next
 
 SIGN_FD: Final = "ADLOOM_SIGN_FD"
 SIGN_SECONDS: Final = 0.5
@@ -32,7 +32,7 @@ async def write_signs(variables: Mapping[str, str]) -> None:
         # A full pipe has signs enough; a broken one means that the supervisor has died, and we die with it.
         with contextlib.suppress(OSError):
             os.write(writing, b".")
-        await asyncio.sleep(until_next(SIGN_SECONDS))
+        await sleep_until_next(SIGN_SECONDS)
 
 
 class LivenessPipe:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from adloom.runtime.loops import until_next
+from adloom.runtime.loops import sleep_until_next
 from adloom.runtime.supervisor.activity import Activity, is_busy, measure_wait, read_activity, signal_all
 from adloom.runtime.supervisor.liveness import (
     Liveness,
@@ -63,8 +63,13 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: Livenes
     liveness, verdict, heard_at = Liveness(), LivenessVerdict.HEARD, loop.time()
     while verdict is not LivenessVerdict.FROZEN:
         seconds = SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS
-        await asyncio.sleep(until_next(seconds))  # Of many children at once.
+        await sleep_until_next(seconds)  # Of many children at once.
         is_heard = await listener.is_heard()
+        if is_heard and liveness == Liveness(has_begun=True) and watched.is_answering is None:
+            # As almost always. What it did until now is not asked: at worst its silence is counted from here on.
+            heard_at = loop.time()
+            listener.forget()
+            continue
         waited, works = listener.look()
         now = loop.time()
         liveness = record_tick(
@@ -114,6 +119,9 @@ class _Listener:
                 return await question()
         except (OSError, TimeoutError):
             return False
+
+    def forget(self) -> None:
+        self._activity = None
 
     def look(self) -> tuple[float, bool]:
         """Return how long the child has waited for a processor since the last look, and whether it works.

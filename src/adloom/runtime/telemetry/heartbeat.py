@@ -1,6 +1,6 @@
 """Heartbeats: each process writes its figures to Valkey, so that any machine can list all of them.
 
-Every second where ads are served, or every third while nothing changes; elsewhere every third.
+Every second where ads are served, or every fourth while nothing changes; elsewhere every fourth.
 
 In Valkey: one hash of processes, one of their settings, and one of request counts for each hour and minute.
 """
@@ -19,7 +19,7 @@ import structlog
 
 from adloom import VERSION
 from adloom.core.clock import Clock
-from adloom.runtime.loops import pause, until_next
+from adloom.runtime.loops import pause_until_next
 from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -33,7 +33,7 @@ RETENTION: Final = {HOUR: timedelta(days=8), MINUTE: timedelta(hours=3)}
 GONE_AFTER: Final = timedelta(seconds=10)  # Without a heartbeat for this long a process counts as gone.
 FORGOTTEN_AFTER: Final = timedelta(days=1)
 INTERVAL_SECONDS: Final = 1.0
-UNCHANGED_SECONDS: Final = 3.0  # For so long, figures that have not changed are not written again.
+UNCHANGED_SECONDS: Final = 4.0  # For so long, figures that have not changed are not written again.
 RATE_OVER: Final = 10  # Heartbeats: at few requests a single second says little.
 # Settings do not change while a process lives; they are repeated for a Valkey that has lost them.
 SETTINGS_EVERY: Final = 20
@@ -142,7 +142,7 @@ class HeartbeatPublisher:
             except Exception:
                 # A heartbeat must never end the process that it describes.
                 log.exception("vitals_failed")
-            await pause(until_next(INTERVAL_SECONDS if self._is_serving else UNCHANGED_SECONDS), stop)
+            await pause_until_next(INTERVAL_SECONDS if self._is_serving else UNCHANGED_SECONDS, stop)
         with contextlib.suppress(*VALKEY_AWAY):
             name = self._build_heartbeat(self._clock.now(), self._read()).id
             await self._valkey.hdel(PROCESSES, name)

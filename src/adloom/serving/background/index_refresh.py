@@ -1,7 +1,7 @@
 """Keeps one index per process up to date with the catalog.
 
 A notice through Valkey brings a change within milliseconds. Notices can be lost, so the refresher also checks
-the catalog's version twice a second, and compiles everything again from time to time, which would repair
+the catalog's version every second, twice while Valkey is away, and compiles everything again from time to time, which would repair
 whatever an incremental update got wrong.
 """
 
@@ -13,15 +13,15 @@ from time import monotonic
 from uuid import UUID
 
 import structlog
-from redis.asyncio.client import PubSub
 
 from adloom.budgets.config.cap_counts import CapCounts
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL, read_marks
+from adloom.runtime.loops import pause_until_next
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.process.tuning import pause_gc
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.runtime.valkey import QUIET_SECONDS, Subscription, Valkey
 from adloom.serving.auction.market import Markets
 from adloom.serving.eligibility.caps import find_reached
 from adloom.serving.eligibility.eligible_set import Exclusions
@@ -33,12 +33,10 @@ from adloom.serving.index.rows import Caps
 from adloom.serving.index.site import NO_SITES, SiteIndex
 from adloom.serving.index.steps import Slicer, Steps
 
-CHECK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
+CHECK_SECONDS = 1.0  # A change is served within a second, with a notice or without.
+CHECK_SOON_SECONDS = 0.5  # While no notices are heard.
 REBUILD_AFTER = timedelta(minutes=5)
 RETRY_SECONDS = 0.5
-# A subscription that is silent for so long sends a ping, and waits as long for the answer. Otherwise it would
-# not notice that the other end is gone.
-QUIET_SECONDS = 5.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -58,9 +56,7 @@ class IndexRefresher:
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._pool = pool
-        self._valkey = valkey
         self._clock = clock
-        self._quiet_seconds = quiet_seconds
         self.states = states or PlacementStates()
         self.markets = markets or Markets(self.states)
         self._swapped = swapped
@@ -70,6 +66,10 @@ class IndexRefresher:
         self._checked_at: datetime | None = None
         self._rebuilt_at: datetime | None = None
         self._noticed = asyncio.Event()
+        noticed = self._noticed.set
+        self._notices = Subscription(
+            valkey, NOTICE_CHANNEL, heard=lambda _: noticed(), began=noticed, quiet_seconds=quiet_seconds
+        )
         self._is_there = asyncio.Event()
         self._is_cut_off = False
 
@@ -94,13 +94,12 @@ class IndexRefresher:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen())
+            group.create_task(self._notices.run(asyncio.Event()))
             while True:
                 self._noticed.clear()
                 await self._try_refresh()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(CHECK_SECONDS):
-                        await self._noticed.wait()
+                is_told = self._notices.is_listening
+                await pause_until_next(CHECK_SECONDS if is_told else CHECK_SOON_SECONDS, self._noticed)
 
     async def wait_until_ready(self, *, seconds_max: float) -> None:
         """Wait for the first index, with a bound: without one the answer is 503."""
@@ -227,26 +226,6 @@ class IndexRefresher:
             if self._is_cut_off:
                 log.info("index_reached_catalog_again", version=self.version)
             self._is_cut_off = False
-
-    async def _listen(self) -> None:
-        while True:
-            try:
-                async with self._valkey.pubsub() as subscription:
-                    await subscription.subscribe(NOTICE_CHANNEL)
-                    while True:
-                        await self._wait_for_notice(subscription)
-                        self._noticed.set()
-            except VALKEY_AWAY as error:
-                log.warning("index_notices_interrupted", error=repr(error))
-                await asyncio.sleep(RETRY_SECONDS)
-
-    async def _wait_for_notice(self, subscription: PubSub) -> None:
-        """Wait for a notice; an answer to our own ping counts as one, which costs an unneeded check."""
-        if await subscription.get_message(timeout=self._quiet_seconds) is not None:
-            return
-        await subscription.ping()
-        if await subscription.get_message(timeout=self._quiet_seconds) is None:
-            raise TimeoutError("Valkey does not answer.")
 
 
 async def _replace_sites(connection: Connection, sites: SiteIndex, keys: list[int]) -> SiteIndex:

@@ -13,7 +13,7 @@ from adloom.auction.model import Model, UnreadableModelError, decode_in_steps
 from adloom.auction.score import SwappableScoring
 from adloom.core.clock import Clock
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES
-from adloom.runtime.loops import until_next
+from adloom.runtime.loops import sleep_until_next
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.auction.market import StrengthSource
 from adloom.serving.index.steps import Slicer
@@ -119,7 +119,7 @@ class ModelLoader(SwappableScoring[LearnedScoring]):
 
     async def _keep_ranking(self) -> None:
         while True:
-            await asyncio.sleep(until_next(RANK_SECONDS))
+            await sleep_until_next(RANK_SECONDS)
             try:
                 await self.rank_frequent_kinds()
             except Exception:

@@ -21,12 +21,13 @@ from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
 from adloom.pages.follow import store as page_store
 from adloom.pages.follow.page_table import PageTable
 from adloom.pages.notice import PAGE_NOTICES, read_page_notice
-from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.loops import pass_on, pause_until_next, until_next
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from adloom.serving.index.index import Index
 
 CHECK_SECONDS: Final = 2.0  # Of all sites; a notice does not wait for it.
+CHECK_EARLY_SECONDS: Final = 0.01  # Timers are not exact.
 RETRY_SECONDS: Final = 0.5
 PAGES_MAX: Final = 100_000  # In memory: about 70 MB.
 SITE_PAGES_MIN: Final = 100  # A site counts as at least so many, so that at most 1,000 are followed.
@@ -145,10 +146,10 @@ class TableLoader(Generic[TableT]):
             while not stop.is_set():
                 self._noticed.clear()
                 now = asyncio.get_running_loop().time()
-                is_check, self._check_now = now >= check_at or self._check_now, False
-                check_at = now + self._check_seconds if is_check else check_at
+                is_check, self._check_now = now > check_at - CHECK_EARLY_SECONDS or self._check_now, False
+                check_at = now + until_next(self._check_seconds) if is_check else check_at
                 await self._try(self.refresh if is_check else self.catch_up)
-                await pause(check_at - asyncio.get_running_loop().time(), self._noticed)
+                await pause_until_next(self._check_seconds, self._noticed)
 
     async def catch_up(self) -> None:
         """Read the sites that are wanted, and those that a notice told of."""

@@ -15,7 +15,7 @@ import structlog
 
 from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.ivt.pair_counts import HOUR_SECONDS, Pair, PairCounts
-from adloom.runtime.loops import pause, until_next
+from adloom.runtime.loops import pause_until_next
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 SHARE_SECONDS: Final = 1.0
@@ -52,7 +52,7 @@ class CountSharer:
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            await pause(until_next(SHARE_SECONDS), stop)
+            await pause_until_next(SHARE_SECONDS, stop)
             await self.share()
 
     async def share(self) -> None:

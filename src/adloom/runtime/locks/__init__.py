@@ -1,0 +1,1 @@
+"""Which of several workers does a piece of work."""

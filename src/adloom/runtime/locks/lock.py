@@ -1,0 +1,156 @@
+"""Locks in Valkey: one worker does the work, and another goes on when it no longer renews its lease."""
+
+import asyncio
+import math
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Final, cast
+
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+
+LEASE: Final = timedelta(seconds=5)
+
+# A lock that was renewed with another so recently is not renewed by a command of its own. At worst that and the time
+# between two renewals, 1.5 s, pass without one: half a lease. So long one waits for the other's answer, too.
+RENEWED_SECONDS: Final = 1.0
+
+# A worker that restarts under the same name takes its old lock back, once: two that live under one name would
+# otherwise take it from each other for ever. The first answer is 2 for a lock that was taken now, the others are those
+# of the locks that are renewed with it.
+ACQUIRE_SCRIPT: Final = """
+local key, consumer, holder, millis, may_take_back = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local function renew(one, its_holder, its_millis)
+    if redis.call('GET', one) ~= its_holder then return 0 end
+    return redis.call('PEXPIRE', one, its_millis)
+end
+
+local function acquire()
+    if renew(key, holder, millis) == 1 then return 1 end
+    local has = redis.call('GET', key)
+    local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
+    if has and not is_own then return 0 end
+    redis.call('SET', key, holder, 'PX', millis)
+    return 2
+end
+
+local answers = {acquire()}
+for i = 2, #KEYS do answers[i] = renew(KEYS[i], ARGV[2 * i + 1], ARGV[2 * i + 2]) end
+return answers
+"""
+RELEASE_SCRIPT: Final = (
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
+)
+
+
+class HeldLocks:
+    """The locks that one worker holds: the command that renews one of them renews all."""
+
+    def __init__(self, *, renewed_seconds: float = RENEWED_SECONDS) -> None:
+        self._renewed_seconds = renewed_seconds
+        self._renewed_at: dict[ValkeyLock, float] = {}
+        self._answered: dict[
+            ValkeyLock, asyncio.Event
+        ] = {}  # Of the command that renews a lock with another.
+
+    def is_renewed(self, lock: "ValkeyLock", now: float) -> bool:
+        """Return whether a lock was renewed just now, with another or by itself."""
+        return now - self._renewed_at.get(lock, -math.inf) < self._renewed_seconds
+
+    @contextmanager
+    def renew_others(self, lock: "ValkeyLock") -> Generator[list["ValkeyLock"]]:
+        """Yield what else the command for a lock renews; who asks for those meanwhile waits for its answer."""
+        answered = asyncio.Event()
+        others = [other for other in self._renewed_at if other is not lock]
+        self._answered |= dict.fromkeys(others, answered)
+        try:
+            yield others
+        finally:
+            answered.set()
+
+    async def wait_renewed(self, lock: "ValkeyLock") -> None:
+        """Wait for the answer to a command that renews a lock with another, if there is one.
+
+        Not for long: its connection may be dead, and what that takes to find out is as long as a lease.
+        """
+        if lock in self._answered:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._renewed_seconds):
+                    await self._answered[lock].wait()
+
+    def add(self, lock: "ValkeyLock", now: float) -> None:
+        self._renewed_at[lock] = now
+
+    def note_renewed(self, lock: "ValkeyLock", at: float) -> None:
+        """Note when a lock was renewed with another, unless it was released meanwhile."""
+        if lock in self._renewed_at:
+            self._renewed_at[lock] = at
+
+    def remove(self, lock: "ValkeyLock") -> None:
+        self._renewed_at.pop(lock, None)
+        self._answered.pop(lock, None)
+
+
+class ValkeyLock:
+    """One worker's claim to a lock, for as long as it renews its lease; UnavailableError when Valkey is away.
+
+    It keeps two workers from doing the same work. It does not protect data: whoever writes fences itself out by
+    a cursor or a version, because an owner that was thought dead may come back.
+    """
+
+    def __init__(  # noqa: PLR0913 - the last is for tests
+        self,
+        valkey: Valkey,
+        key: str,
+        *,
+        consumer: str,
+        incarnation: str,
+        held: HeldLocks | None = None,
+        lease: timedelta = LEASE,
+    ) -> None:
+        self.key = key
+        self.holder = f"{consumer} {incarnation}"
+        self.lease_millis = int(lease.total_seconds() * 1000)
+        self.was_just_taken = False
+        self._consumer = consumer
+        self._held = held or HeldLocks(renewed_seconds=0)
+        self._may_take_back = True
+        self._acquire = valkey.register_script(ACQUIRE_SCRIPT)
+        self._release = valkey.register_script(RELEASE_SCRIPT)
+
+    async def acquire(self) -> bool:
+        """Take the lock or renew its lease; return whether it is ours."""
+        self.was_just_taken = False
+        await self._held.wait_renewed(self)
+        now = asyncio.get_running_loop().time()
+        if self._held.is_renewed(self, now):
+            return True
+        with self._held.renew_others(self) as others:
+            taken, *renewed = await self._ask(others)
+            for other, is_renewed in zip(others, renewed, strict=True):
+                self._held.note_renewed(other, now if is_renewed else -math.inf)
+        self._may_take_back = False
+        self.was_just_taken = taken > 1
+        if taken:
+            self._held.add(self, now)
+        else:
+            self._held.remove(self)
+        return taken > 0
+
+    def doubt(self) -> None:
+        """Ask Valkey at the next `acquire`, however recently the lock was renewed: another seems to have it."""
+        self._held.note_renewed(self, -math.inf)
+
+    async def _ask(self, others: Sequence["ValkeyLock"]) -> list[int]:
+        keys = [self.key, *(other.key for other in others)]
+        arguments = [self._consumer, self.holder, self.lease_millis, int(self._may_take_back)]
+        for other in others:
+            arguments += (other.holder, other.lease_millis)
+        with unavailable_when_away(f"It is not known who holds {self.key}"):
+            return cast("list[int]", await retry_if_disconnected(lambda: self._acquire(keys, arguments)))
+
+    async def release(self) -> None:
+        self._held.remove(self)
+        with unavailable_when_away(f"It is not known who holds {self.key}"):
+            await self._release([self.key], [self.holder])
