@@ -10,9 +10,9 @@ from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.money_world import MANY_FAULTS, NO_FAULTS, MoneyWorld
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, seeds
 
-SEEDS = 12
+SEEDS = 8
 SECONDS_TO_SPEND = 300
 
 
@@ -45,7 +45,7 @@ def live(world: MoneyWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # a minute of a processor that others use too
-@for_each("seed", range(SEEDS))
+@for_each("seed", seeds(SEEDS))
 def test_no_budget_is_overspent_nothing_leaks_and_all_is_spent_after_the_faults(seed: int) -> None:
     world = a_world(seed)
 

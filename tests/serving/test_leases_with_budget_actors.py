@@ -6,7 +6,7 @@ import pytest
 
 from adloom.schedule.pacing import PacingStrategy
 from tests.serving.lease_world import COST, MANY_FAULTS, START, LeaseWorld
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, seeds
 
 
 @pytest.mark.parametrize("offers", [1, 2, 3])
@@ -202,7 +202,7 @@ def test_smooth_pacing_follows_the_allowance() -> None:
     assert 0.97 * allowance <= world.given_total[7] / COST <= allowance
 
 
-@for_each("seed", range(30))
+@for_each("seed", seeds(20))
 def test_no_budget_is_overspent_whatever_happens_to_messages_and_processes(seed: int) -> None:
     run_with_faults(seed)
 

@@ -3,8 +3,16 @@
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
+
+TIMES = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
+
+
+def seeds(count: int) -> range:
+    """Return so many seeds; `HYPOTHESIS_PROFILE=thorough` has ten times as many."""
+    return range(count * TIMES)
 
 
 def for_each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

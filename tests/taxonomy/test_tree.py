@@ -9,15 +9,21 @@ from adloom.taxonomy.tree import Taxonomy
 Paths = dict[str, tuple[str, ...]]
 
 
+# Of each node the name, the place of its parent among those before it, and its place in the order.
+NODES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 30), st.integers(0, 1_000)), min_size=1, max_size=30
+)
+
+
 @st.composite
 def forests(draw: st.DrawFn) -> Paths:
     """Paths of which every beginning is a path too, in any order."""
-    made: list[tuple[str, ...]] = []
-    for number in range(draw(st.integers(1, 30))):
-        parent = draw(st.sampled_from([(), *made]))
-        made.append((*parent, f"{draw(st.sampled_from('abc'))} {number}"))
-    order = draw(st.permutations(made))
-    return {str(position): path for position, path in enumerate(order)}
+    made: list[tuple[str, ...]] = [()]
+    placed: list[tuple[int, tuple[str, ...]]] = []
+    for number, (name, parent, place) in enumerate(draw(NODES)):
+        made.append((*made[parent % len(made)], f"{name} {number}"))
+        placed.append((place, made[-1]))
+    return {str(position): path for position, (_, path) in enumerate(sorted(placed))}
 
 
 @given(forests())

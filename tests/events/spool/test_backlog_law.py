@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from adloom.core.errors import UnavailableError
 from adloom.events.log.spool.backlog import Backlog
 from tests.support.fake_disk import DiskImage, FakeDisk, Fault, KilledError
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, seeds
 
 T = TypeVar("T")
 
@@ -166,7 +166,7 @@ class SpoolMachine(RuleBasedStateMachine):
             assert places == sorted(place for place in places if place is not None)
 
 
-@for_each("seed", range(300))
+@for_each("seed", seeds(150))
 def test_acknowledged_entries_are_drained_in_order_after_many_steps(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not for cryptography
     machine = SpoolMachine()

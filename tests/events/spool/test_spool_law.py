@@ -16,7 +16,7 @@ from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from simulation.loop import run
 from tests.support.eventually import eventually
 from tests.support.fake_disk import DiskImage, FakeDisk, Fault, KilledError
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, seeds
 
 LIVES = 6
 LIMITS = SpoolLimits(bytes_max=4_000, segment_bytes_max=300, batch_max=20, look_seconds=2.0)
@@ -143,7 +143,7 @@ class World:
                 self.refused += 1
 
 
-@for_each("seed", range(40))
+@for_each("seed", seeds(24))
 def test_answered_events_are_in_the_log_in_order(seed: int) -> None:
     world = World(seed)
 

@@ -33,7 +33,7 @@ from adloom.serving.request.context import ContextParser
 from adloom.targeting.rules import parse_rule
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
 from tests.serving.auction.test_learned_auctions import train_learned_policy
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, seeds
 from tests.support.rows import an_id
 
 AGENTS = {
@@ -140,7 +140,7 @@ def a_random_index(chance: Random) -> Index:
     return an_index([a_random_row(number, chance) for number in range(1, 13)], *slots)
 
 
-@for_each("seed", range(40))
+@for_each("seed", seeds(24))
 def test_cached_auctions_agree_with_uncached_ones(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     auctions = CachedAuctions(a_random_index(chance))
