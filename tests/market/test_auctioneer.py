@@ -23,6 +23,7 @@ from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.model import ShortlistCandidate
 from simulation.market.network import Campaigns, Network
 from tests.market.builders import SITE, a_demand, a_page, a_site, banner_id, campaign_id
+from tests.support.for_each import for_each, seeds
 
 HOUSE = make_auctioneer_address(SITE)
 ABOVE = {"539": ("483",), "540": ("483",), "424": ("422",)}
@@ -308,7 +309,7 @@ def test_a_suspended_site_has_no_auctions() -> None:
     assert market.states[HOUSE].rounds == 0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", seeds(12))
 def test_after_any_history_shortlists_are_what_the_catalog_says(seed: int) -> None:
     """Within 60 s of calm: right categories, right prices, nobody who ended, nothing under the floor."""
     market = Market(seed)

@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-import pytest
-
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
 from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
@@ -12,6 +10,7 @@ from adloom.market.routing import STRIPES, find_stripe, make_bidder_address, mak
 from simulation.market.network import Campaigns, Network
 from simulation.market.world import CATEGORIES, find_violations, simulate_market
 from tests.market.builders import a_demand, campaign_id
+from tests.support.for_each import for_each, seeds
 
 
 def bidders_know(network: Network, category: str, stripe: int) -> dict[object, float]:
@@ -28,7 +27,7 @@ def assert_all_know(network: Network, campaigns: Campaigns) -> None:
             assert bidders_know(network, category, stripe) == wanted, (category, stripe)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each("seed", seeds(8))
 def test_with_half_of_all_messages_lost_a_new_campaign_is_known_everywhere_within_a_minute(seed: int) -> None:
     network = Network(seed)
     campaigns = Campaigns(network)
@@ -58,7 +57,7 @@ def test_what_thousands_of_campaigns_bring_at_once_is_pushed_once_a_category() -
     assert network.versions == dict.fromkeys(CATEGORIES, 1)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each("seed", seeds(16))
 def test_whatever_is_lost_all_bidders_know_all_campaigns_within_a_minute(seed: int) -> None:
     outcome = simulate_market(seed)
 
