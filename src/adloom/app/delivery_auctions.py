@@ -53,7 +53,7 @@ class RecordingParts(NamedTuple):
 
 
 def build_markets(settings: DeliverySettings, states: PlacementStates, models: ModelLoader) -> Markets:
-    markets = Markets(states, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
+    markets = Markets(states, policies=_list_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
     models.set_ranker(markets.rank)
     return markets
 
@@ -101,7 +101,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         clock,
         SystemIds(),
         markets=refresher.markets,
-        policies=_policies(models),
+        policies=_list_policies(models),
         auctioneer=Auctioneer(refresher.markets, contexts, reserver, refresher.states.find_reason),
         encoder=AdEncoder(keys.signer, public_url=settings.link_url),
         frequency=frequency,
@@ -112,5 +112,5 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     return AuctionParts(routes, frequency, recorder, (pair_publisher, publisher))
 
 
-def _policies(models: ModelLoader) -> dict[str, Scoring]:
+def _list_policies(models: ModelLoader) -> dict[str, Scoring]:
     return {HEURISTIC: Heuristic(), models.name: models}

@@ -329,18 +329,18 @@ def _build_contextual_paths(query: list[Json]) -> Json:
 
 
 def _get(summary: str, answers: Json, *problems: int, parameters: list[Json] | None = None) -> Json:
-    return {"get": _operation(summary, answers, problems) | {"parameters": parameters or []}}
+    return {"get": _describe_operation(summary, answers, problems) | {"parameters": parameters or []}}
 
 
 def _post(summary: str, body: str, answers: Json, *problems: int) -> Json:
     content = {"application/json": {"schema": {"$ref": REF.format(name=body)}}}
     return {
-        "post": _operation(summary, answers, problems)
+        "post": _describe_operation(summary, answers, problems)
         | {"requestBody": {"required": True, "content": content}}
     }
 
 
-def _operation(summary: str, answers: Json, problems: tuple[int, ...]) -> Json:
+def _describe_operation(summary: str, answers: Json, problems: tuple[int, ...]) -> Json:
     content: Json = {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}}
     refused = {str(status): _answer("What to change.", content) for status in problems}
     # No token is needed here: the document's own default is the control plane's.

@@ -131,7 +131,7 @@ def make_plan(
     ports = dict(zip(names, metrics_ports, strict=True))
     servers = _describe_servers(options, variables, directory, last, secrets, server_ports, freezes)
     environment = {
-        **_environment(variables, options, listeners, servers, secrets),
+        **_build_environment(variables, options, listeners, servers, secrets),
         **_sample_variables(variables, options, listeners),
         "ADLOOM_SPOOL_DIR": str(locate_spool(variables, directory)),
         "ADLOOM_ASSETS_URL": variables.get("ADLOOM_ASSETS_URL")
@@ -326,7 +326,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _environment(
+def _build_environment(
     variables: Mapping[str, str], options: UpOptions, listeners: Listeners, servers: Servers, secrets: Secrets
 ) -> dict[str, str]:
     return {

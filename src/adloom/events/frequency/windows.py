@@ -48,16 +48,18 @@ def list_buckets(moment: datetime) -> tuple[WindowBucket, ...]:
     moment = moment.astimezone(UTC)
     hour = moment.replace(minute=0, second=0, microsecond=0)
     day = moment.date()
-    month_end = _midnight(_next_month(day))
+    month_end = _find_midnight(_find_next_month(day))
     year, week, weekday = day.isocalendar()
     return (
-        _bucket(Window.HOUR, f"{day.isoformat()}T{hour.hour:02}", hour + timedelta(hours=1)),
-        _bucket(Window.DAY, day.isoformat(), _midnight(day) + timedelta(days=1)),
-        _bucket(
-            Window.WEEK, f"{year}-W{week:02}", _midnight(day) + timedelta(days=_DAYS_A_WEEK + 1 - weekday)
+        _make_bucket(Window.HOUR, f"{day.isoformat()}T{hour.hour:02}", hour + timedelta(hours=1)),
+        _make_bucket(Window.DAY, day.isoformat(), _find_midnight(day) + timedelta(days=1)),
+        _make_bucket(
+            Window.WEEK,
+            f"{year}-W{week:02}",
+            _find_midnight(day) + timedelta(days=_DAYS_A_WEEK + 1 - weekday),
         ),
-        _bucket(Window.MONTH, f"{day.year}-{day.month:02}", month_end),
-        _bucket(Window.LIFETIME, "all", month_end + LIFETIME_KEPT),
+        _make_bucket(Window.MONTH, f"{day.year}-{day.month:02}", month_end),
+        _make_bucket(Window.LIFETIME, "all", month_end + LIFETIME_KEPT),
     )
 
 
@@ -70,18 +72,18 @@ def list_live_buckets(now: datetime) -> tuple[WindowBucket, ...]:
 def find_live_start(now: datetime) -> datetime:
     """Return the time before which every bucket but the lifetime's is over."""
     day = (now.astimezone(UTC) - timedelta(hours=1)).date()
-    return _midnight(min(day.replace(day=1), day - timedelta(days=day.weekday())))
+    return _find_midnight(min(day.replace(day=1), day - timedelta(days=day.weekday())))
 
 
-def _bucket(window: Window, name: str, ends_at: datetime) -> WindowBucket:
+def _make_bucket(window: Window, name: str, ends_at: datetime) -> WindowBucket:
     return WindowBucket(window, name, int((ends_at + KEPT_AFTER_END).timestamp()))
 
 
-def _midnight(day: date) -> datetime:
+def _find_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _next_month(day: date) -> date:
+def _find_next_month(day: date) -> date:
     if day.month == _DECEMBER:
         return date(day.year + 1, 1, 1)
     return date(day.year, day.month + 1, 1)

@@ -103,12 +103,12 @@ class DeadLetterQueue:
         with unavailable_when_away():
             rows = await self._valkey.xrange(DEAD_STREAM, min=first, count=count_max)
         # The stubs know every protocol version and decoding.
-        return [_letter(row_id, fields) for row_id, fields in cast("_Rows", rows)]
+        return [_build_letter(row_id, fields) for row_id, fields in cast("_Rows", rows)]
 
     async def get(self, letter_id: str) -> DeadLetter | None:
         with unavailable_when_away():
             rows = cast("_Rows", await self._valkey.xrange(DEAD_STREAM, letter_id, letter_id))
-        return _letter(*rows[0]) if rows else None
+        return _build_letter(*rows[0]) if rows else None
 
     async def retry(self, letter_id: str) -> bool:
         """Append an entry to the log again and remove it here; False if there is none."""
@@ -121,7 +121,7 @@ class DeadLetterQueue:
             return bool(await self._valkey.eval(REMOVE_SCRIPT, 2, DEAD_STREAM, INDEX, letter_id))
 
 
-def _letter(row_id: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
+def _build_letter(row_id: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
     def text(name: bytes) -> str:
         return fields.get(name, b"").decode(errors="replace")
 

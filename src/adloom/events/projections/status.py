@@ -55,17 +55,17 @@ class LogStatusReader:
 
     async def read(self, cursors: Mapping[str, str]) -> LogStatus:
         with unavailable_when_away():
-            oldest, newest = await self._ends()
+            oldest, newest = await self._read_ends()
             dead = await self._letters.count_by_projection()
-            groups = await self._groups()
+            groups = await self._read_groups()
             projections = [
-                await self._projection(name, cursor, groups.get(name), dead.get(name, 0))
+                await self._read_projection(name, cursor, groups.get(name), dead.get(name, 0))
                 for name, cursor in cursors.items()
             ]
             size = await self._event_log.measure_size()
         return LogStatus(size=size, oldest=oldest, newest=newest, projections=tuple(projections))
 
-    async def _projection(
+    async def _read_projection(
         self, name: str, cursor: str, group: Mapping[str, Any] | None, dead: int
     ) -> ProjectionStatus:
         lag = await self._event_log.measure_lag(name, cursor)
@@ -73,7 +73,7 @@ class LogStatusReader:
         if group is not None:
             taken = max(0, lag.entries - (group["lag"] if group["lag"] is not None else lag.entries))
             failing = group["pending"]
-            tries = await self._tries(name) if failing else 0
+            tries = await self._count_tries(name) if failing else 0
         holder = cast("bytes | None", await self._valkey.get(lock_key(name)))
         return ProjectionStatus(
             name=name,
@@ -86,7 +86,7 @@ class LogStatusReader:
             dead=dead,
         )
 
-    async def _tries(self, name: str) -> int:
+    async def _count_tries(self, name: str) -> int:
         # The delivery count is one ahead: the next try is counted before it is made.
         pending = cast(
             "list[Mapping[str, Any]]",
@@ -94,14 +94,14 @@ class LogStatusReader:
         )
         return max((one["times_delivered"] - 1 for one in pending), default=0)
 
-    async def _groups(self) -> dict[str, Mapping[str, Any]]:
+    async def _read_groups(self) -> dict[str, Mapping[str, Any]]:
         if not await self._valkey.exists(STREAM):
             return {}
         # The stubs know every protocol version and decoding.
         groups = cast("list[Mapping[str, Any]]", await self._valkey.xinfo_groups(STREAM))
         return {group["name"].decode(): group for group in groups}
 
-    async def _ends(self) -> tuple[str | None, str | None]:
+    async def _read_ends(self) -> tuple[str | None, str | None]:
         oldest = cast("list[tuple[bytes, object]]", await self._valkey.xrange(STREAM, count=1))
         newest = cast("list[tuple[bytes, object]]", await self._valkey.xrevrange(STREAM, count=1))
         return (oldest[0][0].decode(), newest[0][0].decode()) if oldest and newest else (None, None)

@@ -95,9 +95,11 @@ class EventTablesRebuild:
     async def run(self, start: str = BEGINNING) -> RebuildReport:
         async with _open_rebuild(self._pool) as connection:
             began_at = await rebuild_store.read_server_time(connection)
-            self._until = _position(await self._in_use.read_cursor())
+            self._until = _parse_position(await self._in_use.read_cursor())
             await rebuild_store.create_schema(connection)
-            first, noted = await self._note_entries(connection, await self._choose_first(_position(start)))
+            first, noted = await self._note_entries(
+                connection, await self._choose_first(_parse_position(start))
+            )
             first, copied = await self._copy(connection, first)
             reach = await _find_reach(connection, first)
             corrected = await self._count_copied(connection, reach)
@@ -131,7 +133,7 @@ class EventTablesRebuild:
         oldest = await self._log.find_oldest()
         if oldest is None:
             return end
-        earliest = _position(oldest)
+        earliest = _parse_position(oldest)
         if await self._log.was_trimmed():
             earliest = earliest.later(self._lead)
         return min(end, max(earliest, start))
@@ -172,7 +174,7 @@ class EventTablesRebuild:
         if position > self._until:
             return False
         oldest = await self._log.find_oldest()
-        return oldest is None or _position(oldest) > position
+        return oldest is None or _parse_position(oldest) > position
 
     async def _count_copied(self, connection: Connection, reach: date) -> int:
         """Count what was copied; return the number of days before `reach` with other counts than before."""
@@ -196,7 +198,7 @@ class EventTablesRebuild:
             await self._apply(connection, self._decode(entries))
             self._progress.advance(len(entries))
             if entries:
-                start, position = f"({entries[-1].id}", _position(entries[-1].id)
+                start, position = f"({entries[-1].id}", _parse_position(entries[-1].id)
             if len(entries) < self._batch_max:
                 return start
 
@@ -245,7 +247,7 @@ class EventTablesRebuild:
 
     def _leave_out(self, entry_id: str, reason: str) -> None:
         self._left_out += 1
-        self._unchecked.append(_position(entry_id))
+        self._unchecked.append(_parse_position(entry_id))
         log.warning("replay_left_out", entry=entry_id, reason=reason)
 
     async def _check_left_out(self, connection: Connection, reach: date) -> None:
@@ -292,7 +294,7 @@ async def _find_reach(connection: Connection, first: EntryPosition) -> date:
     return day if written is None else min(day, written)
 
 
-def _position(entry_id: str) -> EntryPosition:
+def _parse_position(entry_id: str) -> EntryPosition:
     return EntryPosition(*parse_entry_id(entry_id))
 
 

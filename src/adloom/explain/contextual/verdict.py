@@ -75,10 +75,10 @@ def explain_slot(
     for rows in campaigns:
         own = run_steps(compile_creatives(rows[0].assignment.campaign_id, rows, shared))
         for row in rows:
-            candidate = _candidate(row, asked)
+            candidate = _make_candidate(row, asked)
             found = _judge(asked, own, row, candidate)
             if isinstance(found, str):
-                removed.append(_verdict(row, candidate, CandidateOutcome.REMOVED, removed_by=found))
+                removed.append(_make_verdict(row, candidate, CandidateOutcome.REMOVED, removed_by=found))
             else:
                 eligible.append((row, found))
     return [*_rank(asked, eligible, chance), *removed]
@@ -126,7 +126,7 @@ def _rank(
     verdicts: list[CreativeVerdict] = []
     for place, position in enumerate(drawn.iter_best()):
         row, one = eligible[position]
-        verdict = _verdict(row, one.candidate, CandidateOutcome.LOST if place else CandidateOutcome.WON)
+        verdict = _make_verdict(row, one.candidate, CandidateOutcome.LOST if place else CandidateOutcome.WON)
         price = None if place else price_winner(position, drawn.scores, ones, asked.rules)
         verdicts.append(
             msgspec.structs.replace(
@@ -151,7 +151,7 @@ def find_throttle(verdicts: Sequence[CreativeVerdict], throttles: Mapping[Campai
     return round(sum(shares) / len(shares), 4) if shares else 0.0
 
 
-def _candidate(row: CreativeRow, asked: AskedSlot) -> ShortlistCandidate:
+def _make_candidate(row: CreativeRow, asked: AskedSlot) -> ShortlistCandidate:
     """Return a creative as a candidate, under the category that fits the page best."""
     one, terms, scores = row.assignment, row.terms, asked.scores
     category = next((category for category in scores if category in terms.categories), None)
@@ -166,7 +166,7 @@ def _candidate(row: CreativeRow, asked: AskedSlot) -> ShortlistCandidate:
     )
 
 
-def _verdict(
+def _make_verdict(
     row: CreativeRow,
     candidate: ShortlistCandidate,
     outcome: CandidateOutcome,

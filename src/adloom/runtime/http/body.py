@@ -37,7 +37,7 @@ class BodyDecoder(Generic[T]):
             raise self._diagnose(body, error) from error
         # Checked in the decoded fields only: an ignored field may hold anything.
         if BACKSLASH in body and NUL_ESCAPED in body:
-            problems = self._nul_problems(msgspec.to_builtins(decoded))
+            problems = self._find_nuls(msgspec.to_builtins(decoded))
             if problems:
                 raise self._build_error(problems)
         return decoded
@@ -50,16 +50,14 @@ class BodyDecoder(Generic[T]):
             if _PATH.search(str(problem)) is None:
                 return ValidationFailedError(f"The {self._called} must be a JSON object.")
             # A value that no field can have, as a number beyond all bounds: what the decoder says has to do.
-            return self._build_error([_field_problem("", str(error))])
+            return self._build_error([_make_problem("", str(error))])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return ValidationFailedError(f"The {self._called} is not JSON that can be read: {error}.")
-        problems = [problem for field in self._fields if (problem := _problem(field, values))]
+        problems = [problem for field in self._fields if (problem := _find_problem(field, values))]
         # A field that was given twice may be wrong the first time and right the last.
-        return self._build_error(
-            [*(problems or [_field_problem("", str(error))]), *self._nul_problems(values)]
-        )
+        return self._build_error([*(problems or [_make_problem("", str(error))]), *self._find_nuls(values)])
 
-    def _nul_problems(self, values: dict[str, Any]) -> list[FieldProblem]:
+    def _find_nuls(self, values: dict[str, Any]) -> list[FieldProblem]:
         names = [field.encode_name for field in self._fields]
         return [FieldProblem(name, _NUL_PROBLEM) for name in names if _has_nul(values.get(name))]
 
@@ -70,18 +68,18 @@ class BodyDecoder(Generic[T]):
         )
 
 
-def _problem(field: msgspec.structs.FieldInfo, values: dict[str, Any]) -> FieldProblem | None:
+def _find_problem(field: msgspec.structs.FieldInfo, values: dict[str, Any]) -> FieldProblem | None:
     name = field.encode_name
     if name not in values:
         return FieldProblem(name, "This field is required.") if field.required else None
     try:
         msgspec.convert(values[name], field.type)
     except msgspec.ValidationError as error:
-        return _field_problem(name, str(error))
+        return _make_problem(name, str(error))
     return None
 
 
-def _field_problem(name: str, message: str) -> FieldProblem:
+def _make_problem(name: str, message: str) -> FieldProblem:
     """Move the path that msgspec appends to its message into the field's name."""
     place = _PATH.search(message)
     if place is None:

@@ -47,11 +47,11 @@ class PlainApp:
     async def _answer(self, method: str, path: str) -> PlainAnswer:
         route = self._routes.get(path)
         if route is None:
-            return _problem(NotFoundError("There is nothing at this address."))
+            return _answer_problem(NotFoundError("There is nothing at this address."))
         if method not in READ_METHODS:
-            return _problem(MethodNotAllowedError("This address takes GET."), ("allow", ALLOWED))
+            return _answer_problem(MethodNotAllowedError("This address takes GET."), ("allow", ALLOWED))
         return await route()
 
 
-def _problem(error: AdloomError, *headers: tuple[str, str]) -> PlainAnswer:
+def _answer_problem(error: AdloomError, *headers: tuple[str, str]) -> PlainAnswer:
     return PlainAnswer(error.status, encode_problem(error), PROBLEM_CONTENT_TYPE, headers)

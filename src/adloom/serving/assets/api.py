@@ -99,13 +99,13 @@ async def _send_file(
         await _send(send, status, headers)
         return
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    async with contextlib.aclosing(_pieces(file, first, count)) as pieces:
+    async with contextlib.aclosing(_read_pieces(file, first, count)) as pieces:
         async for data in pieces:
             await send({"type": "http.response.body", "body": data, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _pieces(file: OpenFile, first: int, count: int) -> AsyncGenerator[bytes]:
+async def _read_pieces(file: OpenFile, first: int, count: int) -> AsyncGenerator[bytes]:
     if count:
         async with contextlib.aclosing(file.read(first, count)) as reading:
             async for data in reading:

@@ -166,7 +166,7 @@ class _HighestBids:
         for end in range(1, len(bids) + 1):
             if end == len(bids) or bids[end][0] != bids[start][0]:
                 if end - start > 1:
-                    bids[start:end] = sorted(bids[start:end], key=_seniority)
+                    bids[start:end] = sorted(bids[start:end], key=_get_seniority)
                 start = end
         return bids[: self._bids_max]
 
@@ -240,7 +240,7 @@ class _HighestBids:
             del bids[bisect_right(bids, self._lowest_rank, lo=most, key=_rank) :]
 
 
-def _seniority(bid: RankedBid) -> tuple[int, int, int]:
+def _get_seniority(bid: RankedBid) -> tuple[int, int, int]:
     return bid[1].seniority
 
 

@@ -107,7 +107,7 @@ def parse_visitor(user_context: Mapping[str, Any] | None) -> VisitorInfo:
         return UNKNOWN_VISITOR
     for value in user_context.values():
         if not isinstance(value, str):
-            raise _type_error(user_context)
+            raise _make_type_error(user_context)
     return _parse_values(tuple([user_context.get(name) for name in _NAMES]))
 
 
@@ -164,7 +164,7 @@ def _parse_days(days: str) -> int:
     raise wrong_field(_WITHIN + LAST_PURCHASE_DAYS, "must be a whole number of days, such as 7")
 
 
-def _type_error(user_context: Mapping[str, Any]) -> ValidationFailedError:
+def _make_type_error(user_context: Mapping[str, Any]) -> ValidationFailedError:
     wrong = [name for name, value in user_context.items() if not isinstance(value, str)]
     problems = [FieldProblem(_WITHIN + name[:100], "must be a text") for name in wrong]
     return ValidationFailedError("All values of userContext must be texts.", errors=problems)

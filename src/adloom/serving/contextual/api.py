@@ -159,7 +159,7 @@ class SlotRoutes:
         if slot is None:
             return NO_SUCH_PLACEMENT
         question.check_host(slot[1])
-        return self._when_seen(
+        return self._answer_knowing(
             user_id, [slot], question.url, lambda seen: self._serve(request, question, seen)
         )
 
@@ -200,7 +200,7 @@ class SlotRoutes:
         slots = [slot for slot in map(self._index().find_slot, asked.slugs) if slot is not None]
         if slots and not any(site.has_host(url.host) for _, site in slots):
             raise SiteHostMismatchError(WRONG_HOST)
-        return self._when_seen(user_id, slots, url, lambda seen: self._serve_batch(visitor, asked, seen))
+        return self._answer_knowing(user_id, slots, url, lambda seen: self._serve_batch(visitor, asked, seen))
 
     def _serve_batch(self, visitor: SlotVisitor, asked: QueriedSlots, seen: BannerKeys) -> FastAnswer:
         page = self.fill_page(visitor, asked.slugs, asked.url, seen, set())
@@ -315,7 +315,7 @@ class SlotRoutes:
             user,
         )
 
-    def _when_seen(
+    def _answer_knowing(
         self,
         user_id: UUID,
         slots: list[Slot],

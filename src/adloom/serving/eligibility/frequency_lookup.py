@@ -266,7 +266,7 @@ class FrequencyLookup:
     ) -> Mapping[int, Sequence[BannerFrequency]] | None:
         """Look up all at once; None if that fails."""
         asked_of = {id(banners): banners for _, banners, _ in waiting}
-        least = _smallest_caps(caps for banners in asked_of.values() for caps in banners.least.items())
+        least = _find_smallest_caps(caps for banners in asked_of.values() for caps in banners.least.items())
         self.looked_up += 1
         try:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
@@ -289,7 +289,7 @@ class FrequencyLookup:
         return banners.withhold_all_but(unseen)
 
 
-def _smallest_caps(caps: Iterable[tuple[Window, int]]) -> MinimumCounts:
+def _find_smallest_caps(caps: Iterable[tuple[Window, int]]) -> MinimumCounts:
     least: dict[Window, int] = {}
     for window, times in caps:
         least[window] = min(times, least.get(window, times))

@@ -253,7 +253,7 @@ def build_bid_blocks(
     own_min: int = OWN_BIDS_MIN,
 ) -> Generator[None, None, list[Block]]:
     """Build blocks with pauses; the highest bids are in the first."""
-    ordered = sorted(bidders, key=_nominal_worth, reverse=True)
+    ordered = sorted(bidders, key=_compute_nominal_worth, reverse=True)
     blocks: list[Block] = []
     ends = [*range(first_max, len(ordered), block_max), len(ordered)] if ordered else []
     for start, end in pairwise([0, *ends]):
@@ -323,7 +323,7 @@ def _mask_own_bids(bidders: Sequence[Bidder], own_min: int) -> dict[int, int]:
     return own
 
 
-def _nominal_worth(bidder: Bidder) -> int:
+def _compute_nominal_worth(bidder: Bidder) -> int:
     """Compare bids of both types as if all had an ordinary CTR; a bad guess only costs time."""
     return bidder.worth * ORDINARY_CLICKS if bidder.bid_type is BidType.CPC else bidder.worth
 

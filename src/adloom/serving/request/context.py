@@ -55,7 +55,7 @@ class ContextParser:
         self._trusted = trusted
         self._known: dict[_HeaderValues, Context] = {}
         self._is_proxy = lru_cache(CACHED_VALUES_MAX)(partial(is_proxy, trusted=tuple(trusted)))
-        self._behind_proxies = lru_cache(CACHED_VALUES_MAX)(self._client_of)
+        self._behind_proxies = lru_cache(CACHED_VALUES_MAX)(self._choose_client)
 
     def parse(self, request: FastRequest, zone: ZoneInfo, now: datetime) -> Context:
         """Return the context of a request for a placement in a time zone.
@@ -73,7 +73,7 @@ class ContextParser:
         else:
             context = self._parse_headers(request, zone, now)
         if self._countries is not None and context.country is None:
-            country = self._country_by_address(request, self._countries)
+            country = self._locate_address(request, self._countries)
             context = msgspec.structs.replace(context, country=country)
         return _parse_overrides(request.query).apply_to(context) if request.query else context
 
@@ -111,7 +111,7 @@ class ContextParser:
             request.first_values = index_headers(request.headers)
         values = request.first_values
         agent = values.get(b"user-agent", b"")[:AGENT_CHARACTERS_MAX]
-        info = RequestInfo(self._device_of(agent), self._country(request, values))
+        info = RequestInfo(self._device_of(agent), self._find_country(request, values))
         # Countries depend on the peer too.
         if head is not None and self._countries is None and _COUNTRIES.isdisjoint(values):
             head.info = info
@@ -146,15 +146,15 @@ class ContextParser:
             self._known[values] = context
         return context
 
-    def _country(self, request: FastRequest, values: dict[bytes, bytes]) -> str | None:
+    def _find_country(self, request: FastRequest, values: dict[bytes, bytes]) -> str | None:
         country = _parse_country(values.get(b"x-country-code")) or _parse_country(values.get(b"cf-ipcountry"))
         if country is not None and not self._is_proxy(request.client):
             country = None
         if country is None and self._countries is not None:
-            return self._country_by_address(request, self._countries)
+            return self._locate_address(request, self._countries)
         return country
 
-    def _country_by_address(self, request: FastRequest, countries: Countries) -> str | None:
+    def _locate_address(self, request: FastRequest, countries: Countries) -> str | None:
         return countries.find_country(self.find_client(request))
 
     def find_client(self, request: FastRequest) -> str:
@@ -163,10 +163,10 @@ class ContextParser:
             return request.client or ""
         forwarded = read_forwarded(request)
         if forwarded is not None and len(forwarded) > CACHED_BYTES_MAX:
-            return self._client_of(request.client, forwarded)
+            return self._choose_client(request.client, forwarded)
         return self._behind_proxies(request.client, forwarded)
 
-    def _client_of(self, peer: str | None, forwarded: bytes | None) -> str:
+    def _choose_client(self, peer: str | None, forwarded: bytes | None) -> str:
         lines = [] if forwarded is None else [forwarded.decode("latin-1")]
         return find_client_address(peer, lines, self._trusted)
 

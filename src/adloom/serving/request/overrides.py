@@ -89,39 +89,39 @@ def _make_text_parser(normalise: Callable[[str], str | None]) -> Callable[[objec
     return read
 
 
-def _country(value: object) -> OverrideValue:
+def _parse_country(value: object) -> OverrideValue:
     # A server passes on what its own proxy says.
     if isinstance(value, str) and value.upper() in UNKNOWN_COUNTRIES:
         return None
     return _make_text_parser(normalize_country)(value)
 
 
-def _referrer(text: str) -> str | None:
+def _parse_referrer(text: str) -> str | None:
     return extract_host(text) if "://" in text else normalize_domain(text)
 
 
-def _boolean(value: object) -> OverrideValue:
+def _parse_boolean(value: object) -> OverrideValue:
     found = BOOLEANS.get(value.lower()) if isinstance(value, str) else value
     if not isinstance(found, bool):
         raise ValueError(value)  # noqa: TRY004 - every parser fails with the same error
     return found
 
 
-def _uuid(text: str) -> str:
+def _parse_uuid(text: str) -> str:
     return str(UUID(text))
 
 
 PARAMETERS: Final = {
     "device": Parameter("device", _make_text_parser(normalize_device), f"one of {', '.join(DEVICES)}"),
-    "country": Parameter("country", _country, "the two letters of a country, such as DE"),
+    "country": Parameter("country", _parse_country, "the two letters of a country, such as DE"),
     "language": Parameter(
         "language", _make_text_parser(normalize_language), "a language tag, such as de or de-AT"
     ),
-    "loggedIn": Parameter("is_logged_in", _boolean, "true or false"),
-    "newVisitor": Parameter("is_new_visitor", _boolean, "true or false"),
-    "referrer": Parameter("referrer_domain", _make_text_parser(_referrer), "an address or a domain"),
+    "loggedIn": Parameter("is_logged_in", _parse_boolean, "true or false"),
+    "newVisitor": Parameter("is_new_visitor", _parse_boolean, "true or false"),
+    "referrer": Parameter("referrer_domain", _make_text_parser(_parse_referrer), "an address or a domain"),
     "segment": Parameter(
         "segment", _make_text_parser(normalize_segment), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"
     ),
-    "userId": Parameter("user_id", _make_text_parser(_uuid), "a UUID"),
+    "userId": Parameter("user_id", _make_text_parser(_parse_uuid), "a UUID"),
 }

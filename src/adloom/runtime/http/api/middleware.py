@@ -86,7 +86,7 @@ class RequestPipeline:
                     error = InternalFailureError(f"Something went wrong on our side (request {request_id}).")
                     await problem_response(error)(scope, receive, send_with_headers)
             finally:
-                span.answer(status, _route_of(scope))
+                span.answer(status, _find_route(scope))
                 self._answered[str(status)] = self._answered.get(str(status), 0) + 1
                 _log_request(scope, status, time.perf_counter() - started)
 
@@ -124,7 +124,7 @@ def _limit_body(headers: Headers, receive: Receive, bytes_max: int) -> Receive:
     return receive_limited
 
 
-def _route_of(scope: Scope) -> str | None:
+def _find_route(scope: Scope) -> str | None:
     # The template, because an address may name a person.
     route: Any = scope.get("route")
     return getattr(route, "path", None) or None
@@ -135,7 +135,7 @@ def _log_request(scope: Scope, status: int, seconds: float) -> None:
     log.info(
         "request_answered",
         method=scope["method"],
-        route=_route_of(scope) or "unknown",
+        route=_find_route(scope) or "unknown",
         status=status,
         milliseconds=round(seconds * 1000, 2),
         role=actor.role.value if actor else None,
