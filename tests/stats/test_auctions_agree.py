@@ -11,9 +11,10 @@ from uuid import UUID
 from adloom.core.clock import ManualClock
 from adloom.core.ids import CampaignId, RequestId
 from adloom.core.money import Micros, decimal_from_micros
-from adloom.events.auction_log.store import BATCH_MAX, AuctionTables
+from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, unpack_bids
 from adloom.events.log.event import Auctioned, RemovedCandidates, encode_event
+from adloom.events.projections.projection import BATCH_MAX
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import a_win, an_auction, an_impression

@@ -79,7 +79,6 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
             frequency.FREQUENCY,
             frequency.FrequencyProjection(valkey, lookup, CappedBannerStore(pool).find),
             EVENT_TABLES,
-            frequency.BATCH_MAX,
         ),
         ProjectionSpec(
             charges.CHARGES,
@@ -94,7 +93,6 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
             results.CONTEXTUAL_RESULTS,
             results.ContextualResults(pool, lookup),
             EVENT_TABLES,
-            results.BATCH_MAX,
         ),
         ProjectionSpec(
             auctions.AUCTIONS,
@@ -102,13 +100,11 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
                 pool, AuctionSideStream(valkey), clock=SystemClock(), kept_days=auction_days
             ),
             EVENT_TABLES,
-            auctions.BATCH_MAX,
         ),
         ProjectionSpec(
             LEARNING,
             learning.LearningProjection(LearningStore(pool), wait=timedelta(seconds=learning_wait_seconds)),
             auctions.AUCTIONS,
-            learning.BATCH_MAX,
         ),
     ]
 

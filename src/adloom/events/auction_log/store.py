@@ -25,7 +25,6 @@ from adloom.events.tables.partition_store import AUCTION_PARTITIONS, ensure_days
 from adloom.runtime.postgres import Connection, Pool
 
 AUCTIONS: Final = "auctions"
-BATCH_MAX: Final = 2_000
 # The worker does nothing else while rows are built: some hundredths of a second.
 ROWS_AT_ONCE: Final = 500
 BID_BYTES_AT_ONCE: Final = 2**18

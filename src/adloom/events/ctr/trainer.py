@@ -172,9 +172,6 @@ class Trainer:
         self.version = 0
 
 
-BATCH_MAX: Final = 2_000
-
-
 class LearningProjection:
     """Stores impressions as pending examples."""
 

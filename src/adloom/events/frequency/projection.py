@@ -30,7 +30,6 @@ from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 FREQUENCY: Final = "frequency"
-BATCH_MAX: Final = 1_000
 PART_MAX: Final = 200  # The server does nothing else while it counts a part: a few milliseconds.
 SECONDS_AN_HOUR: Final = 3_600
 

@@ -24,7 +24,7 @@ from adloom.events.frequency.counts import (
     make_generation_prefix,
     make_rebuilt_key,
 )
-from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, pack_counts
+from adloom.events.frequency.projection import COUNT, FrequencyProjection, Generation, pack_counts
 from adloom.events.frequency.windows import find_live_start
 from adloom.events.log.event import LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
@@ -34,6 +34,7 @@ from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
+READ_MAX: Final = 1_000  # Entries of the log at once.
 KEYS_A_LOOK: Final = 1_000
 _ID_CHARACTERS: Final = 36
 CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Between the processes of one installation.
@@ -109,7 +110,7 @@ class FrequencyRebuild:
             self._progress.advance(len(entries))
 
     async def _read_applied(self, cursor: str) -> Sequence[LogEntry]:
-        entries = await self._log.read(f"({cursor}", "+", count_max=BATCH_MAX)
+        entries = await self._log.read(f"({cursor}", "+", count_max=READ_MAX)
         async with rebuild_store.snapshot(self._pool) as connection:
             until = parse_entry_id(await rebuild_store.read_cursor(connection, EVENT_TABLES))
         return [entry for entry in entries if parse_entry_id(entry.id) <= until]

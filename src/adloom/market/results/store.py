@@ -29,7 +29,6 @@ from adloom.market.results.window import WINDOW, ResultRow
 from adloom.runtime.postgres import Connection, Pool
 
 CONTEXTUAL_RESULTS: Final = "contextual_results"
-BATCH_MAX: Final = 2_000
 ROWS_MAX: Final = 5_000
 KEPT: Final = timedelta(days=2)  # Much longer than anybody takes to read them.
 
