@@ -90,13 +90,13 @@ class FastAnswer(msgspec.Struct, frozen=True, gc=False):
 class DeferredAnswer(msgspec.Struct, eq=False):
     """An answer that is still to come: cheaper than a future, with callbacks in the same tick."""
 
-    _answer: FastAnswer | None = None
+    answer: FastAnswer | None = None
     _error: AdloomError | None = None
-    _calls: tuple[Callable[["DeferredAnswer", FastAnswer], object], ...] = ()
+    calls: tuple[Callable[["DeferredAnswer", FastAnswer], object], ...] = ()
 
     def resolve(self, answer: FastAnswer) -> None:
-        self._answer = answer
-        calls, self._calls = self._calls, ()  # Else it would hold the connection, and that it.
+        self.answer = answer
+        calls, self.calls = self.calls, ()  # Else it would hold the connection, and that it.
         for call in calls:
             call(self, answer)
 
@@ -106,10 +106,10 @@ class DeferredAnswer(msgspec.Struct, eq=False):
         self.resolve(problem_answer(error))
 
     def add_callback(self, call: "Callable[[DeferredAnswer, FastAnswer], object]") -> None:
-        if self._answer is None:
-            self._calls += (call,)
+        if self.answer is None:
+            self.calls += (call,)
         else:
-            call(self, self._answer)
+            call(self, self.answer)
 
     def __await__(self) -> Generator[Any, None, FastAnswer]:
         """Wait for it; not for the hot path."""

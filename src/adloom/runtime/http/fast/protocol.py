@@ -218,11 +218,11 @@ class FastProtocol(HttpToolsProtocol):
             outcome = route.handler(request)
         except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
             outcome = answer_error(error)
-        if type(outcome) is DeferredAnswer:  # As `_handle_result` does: every event waits for the log.
+        if type(outcome) is DeferredAnswer and outcome.answer is None:  # Every event waits for the log.
             self._pending = (outcome, request, connection)
             self._is_blocked = True
             self._blocked_since = self._time()
-            outcome.add_callback(self._on_answer)
+            outcome.calls += (self._on_answer,)
         elif type(outcome) is not FastAnswer:
             self._handle_result(outcome, request, connection)
         elif self._is_draining or connection is CLOSES or request.method == b"HEAD":
@@ -259,10 +259,10 @@ class FastProtocol(HttpToolsProtocol):
         self._blocked_since = self._time()
 
     def _on_answer(self, come: PendingAnswer | None, answer: FastAnswer) -> None:
-        if self._pending is None or self._pending[0] is not come:
+        pending = self._pending
+        if pending is None or pending[0] is not come:
             return  # The client has gone, or has been told that it took too long.
-        _, request, connection = self._pending
-        self._pending = None
+        self._pending, (_, request, connection) = None, pending
         transport = self.transport
         if transport.is_closing():
             return

@@ -1,7 +1,7 @@
 """From bytes to requests: the parser's callbacks, and the bounds on what they may collect."""
 
 from enum import Enum, auto
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 import httptools
@@ -40,6 +40,7 @@ _LINE_EXTRA_BYTES = 10
 # The rest of a header line beside name and value.
 _HEADER_EXTRA_BYTES = 4
 _VERSIONS = frozenset({"1.0", "1.1"})
+_NONE_BEFORE: tuple[bytes, int, Any, Any] = (b"", -1, None, None)  # Head, request's length, line, headers.
 _HEAD_END = b"\r\n\r\n"
 # A chunk of one byte takes six on the wire; what takes more is chunk extensions or trailers.
 _CHUNK_BYTES_PER_BYTE_MAX = 8
@@ -89,6 +90,7 @@ class RequestParser:
         # A head is measured only where it may be too large: of its first and last piece we know no more
         # than that neither is larger than a piece can be.
         self._unmeasured_bytes_max = limits.header_bytes_max - 2 * limits.parse_bytes_max
+        self._last = _NONE_BEFORE  # Another request of a connection often has the same head: at most a piece.
         self._client = client
         self._parser = httptools.HttpRequestParser(self)
 
@@ -110,11 +112,23 @@ class RequestParser:
         self._route: FastRoute | None = None
         self._connection = STAYS_OPEN
 
-    def feed(self, piece: bytes | memoryview, now: float) -> None:
+    def feed(self, piece: bytes | memoryview, now: float) -> None:  # noqa: C901 - all in one function: calls would cost
         """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
         lines = forwarded = None
-        end = 0
-        # A request whose head was parsed before is passed on at once. All in one function: calls would cost.
+        end, last = 0, self._last
+        # A request whose head was parsed before is passed on at once.
+        if (
+            len(piece) == last[1]
+            and self.phase is _IDLE
+            and type(piece) is bytes
+            and piece.startswith(last[0])
+        ):
+            self.phase_since = now
+            lines, _, (method, path, query, route), head = last
+            body, client, values = piece[len(lines) :], self._client, head.first_values
+            request = FastRequest(method, path, query, head.headers, body, client, "1.1", values, None, head)
+            self._on_request(request, route, STAYS_OPEN)
+            return
         if self.phase is _IDLE and type(piece) is bytes and (end := piece.find(_HEAD_END)) > 0:
             line_end = piece.find(b"\r\n")
             line = piece[:line_end]
@@ -132,24 +146,15 @@ class RequestParser:
                 if head is not None and len(piece) == end + 4 + head.body_bytes:
                     method, path, query, route = known
                     if route is None or head.body_bytes <= route.body_bytes_max:
-                        self.phase_since = now
-                        connection = head.connection
+                        self.phase_since, connection = now, head.connection
                         if connection is CLOSES:
                             self.is_finished = True
+                        elif forwarded is None and not query:
+                            self._last = piece[: end + 4], len(piece), known, head
                         body = piece[end + 4 :] if head.body_bytes else b""
-                        values, client = head.first_values, self._client
+                        headers, values, client = head.headers, head.first_values, self._client
                         request = FastRequest(
-                            method,
-                            path,
-                            query,
-                            head.headers,
-                            body,
-                            client,
-                            "1.1",
-                            values,
-                            None,
-                            head,
-                            forwarded,
+                            method, path, query, headers, body, client, "1.1", values, None, head, forwarded
                         )
                         self._on_request(request, route, connection)
                         return
