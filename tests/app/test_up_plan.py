@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from adloom.app.listeners import LISTEN_FD
-from adloom.app.sample_data import resolve_magazine
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
+from adloom.app.up.sample import resolve_magazine
 from adloom.core.clock import ManualClock
 from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.outbound.local_hosts import LocalHost, parse_local_hosts

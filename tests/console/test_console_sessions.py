@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from adloom.core.actor import Role
-from adloom.identity.console_sessions import IDLE_MAX, LIFETIME_MAX, WELCOME_LIFETIME, create_welcome
+from adloom.identity.console_sessions import IDLE_MAX, LIFETIME_MAX
+from adloom.identity.first_admin import WELCOME_LIFETIME, create_welcome
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
 from tests.support.control import ControlPlane, control_settings, error_fields, problem, running_control

@@ -10,8 +10,8 @@ import pytest
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
+from adloom.identity.first_admin import ensure_first_admin
 from adloom.identity.model import User
-from adloom.identity.sessions import ensure_first_admin
 from adloom.runtime.auth import Passwords
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser
 
-from adloom.app.sample_data import is_catalog_untouched, is_loaded
+from adloom.app.up.sample import is_catalog_untouched, is_loaded
 from adloom.runtime.installation import DataDirectory
 from adloom.sample.content.articles import ARTICLES
 from adloom.sample.content.catalog import BANNER_BY_KEY, CAMPAIGNS, SLOTS

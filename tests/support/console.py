@@ -26,7 +26,7 @@ from adloom.console.sign_in.gate import COOKIE
 from adloom.core.actor import Actor, Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
-from adloom.identity.console_sessions import create_welcome
+from adloom.identity.first_admin import create_welcome
 from adloom.identity.model import User
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.valkey import EmbeddedValkey

@@ -1,23 +1,24 @@
 """The sample of an installation: loaded and removed over the admin API, remembered in the data directory."""
 
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
+from adloom.app.up.sample import FILL, read_manifest
 from adloom.core.actor import Actor, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import IdSource, SystemIds
-from adloom.resource.changes import read_version
 from adloom.runtime.auth import issue_access_token
-from adloom.runtime.failover.primary import connect
 from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
-from adloom.sample.admin import AdminClient, RefusedError
-from adloom.sample.content.catalog import MAGAZINE, SITE_BY_KEY
+from adloom.sample.admin import AdminClient, RefusedError, SampleError
 from adloom.sample.load import Removed, load_sample, remove_sample
 from adloom.sample.magazine import give_pages
 from adloom.sample.manifest import FILE_NAME, Manifest, State
@@ -43,25 +44,23 @@ class SampleTarget(msgspec.Struct, frozen=True, kw_only=True):
     jwt_secret: str
 
 
-async def is_catalog_untouched(database_url: str) -> bool:
-    """Whether nothing was ever written: the sample is not loaded by itself beside other data."""
-    connection = await connect(database_url)
+def main() -> None:
+    """Load the sample, or make its pages known: a process of `adloom up`, which needs all of this only once."""
+    action, directory, control_url, delivery_url = sys.argv[1:]
+    target = SampleTarget(
+        directory=DataDirectory(Path(directory)),
+        control_url=control_url,
+        delivery_url=delivery_url,
+        jwt_secret=os.environ["JWT_SECRET"],
+    )
+    now = SystemClock().now()
     try:
-        # It is raised by every write.
-        return await read_version(connection) == 0
-    finally:
-        await connection.close()
-
-
-def read_manifest(directory: DataDirectory) -> Manifest | None:
-    """Return what the sample has created; None if there is no sample."""
-    return directory.read(FILE_NAME, Manifest)
-
-
-def is_loaded(directory: DataDirectory) -> bool:
-    """Whether the whole sample is loaded."""
-    manifest = read_manifest(directory)
-    return manifest is not None and manifest.state is State.THERE
+        if action == FILL:
+            fill(target, ids=SystemIds(), now=now)
+        else:
+            give(target, now=now)
+    except SampleError as error:
+        raise SystemExit(str(error)) from error
 
 
 def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
@@ -94,12 +93,6 @@ def give(target: SampleTarget, *, now: datetime) -> None:
     if manifest is not None and manifest.state is State.THERE:
         with closing(_make_admin(target, now)) as admin:
             give_pages(admin, manifest)
-
-
-def resolve_magazine(address: str, port: int, resolved: str) -> str:
-    """Return ADLOOM_CRAWL_RESOLVE with the magazine, whose domain does not exist, at delivery's address."""
-    ours = f"{SITE_BY_KEY[MAGAZINE].domain}={format_url_host(address)}:{port}"
-    return f"{ours},{resolved}" if resolved else ours  # What the operator says wins: the last counts.
 
 
 def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
@@ -207,3 +200,7 @@ def _explain(stays: Stays) -> str:
         if user.kind
         else f"{thing}: {user.name}"
     )
+
+
+if __name__ == "__main__":
+    main()

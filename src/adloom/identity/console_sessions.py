@@ -25,7 +25,6 @@ from adloom.runtime.secret_hash import hash_secret
 
 IDLE_MAX: Final = timedelta(hours=12)
 LIFETIME_MAX: Final = timedelta(days=7)
-WELCOME_LIFETIME: Final = timedelta(hours=24)
 PENDING: Final = "second factor"
 # A user who loads a page every second is not written down every second.
 SEEN_STEP: Final = timedelta(minutes=1)
@@ -51,10 +50,6 @@ DELETE_EXPIRED = (
     "DELETE FROM console_welcomes WHERE expires_at <= $1",
 )
 
-INSERT_WELCOME = """
-    INSERT INTO console_welcomes (token_hash, user_id, expires_at)
-    SELECT $1, id, $3 FROM users WHERE lower(email) = lower($2)
-"""
 # Deleted as it is used, so that it cannot be used twice.
 TAKE_WELCOME = """
     DELETE FROM console_welcomes AS welcome USING users AS account
@@ -188,10 +183,3 @@ class ConsoleSessions:
             await record_log_in(connection, user, now=now, origin=origin)
             await connection.execute(INSERT, hash_secret(token), user.id, now, now + LIFETIME_MAX)
         return token
-
-
-async def create_welcome(pool: Pool, email: str, *, now: datetime) -> str:
-    """Make the token of a link that logs a user in once."""
-    token = make_opaque_token()
-    await pool.execute(INSERT_WELCOME, hash_secret(token), email, now + WELCOME_LIFETIME)
-    return token

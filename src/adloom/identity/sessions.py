@@ -6,9 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError, UnauthenticatedError, wrong_field
-from adloom.core.ids import IdSource, UserId
+from adloom.core.ids import IdSource
 from adloom.identity import store
 from adloom.identity.model import PASSWORD_LENGTH_MIN, RefreshState, RefreshVerdict, User, judge_refresh
 from adloom.identity.security_record import USER, RepeatedEvents, make_author, make_stranger, record_event
@@ -238,24 +237,3 @@ async def _lock_refresh(connection: Connection, token_hash: bytes) -> RefreshSta
         used_at=row["used_at"],
         user=store.read_user(row),
     )
-
-
-async def has_first_password(pool: Pool, email: str) -> bool:
-    """Return whether a person still has the password that was made for the first log-in."""
-    return bool(await pool.fetchval(store.HAS_FIRST_PASSWORD, email))
-
-
-async def ensure_first_admin(pool: Pool, email: str, password: str, now: datetime, ids: IdSource) -> bool:
-    """Make an admin where there is none; return whether it did. Two calls at once make one.
-
-    The password is for the first log-in, which replaces it.
-    """
-    async with pool.acquire() as connection:
-        if await store.has_admin(connection):
-            return False
-    password_hash = await Passwords().hash(password)
-    user = User(
-        id=UserId(ids.new()), role=Role.ADMIN, account_id=None, disabled_at=None, must_change_password=True
-    )
-    async with pool.acquire() as connection:
-        return await store.insert_user(connection, user, email=email, password_hash=password_hash, now=now)

@@ -13,8 +13,7 @@ import msgspec
 
 from adloom.app.progress import StepProgress
 from adloom.core.ids import IdSource
-from adloom.identity.console_sessions import create_welcome
-from adloom.identity.sessions import ensure_first_admin, has_first_password
+from adloom.identity.first_admin import create_welcome, ensure_first_admin, has_first_password
 from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 

@@ -13,7 +13,6 @@ import msgspec
 
 from adloom import VERSION
 from adloom.app.listeners import get_port, listen
-from adloom.app.sample_data import resolve_magazine
 from adloom.app.up.child_user import ChildUser, choose_owner_of, run_as
 from adloom.app.up.children import (
     CLASSIFIER,
@@ -28,6 +27,7 @@ from adloom.app.up.children import (
     entity_worker_children,
     sample_child,
 )
+from adloom.app.up.sample import resolve_magazine
 from adloom.app.up.watching import watch_others
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder

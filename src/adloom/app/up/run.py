@@ -4,21 +4,13 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Mapping
-from datetime import datetime
+from typing import Literal
 
 import msgspec
 import structlog
 
 from adloom.app.listeners import get_port, listen
 from adloom.app.progress import StepProgress
-from adloom.app.sample_data import (
-    SampleTarget,
-    fill,
-    give,
-    is_catalog_untouched,
-    is_loaded,
-    read_manifest,
-)
 from adloom.app.up.children import delivery_children
 from adloom.app.up.disk import make_reserve, register_disk, start_with_room, watch_disk
 from adloom.app.up.first_log_in import (
@@ -28,25 +20,31 @@ from adloom.app.up.first_log_in import (
     print_first_log_in,
 )
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
+from adloom.app.up.sample import (
+    FILL,
+    GIVE,
+    is_catalog_untouched,
+    is_loaded,
+    read_manifest,
+    run_on_sample,
+)
 from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.app.up.watching import register_children, report_frozen
 from adloom.core.clock import Clock, SystemClock
-from adloom.core.ids import IdSource, SystemIds
+from adloom.core.ids import SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
 from adloom.runtime.embedded.sockets import remove_socket_folder
-from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import read_newest_revision, upgrade_schema
 from adloom.runtime.settings import delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
-from adloom.runtime.supervisor.program import Start
+from adloom.runtime.supervisor.program import ProgramFailedError, Start
 from adloom.runtime.supervisor.settings import FreezeSettings
 from adloom.runtime.supervisor.start_gate import StartGate
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import serve_metrics
-from adloom.sample.admin import SampleError
 from adloom.sample.manifest import State
 
 SAMPLE_PATH = "/sample"
@@ -83,14 +81,14 @@ def run(options: UpOptions, variables: Mapping[str, str], start: Start) -> None:
             with closing:
                 first = await _start(plan, supervisor, gate, directory, start, progress=progress, clock=clock)
                 if not options.is_empty:
-                    await load_at_start(plan, directory, progress, ids=SystemIds(), now=clock.now())
+                    await load_at_start(plan, directory, progress, start)
                 _print_summary(plan, options, first, progress)
                 await supervisor.start(plan.background)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(watch_disk(supervisor, reserve))
                     group.create_task(report_frozen(supervisor, plan.servers.redis_url, clock))
                     group.create_task(forget_first_password(plan.servers.database_url, directory))
-                    group.create_task(give_sample_pages(plan, directory, clock))
+                    group.create_task(give_sample_pages(plan, directory, start))
                     await run_sample_visitors(plan, directory, supervisor)
 
         try:
@@ -180,9 +178,7 @@ def _print_summary(plan: UpPlan, options: UpOptions, first: FirstLogIn, progress
     progress.print_ready(f"adloom ready: delivery {plan.delivery_url}, control {plan.control_url}")
 
 
-async def load_at_start(
-    plan: UpPlan, directory: DataDirectory, progress: StepProgress, *, ids: IdSource, now: datetime
-) -> None:
+async def load_at_start(plan: UpPlan, directory: DataDirectory, progress: StepProgress, start: Start) -> None:
     """Load the sample at the first start, or again if an earlier load was interrupted."""
     manifest = read_manifest(directory)
     is_broken_off = manifest is not None and manifest.state is State.LOADING
@@ -190,28 +186,31 @@ async def load_at_start(
         return
     with progress.step("Sample data"):
         try:
-            await asyncio.to_thread(fill, describe_site(plan, directory), ids=ids, now=now)
-        except SampleError as error:
+            await _run_on_sample(FILL, plan, directory, start)
+        except (OSError, ProgramFailedError) as error:
             raise StartError(f"The sample cannot be loaded: {error} Start without it: --empty.") from error
 
 
-def describe_site(plan: UpPlan, directory: DataDirectory) -> SampleTarget:
-    return SampleTarget(
-        directory=directory,
-        # Not the public address, which may be a proxy's that does not run yet.
-        control_url=f"http://{format_url_host(plan.installation.control_host or plan.installation.host)}:{plan.installation.control_port}",
+async def give_sample_pages(plan: UpPlan, directory: DataDirectory, start: Start) -> None:
+    """Make the pages of the sample known, after the start; where that fails, the next start does it."""
+    if plan.sample is not None and is_loaded(directory):
+        try:
+            await _run_on_sample(GIVE, plan, directory, start)
+        except (OSError, ProgramFailedError) as error:
+            log.warning("sample_pages_not_given", error=str(error))
+
+
+async def _run_on_sample(
+    action: Literal["fill", "give"], plan: UpPlan, directory: DataDirectory, start: Start
+) -> None:
+    await run_on_sample(
+        action,
+        directory,
+        plan.installation,
         delivery_url=plan.delivery_url,
         jwt_secret=plan.jwt_secret,
+        start=start,
     )
-
-
-async def give_sample_pages(plan: UpPlan, directory: DataDirectory, clock: Clock) -> None:
-    """Make the pages of the sample known, after the start; where that fails, the next start does it."""
-    if plan.sample is not None:
-        try:
-            await asyncio.to_thread(give, describe_site(plan, directory), now=clock.now())
-        except SampleError as error:
-            log.warning("sample_pages_not_given", error=str(error))
 
 
 async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor: Supervisor) -> None:

@@ -14,9 +14,7 @@ from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.settings import FreezeSettings
 from adloom.runtime.supervisor.supervisor import Supervisor
 from adloom.runtime.supervisor.watch import Watched
-from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
 RETRY_SECONDS: Final = 1.0
 
@@ -45,9 +43,13 @@ def watch_others(children: Sequence[ChildSpec], settings: FreezeSettings) -> lis
 
 async def report_frozen(supervisor: Supervisor, redis_url: str, clock: Clock) -> None:
     """Record children that were frozen where all machines see it; Valkey itself may have been one of them."""
+    replaced = await supervisor.replaced.get()
+    # Only now, because of its driver: 10 MB that most supervisors never need.
+    from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen  # noqa: PLC0415
+    from adloom.runtime.valkey import VALKEY_AWAY, open_valkey  # noqa: PLC0415
+
     async with open_valkey(redis_url) as valkey:
         while True:
-            replaced = await supervisor.replaced.get()
             frozen = FrozenProcess(
                 process=replaced.child,
                 host=socket.gethostname(),
@@ -61,6 +63,7 @@ async def report_frozen(supervisor: Supervisor, redis_url: str, clock: Clock) ->
                 except VALKEY_AWAY as error:
                     log.debug("frozen_not_recorded", error=repr(error))
                     await asyncio.sleep(RETRY_SECONDS)
+            replaced = await supervisor.replaced.get()
 
 
 def register_children(metrics: Metrics, supervisor: Supervisor) -> None:

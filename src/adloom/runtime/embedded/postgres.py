@@ -77,6 +77,8 @@ class EmbeddedPostgres:
             # subscribes to other servers.
             "io_method": "sync",
             "max_logical_replication_workers": "0",
+            # As it chooses by itself, it has 8 MB for the reads that all connections could have under way.
+            "io_max_concurrency": "4",
             # Statements that fail are reported where they were sent from.
             "log_min_messages": "fatal",
             **self._options,

@@ -22,8 +22,8 @@ LOOPBACK: Final = "127.0.0.1"
 Address: TypeAlias = tuple[str | Path | None, int | None]
 
 
-async def is_answering(address: Address, question: bytes) -> bool:
-    """Whether a server answers anything; raises OSError where nobody listens."""
+async def is_answering(address: Address, question: bytes, *, expected: bytes = b"") -> bool:
+    """Whether a server answers what is expected, or anything; raises OSError where nobody listens."""
     place, port = address
     if place is not None and str(place).startswith("/"):
         reader, writer = await asyncio.open_unix_connection(place)
@@ -31,6 +31,8 @@ async def is_answering(address: Address, question: bytes) -> bool:
         reader, writer = await asyncio.open_connection(str(place or LOOPBACK), port)
     try:
         writer.write(question)
+        if expected:
+            return await reader.readexactly(len(expected)) == expected
         return bool(await reader.read(1))
     finally:
         writer.close()
