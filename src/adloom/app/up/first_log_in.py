@@ -19,7 +19,7 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 
 ADMIN_EMAIL: Final = "admin@adloom.local"
 WELCOME_PATH: Final = "/console/welcome"
-LOOK_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 300.0  # Each look is a connection to PostgreSQL; the password is worth nothing by then.
 
 
 class FirstLogIn(msgspec.Struct, frozen=True, kw_only=True):
