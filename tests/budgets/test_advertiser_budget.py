@@ -163,6 +163,12 @@ def test_allotments_are_recalled_when_the_budget_is_lowered_or_suspended(change:
     bench.take(a_request(B, UNIT))
     assert bench.state.slices[B].allotted == 0
 
+    # That was lost: the campaign still keeps all of it, and is asked again until it does not.
+    for sequence, more, asked in ((2, 4 * UNIT, 1), (3, 4 * UNIT, 0), (4, 4 * UNIT, 1), (5, 0, 0)):
+        bench.now += timedelta(milliseconds=400)
+        bench.take(a_request(A, more, sequence=sequence, committed=UNIT))
+        assert bench.sent(GiveBack) == [GiveBack(is_all=True)] * asked
+
 
 def test_an_older_configuration_of_an_advertiser_is_ignored() -> None:
     bench = AdvertiserBench(an_advertiser(version=3))

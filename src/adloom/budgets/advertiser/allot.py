@@ -66,7 +66,7 @@ def ask_back(
     state: AdvertiserState, now: datetime, effects: list[Effect], *, for_campaign: CampaignId
 ) -> AdvertiserState:
     """Ask the others for what they do not use, not more often than they can answer."""
-    if state.asked_back_at is not None and now < state.asked_back_at + ASK_BACK_AFTER:
+    if _was_just_asked(state, now):
         return state
     effects += [_build_give_back(state, one) for one in _list_unspent(state) if one != for_campaign]
     return _changed(state, asked_back_at=now)
@@ -75,6 +75,27 @@ def ask_back(
 def ask_all_back(state: AdvertiserState, effects: list[Effect]) -> None:
     """Ask all campaigns for everything unspent: the budget is below what was allotted."""
     effects += [_build_give_back(state, one, is_all=True) for one in _list_unspent(state)]
+
+
+def ask_back_again(
+    state: AdvertiserState, campaign_id: CampaignId, now: datetime, effects: list[Effect]
+) -> AdvertiserState:
+    """Ask a campaign that keeps more than it has committed: what all were asked may be lost."""
+    one = state.slices[campaign_id]
+    if one.allotted_on(state.day) <= one.committed or _was_just_asked(state, now):
+        return state
+    effects.append(_build_give_back(state, campaign_id, is_all=True))
+    return _changed(state, asked_back_at=now)
+
+
+def is_over_budget(state: AdvertiserState) -> bool:
+    """Whether more is allotted than may be spent, since the budget was lowered."""
+    config = state.configured
+    return not config.is_active or (config.daily_budget is not None and state.allotted > config.daily_budget)
+
+
+def _was_just_asked(state: AdvertiserState, now: datetime) -> bool:
+    return state.asked_back_at is not None and now < state.asked_back_at + ASK_BACK_AFTER
 
 
 def _list_unspent(state: AdvertiserState) -> list[CampaignId]:

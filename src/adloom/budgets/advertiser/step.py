@@ -11,7 +11,9 @@ from adloom.budgets.addresses import ADVERTISER, SPEND_TOPIC
 from adloom.budgets.advertiser.allot import (
     ask_all_back,
     ask_back,
+    ask_back_again,
     compute_unallotted,
+    is_over_budget,
     replace_slice,
     serve,
     serve_waiting,
@@ -103,8 +105,7 @@ def _apply_configuration(
     if before is not None and _changed(before, version=config.version) == config:
         return state
     effects.append(Persist())
-    is_over = config.daily_budget is not None and state.allotted > config.daily_budget
-    if is_over or not config.is_active:
+    if is_over_budget(state):
         ask_all_back(state, effects)
         return state
     return serve_waiting(state, effects)
@@ -130,6 +131,8 @@ def _apply_report(
             if known is None or amount != known.spent_on(day)
         ]
     state = serve(state, report.campaign_id, effects, is_needed=report.is_needed)
+    if is_over_budget(state):
+        state = ask_back_again(state, report.campaign_id, now, effects)
     if report.campaign_id in state.waiting and compute_unallotted(state) is not None:
         state = ask_back(state, now, effects, for_campaign=report.campaign_id)
     return state
