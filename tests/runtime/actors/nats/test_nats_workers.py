@@ -12,6 +12,7 @@ import pytest
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.nats import balance, pinned
 from adloom.runtime.actors.nats.messages import MessageResult, SentMessage, decode_results, encode_group
 from adloom.runtime.actors.nats.pinned import ID_HEADER
 from adloom.runtime.actors.nats.ports import Received
@@ -30,8 +31,11 @@ async def _ask(worker: SharedWorker, key: str, amount: int = 0) -> int:
 
 
 async def test_a_second_worker_gets_its_share_and_hands_it_over_when_it_stops(
-    nats_url: str, tables: Pool
+    nats_url: str, tables: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Shards that were not handed over would be missed after so long.
+    monkeypatch.setattr(pinned, "PIN_SECONDS", 20)
+    monkeypatch.setattr(balance, "SILENT_SECONDS_MAX", 20.0)
     first = SharedWorker(nats_url, tables, name="one")
     names, seconds = count(2), list[float]()
 
@@ -46,14 +50,14 @@ async def test_a_second_worker_gets_its_share_and_hands_it_over_when_it_stops(
         async def ask_again() -> None:
             assert [await _ask(first, f"k{number}") for number in range(40)] == before
 
-        seconds.append(await measure_fastest(ask_again, seconds=2.0, tries=1))
+        seconds.append(await measure_fastest(ask_again, seconds=10.0, tries=1))
         assert first.host.counts.fenced == second.host.counts.fenced == 0
 
     async with first.running():
-        while len(seconds) < 3 and min(seconds, default=2.0) >= 2.0:  # The machine may be busy.
+        while len(seconds) < 2 and min(seconds, default=10.0) >= 10.0:  # The machine may be busy.
             await hand_over()
 
-    assert min(seconds) < 2.0
+    assert min(seconds) < 10.0
 
 
 async def test_a_message_that_comes_while_a_shard_is_taken_over_is_kept(
