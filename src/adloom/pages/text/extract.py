@@ -123,8 +123,8 @@ def _read_head(tree: HtmlElement) -> dict[str, str]:
 
 def _choose_title(tree: HtmlElement, head: dict[str, str]) -> str:
     """Prefer the headline where the title contains it: titles often end in the site's name."""
-    title = _join(next((element.read_text_content() for element in tree.iter("title")), ""))
-    heading = _join(next((element.read_text_content() for element in tree.iter("h1")), ""))
+    title = _join(next((element.text_content() for element in tree.iter("title")), ""))
+    heading = _join(next((element.text_content() for element in tree.iter("h1")), ""))
     if heading and heading.lower() in title.lower():
         title = heading
     return (head.get("og:title") or title or heading)[:TITLE_CHARACTERS_MAX]
