@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable
+from urllib.parse import urlsplit
 
 from structlog.testing import capture_logs
 
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import RETRY_SECONDS, Subscription, Valkey, open_valkey
 from tests.support.eventually import becomes, eventually
+from tests.support.relay import Relay
 
 
 async def test_an_interruption_is_logged_once_however_often_it_is_tried() -> None:
@@ -103,6 +105,25 @@ async def test_subscriptions_of_a_client_share_a_connection_and_each_hears_its_o
         last.running.cancel()
         await asyncio.wait([last.running])
         await becomes(lambda: _is(list_subscribed(), []), seconds=30)
+
+
+async def test_subscriptions_that_begin_and_end_while_the_connection_is_being_made(redis_url: str) -> None:
+    address = urlsplit(redis_url)
+    assert address.port is not None
+    async with Relay(address.port).running() as relay:
+        relay.cut()
+        place = f"{address.username or ''}:{address.password}@127.0.0.1:{relay.port}"
+        async with open_valkey(f"redis://{place}", answer_seconds_max=1) as client:
+            first = Listener(client, "news")
+            await eventually(lambda: relay.connections == 1, seconds=30)
+            others = [Listener(client, channel) for channel in ("else", "other", "news")]
+            await eventually(lambda: relay.connections == 3 or first.running.done(), seconds=30)
+            assert not any(one.running.done() for one in (first, *others))
+            await asyncio.gather(first.end(), others[0].end())
+
+            relay.mend()
+            await eventually(lambda: others[1].begun == others[2].begun == 1, seconds=30)
+            await asyncio.gather(*(one.end() for one in others[1:]))
 
 
 async def _is(found: Awaitable[object], wanted: object) -> bool:

@@ -197,43 +197,64 @@ class _SubscribedConnection:
         is_told = False
         while True:
             try:
-                async with self._valkey.pubsub() as self._pubsub:
-                    await self._ask(self._pubsub)
-                    is_told = False
-                    while True:
-                        self._take(await self._wait_for_next(self._pubsub))
+                async with self._valkey.pubsub() as pubsub:
+                    try:
+                        await self._listen_to(pubsub)
+                    finally:
+                        is_told &= self._pubsub is None
+                        self._forget()
             except VALKEY_AWAY as error:
                 # Once: it is tried five times a second.
                 if not is_told:
-                    log.warning("subscription_interrupted", channels=sorted(self._asked), error=repr(error))
+                    log.warning("subscription_interrupted", channels=self._list_channels(), error=repr(error))
                 is_told = True
-                self._pubsub = None
-                self._asked.clear()
-                self._confirmed.clear()
-                for one in self._subscriptions:
-                    one.is_listening = False
                 await asyncio.sleep(RETRY_SECONDS)
 
+    async def _listen_to(self, pubsub: PubSub) -> None:
+        async with self._asking:
+            await self._ask(pubsub)
+            self._pubsub = pubsub  # Before, nobody else may ask: who does would connect it, and wait as long.
+        await self._try_to_ask()  # For those who came meanwhile.
+        while True:
+            self._take(await self._wait_for_next(pubsub))
+
+    def _forget(self) -> None:
+        """Forget a connection before it is closed: who asked with it later would open it again."""
+        self._pubsub = None
+        self._asked.clear()
+        self._confirmed.clear()
+        for one in self._subscriptions:
+            one.is_listening = False
+
+    def _list_channels(self) -> list[str]:
+        return sorted({one.channel for one in self._subscriptions})
+
     async def _try_to_ask(self) -> None:
-        if self._pubsub is not None:
-            with suppress(*VALKEY_AWAY):  # Who listens finds it broken, too, and asks for all again.
-                await self._ask(self._pubsub)
+        is_connected = self._pubsub is not None
+        if not is_connected:
+            return
+        async with self._asking:
+            if self._pubsub is not None:  # It may have been lost while we waited.
+                with suppress(*VALKEY_AWAY):  # Who listens finds it broken, too, and asks for all again.
+                    await self._ask(self._pubsub)
 
     async def _ask(self, pubsub: PubSub) -> None:
         """Subscribe to the channels that are wanted and not asked for, and the other way round."""
-        async with self._asking:
-            wanted = {one.channel for one in self._subscriptions}
-            new, gone = wanted - self._asked, self._asked - wanted
-            self._asked = wanted
-            self._confirmed -= gone
-            if new:
-                await pubsub.subscribe(*new)
-            if gone:
-                await pubsub.unsubscribe(*gone)
+        wanted = {one.channel for one in self._subscriptions}
+        new, gone = wanted - self._asked, self._asked - wanted
+        self._asked = wanted
+        self._confirmed -= gone
+        if new:
+            await pubsub.subscribe(*new)
+        if gone:
+            await pubsub.unsubscribe(*gone)
 
     def _take(self, message: dict[str, Any]) -> None:
         if message["type"] == "subscribe":
-            self._begin(message["channel"].decode())
+            channel = message["channel"].decode()
+            for one in self._subscriptions:
+                one.is_listening &= one.channel != channel  # The driver may have connected again.
+            self._begin(channel)
         elif message["type"] == "message":
             channel, data = message["channel"].decode(), cast("bytes", message["data"])
             for one in [one for one in self._subscriptions if one.channel == channel]:
