@@ -71,7 +71,7 @@ async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:
         health = answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
         # What reads pages has 25 MB, and stays; alone, nobody would start us again.
         may_end = is_supervised(os.environ)
-        idle = wait_until_lasting(lambda: may_end and reader.is_loaded and not runner.running)
+        idle = wait_until_lasting(lambda: may_end and reader.is_loaded and not worker.running)
         try:
             if await run_until_stopped(runs, health, idle):
                 raise RenewalError

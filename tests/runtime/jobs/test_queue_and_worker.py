@@ -87,9 +87,11 @@ async def test_a_job_id_is_put_once_whether_it_waits_runs_or_is_done(queue: JobQ
     assert queue.counts.waiting == 1
     async with working(redis_url, work) as worker:
         await eventually(lambda: len(work.seen) == 1, seconds=30)
+        assert worker.running == 1
         await queue.put("work", job_id="one")
         goes_on.set()
         await eventually(lambda: worker.done == 1, seconds=30)
+        assert worker.running == 0
         await queue.put("work", job_id="one")
         await queue.put("work", job_id="two")
         await eventually(lambda: worker.done == 2, seconds=30)

@@ -75,6 +75,7 @@ class JobWorker:
         # Its handlers log their failures themselves: a failed job has one line.
         self._is_quiet = is_quiet
         # Plain counters, read by a collector.
+        self.running = 0
         self.done = 0
         self.failed = 0
         self.dead = 0
@@ -132,15 +133,14 @@ class JobWorker:
         async def tell(share: float) -> None:
             await job.updateProgress(share)
 
-        await handler(
-            JobAttempt(
-                name=job.name,
-                id=str(job.id),
-                data=data,
-                attempt=job.attemptsMade + 1,
-                report_progress=tell,
-            )
+        attempt = JobAttempt(
+            name=job.name, id=str(job.id), data=data, attempt=job.attemptsMade + 1, report_progress=tell
         )
+        self.running += 1
+        try:
+            await handler(attempt)
+        finally:
+            self.running -= 1
 
     def _compute_backoff_milliseconds(
         self, attempt: int, _kind: str, error: Exception, _job: bullmq.Job
