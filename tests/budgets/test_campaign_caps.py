@@ -152,6 +152,14 @@ def test_leases_are_recalled_when_a_cap_is_lowered_below_what_they_may_offer() -
 
         assert [recall.session for recall in bench.published(Recall)] == [1]
 
+    # Also of a process that has not got the money for all of its offers.
+    bench = a_capped_campaign(impressions=2, impression_cap=20)
+    edit(bench, daily_budget=Micros(5 * UNIT))
+    leased = ask(bench)
+    assert (leased.impressions_granted, leased.granted) == (4, 2 * UNIT)
+    edit(bench, impression_cap=2)
+    assert [recall.session for recall in bench.published(Recall)] == [1]
+
 
 def is_full(state: CampaignState) -> bool:
     """Whether nothing is left of a cap, neither here nor at processes."""

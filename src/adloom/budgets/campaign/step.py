@@ -22,7 +22,7 @@ from adloom.budgets.campaign.charges import (
     flush_if_due,
     settle_clicks,
 )
-from adloom.budgets.campaign.headroom import compute_headroom, limit_to_caps
+from adloom.budgets.campaign.headroom import compute_headroom, compute_offers_left, is_click_cap_reached
 from adloom.budgets.campaign.leases import (
     IDLE_SECONDS,
     apply_usage,
@@ -60,7 +60,6 @@ from adloom.budgets.messages import (
     Refund,
     SessionOver,
 )
-from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import Effect, Persist, Reply, StepResult, Wake
 
@@ -182,7 +181,9 @@ def _apply_configuration(
     config = state.configured
     if before.config is not None and _changed(before.config, version=config.version) == config:
         return state
-    has_room = compute_headroom(state, now).amount != NOTHING and limit_to_caps(state, Micros(1))
+    has_room = compute_headroom(state, now).amount != NOTHING and not is_click_cap_reached(state)
+    if config.impression_cap is not None:
+        has_room &= compute_offers_left(state) > 0
     if not config.is_running or not has_room:
         recall(state, effects)
     effects.append(Persist())
