@@ -14,6 +14,7 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest
+from adloom.pages.classify.store import renew_given
 from adloom.pages.crawl import store
 from adloom.pages.crawl.crawl import SiteCrawl
 from adloom.pages.crawl.model import Crawl, CrawlId, UrlState
@@ -54,16 +55,19 @@ class FakeClassifier:
             for one in await self._queue.read("fake", count_max=20, wait_seconds=0.05):
                 request = one.request
                 self.requests.append(request)
-                await self._pool.execute(
-                    CLASSIFIED,
-                    request.site_id,
-                    request.url,
-                    request.title,
-                    request.content_hash,
-                    request.etag,
-                    request.last_modified,
-                    self._clock.now(),
-                )
+                now = self._clock.now()
+                async with self._pool.acquire() as connection:
+                    if await renew_given(connection, request, now=now, expires_at=now) is None:
+                        await connection.execute(
+                            CLASSIFIED,
+                            request.site_id,
+                            request.url,
+                            request.title,
+                            request.content_hash,
+                            request.etag,
+                            request.last_modified,
+                            now,
+                        )
                 await self._queue.acknowledge([one.entry_id])
 
 

@@ -76,6 +76,11 @@ async def test_a_page_that_has_not_changed_is_not_classified_again(
     left = await world.parts.pool.fetchval("SELECT min(expires_at) - now() FROM site_pages")
     assert left > timedelta(hours=47)
 
+    # One whose categories were given is only renewed: nobody waits for the classifier.
+    await world.parts.pool.execute("UPDATE site_pages SET source = 'given', content_hash = NULL")
+    given = await world.crawl(site)
+    assert (given.pages_fetched, given.pages_classified, given.reason) == (2, 2, None)
+
 
 async def test_a_server_is_asked_whether_a_page_has_changed(world: CrawlWorld, website: Website) -> None:
     """A page that answers 304 has no links; those of the crawl before are taken."""

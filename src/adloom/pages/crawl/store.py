@@ -139,8 +139,9 @@ PROGRESS: Final = """
            (SELECT count(*) FROM crawl_urls WHERE crawl_id = crawl.id AND content_hash IS NOT NULL) AS submitted,
            (SELECT count(*) FROM crawl_urls AS it
               JOIN site_pages AS page ON page.site_id = crawl.site_id AND page.url = it.url
-               AND page.content_hash = it.content_hash AND page.classified_at >= crawl.started_at
-             WHERE it.crawl_id = crawl.id) AS classified
+               AND (page.content_hash = it.content_hash AND page.classified_at >= crawl.started_at
+                    OR page.source = 'given' AND page.updated_at >= crawl.started_at)
+             WHERE it.crawl_id = crawl.id AND it.content_hash IS NOT NULL) AS classified
       FROM site_crawls AS crawl WHERE crawl.id = $1
 """
 TELL_CLASSIFIED: Final = (
