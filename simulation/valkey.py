@@ -187,19 +187,20 @@ class ValkeyServer:
     def listen(self, listener: "Listener", channel: str) -> None:
         self._listeners[channel].append(listener)
 
-    def leave(self, listener: "Listener") -> None:
-        for listeners in self._listeners.values():
-            if listener in listeners:
-                listeners.remove(listener)
+    def leave(self, listener: "Listener", *channels: str) -> None:
+        """Take a listener from some channels, or from all."""
+        for channel in channels or list(self._listeners):
+            if listener in self._listeners[channel]:
+                self._listeners[channel].remove(listener)
 
     def post(self, channel: str, data: bytes) -> int:
         """Return how many listen now."""
         listeners = list(self._listeners[channel])
         for listener in listeners:
-            self._send(listener, data)
+            self._send(listener, channel, data)
         return len(listeners)
 
-    def _send(self, listener: "Listener", data: bytes) -> None:
+    def _send(self, listener: "Listener", channel: str, data: bytes) -> None:
         faults, rates = self.faults, self.faults.rates
         if faults.strikes("mail lost", rates.mail_lost):
             return
@@ -207,7 +208,7 @@ class ValkeyServer:
             seconds = faults.seconds(0.002)
             if faults.strikes("mail delayed", rates.mail_delayed):
                 seconds = faults.chance.uniform(0, DELAY_SECONDS_MAX)
-            asyncio.get_running_loop().call_later(seconds, listener.put, data)
+            asyncio.get_running_loop().call_later(seconds, listener.put, channel, data)
 
     def _cut_all(self) -> None:
         # They have to subscribe again.
@@ -241,16 +242,21 @@ class Listener(_ValkeyConnection):
         super().__init__(server, host)
         self._messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
-    def put(self, data: bytes) -> None:
-        self._messages.put_nowait({"type": "message", "data": data})
+    def put(self, channel: str, data: bytes) -> None:
+        self._messages.put_nowait({"type": "message", "channel": channel.encode(), "data": data})
 
     def cut(self) -> None:
         self._messages.put_nowait(None)
 
-    async def subscribe(self, channel: str) -> None:
+    async def subscribe(self, *channels: str) -> None:
         await self._arrive()
-        self._server.listen(self, channel)
-        self._messages.put_nowait({"type": "subscribe"})
+        for channel in channels:
+            self._server.listen(self, channel)
+            self._messages.put_nowait({"type": "subscribe", "channel": channel.encode()})
+
+    async def unsubscribe(self, *channels: str) -> None:
+        await self._arrive()
+        self._server.leave(self, *channels)
 
     async def ping(self) -> None:
         await self._arrive()

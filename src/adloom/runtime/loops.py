@@ -47,9 +47,10 @@ def until_next(seconds: float) -> float:
 
 
 Waiter: TypeAlias = "asyncio.Future[Any]"
+_Waiters: TypeAlias = dict[Waiter, None]  # In their order: simulated runs repeat themselves.
 
 # By loop and moment. One timer for all: timers of their own would end some milliseconds after each other.
-_waiting: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, set[Waiter]]]] = WeakKeyDictionary()
+_waiting: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, _Waiters]]] = WeakKeyDictionary()
 
 
 def _wake_at_next(seconds: float, waiter: Waiter) -> Callable[[], None]:
@@ -57,14 +58,14 @@ def _wake_at_next(seconds: float, waiter: Waiter) -> Callable[[], None]:
     moments = _waiting.setdefault(loop, {})
     moment = round(loop.time() + until_next(seconds), 3)
     if moment not in moments:
-        moments[moment] = set()
+        moments[moment] = {}
         loop.call_at(moment, _wake_all, moments, moment)
     waiters = moments[moment]
-    waiters.add(waiter)
-    return lambda: waiters.discard(waiter)
+    waiters[waiter] = None
+    return lambda: waiters.pop(waiter, None)
 
 
-def _wake_all(moments: dict[float, set[Waiter]], moment: float) -> None:
+def _wake_all(moments: dict[float, _Waiters], moment: float) -> None:
     for waiter in moments.pop(moment):
         _wake(waiter)
 

@@ -241,9 +241,10 @@ class _SubscribedConnection:
     async def _ask(self, pubsub: PubSub) -> None:
         """Subscribe to the channels that are wanted and not asked for, and the other way round."""
         wanted = {one.channel for one in self._subscriptions}
-        new, gone = wanted - self._asked, self._asked - wanted
+        # In an order that is the same in every run of the simulation.
+        new, gone = sorted(wanted - self._asked), sorted(self._asked - wanted)
         self._asked = wanted
-        self._confirmed -= gone
+        self._confirmed.difference_update(gone)
         if new:
             await pubsub.subscribe(*new)
         if gone:
