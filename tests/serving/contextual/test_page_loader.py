@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
 from adloom.core.ids import SiteId, SystemIds
+from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
 from adloom.pages.follow import store
 from adloom.pages.follow.page_table import PageState, PageTable
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, publish_page_notice
+from adloom.runtime.loops import until_next
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.site_tables import (
@@ -22,6 +25,9 @@ from adloom.serving.background.site_tables import (
 )
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Delivery
+from simulation.faults import NO_FAULTS, Faults, Host
+from simulation.loop import Trace, run, seeded
+from simulation.valkey import ValkeyServer, make_valkey
 from tests.support.eventually import eventually
 from tests.support.pages import insert_site, write_page
 from tests.support.rows import a_site_row, a_snapshot
@@ -128,6 +134,50 @@ async def test_without_a_notice_a_change_is_known_within_two_seconds(
     await write_page(pool, site_id, "example.com/b", at=NOON)
 
     await eventually(lambda: "example.com/b" in urls(loader, site_id), seconds=30)
+
+
+class TimedSource:
+    """Notes when the versions of all sites are read."""
+
+    channel = "sites"
+
+    def __init__(self) -> None:
+        self.checked_at: list[float] = []
+
+    def read_notice(self, message: bytes) -> tuple[SiteId, int]:
+        raise AssertionError(message)
+
+    async def read(self, site_id: SiteId) -> ShortlistTable:
+        del site_id
+        return NO_SHORTLISTS
+
+    async def read_versions(self, site_ids: Sequence[SiteId]) -> dict[SiteId, int]:
+        self.checked_at.append(asyncio.get_running_loop().time())
+        return dict.fromkeys(site_ids, 0)
+
+    async def read_newer(self, site_id: SiteId, table: ShortlistTable) -> ShortlistTable:
+        del site_id
+        return table
+
+
+def test_sites_are_checked_every_two_seconds_also_where_another_is_asked_for_just_before() -> None:
+    source = TimedSource()
+
+    async def ask() -> None:
+        server = ValkeyServer(Faults(NO_FAULTS, seeded(1, "faults"), Trace()))
+        loader, ids, stop = TableLoader(source, make_valkey(server, Host())), SystemIds(), asyncio.Event()
+        running = asyncio.ensure_future(loader.run(stop))
+        for _ in range(20):
+            loader.find(SiteId(ids.new()))
+            await asyncio.sleep(until_next(CHECK_SECONDS) % CHECK_SECONDS + CHECK_SECONDS - 0.1)
+        stop.set()
+        await running
+
+    run(1, ask())
+
+    gaps = [later - earlier for earlier, later in pairwise(source.checked_at)]
+    assert len(gaps) > 10
+    assert max(gaps) < CHECK_SECONDS * 1.1 + 0.1
 
 
 async def test_what_is_kept_up_to_date_equals_what_is_read_anew(

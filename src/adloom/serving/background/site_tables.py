@@ -21,7 +21,7 @@ from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
 from adloom.pages.follow import store as page_store
 from adloom.pages.follow.page_table import PageTable
 from adloom.pages.notice import PAGE_NOTICES, read_page_notice
-from adloom.runtime.loops import pass_on, pause_until_next, until_next
+from adloom.runtime.loops import pass_on, pause, pause_until_next, until_next
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from adloom.serving.index.index import Index
@@ -149,7 +149,11 @@ class TableLoader(Generic[TableT]):
                 is_check, self._check_now = now > check_at - CHECK_EARLY_SECONDS or self._check_now, False
                 check_at = now + until_next(self._check_seconds) if is_check else check_at
                 await self._try(self.refresh if is_check else self.catch_up)
-                await pause_until_next(self._check_seconds, self._noticed)
+                seconds = check_at - asyncio.get_running_loop().time()
+                if seconds < self._check_seconds / 10:  # The next that we could wait for is the one after it.
+                    await pause(max(0.0, seconds), self._noticed)
+                else:
+                    await pause_until_next(self._check_seconds, self._noticed)
 
     async def catch_up(self) -> None:
         """Read the sites that are wanted, and those that a notice told of."""
