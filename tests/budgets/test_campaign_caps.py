@@ -67,6 +67,20 @@ def test_a_campaign_at_its_impression_cap_gives_back_its_allotment_and_asks_for_
         assert targets(bench) == [], "nothing is left to give back"
 
 
+def test_money_is_asked_for_while_it_is_not_known_what_the_cap_leaves() -> None:
+    bench = an_allotted_campaign(daily_budget=None, impression_cap=100)
+
+    waiting = ask(bench)
+    assert (waiting.granted, bench.published(Recall)) == (0, [])
+    answer(bench, 0)
+    assert targets(bench) == [4 * UNIT]
+
+    answer(bench, 4 * UNIT)
+    bench.take(CampaignCounts(impressions=0, clicks=0, until="0-0"))
+    granted = ask(bench, 2, lease=waiting.lease)
+    assert (granted.impressions_granted, granted.granted) == (4, 4 * UNIT)
+
+
 def test_money_is_granted_for_as_many_offers_as_the_cap_leaves() -> None:
     bench = a_capped_campaign(impression_cap=5, impressions=3)
 

@@ -92,8 +92,8 @@ def limit_to_caps(state: CampaignState, amount: Micros) -> Micros:
     """Return how much of an amount the offers need that the caps leave, here and at processes without the money."""
     if is_click_cap_reached(state):
         return NOTHING
-    if state.configured.impression_cap is None:
-        return amount
+    if state.configured.impression_cap is None or state.counted is None:
+        return amount  # What is not known yet is asked for meanwhile.
     price = state.offer_price
     needed = compute_offers_left(state) * price
     for number, lease in state.leases.items():

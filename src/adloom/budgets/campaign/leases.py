@@ -235,7 +235,7 @@ def _limit_to_offers(state: CampaignState, lease: Lease, usage: LeaseUsage) -> L
 
     It keeps what it has until it returns it: it may need it at any moment, if the cap is lifted.
     """
-    if not usage.want_impressions or not state.configured.is_running:
+    if not usage.want_impressions or not state.configured.is_running or state.counted is None:
         return usage
     needed = _count_unassigned(state, lease) * max(usage.cost, usage.price)
     return _changed(usage, want=Micros(min(usage.want, max(lease.unassigned, needed))))
@@ -281,7 +281,7 @@ def _request_missing(
     if not config.is_running or not _is_current(state, lease, usage):
         return state
     second = int(now.timestamp())
-    lacks_offers = _lacks_offers(state, lease, usage)
+    lacks_offers = state.counted is not None and _lacks_offers(state, lease, usage)
     lacks_money = not lacks_offers and lease.unassigned < usage.cost
     if usage.is_needed and (lacks_offers or lacks_money):
         recall(state, effects, idle_until=second - IDLE_SECONDS)
