@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from redis.exceptions import ConnectionError  # noqa: A004 - the driver's, which is not the system's
 
 from adloom.budgets.messages import BudgetVerdict, OpenWindow, SessionOver
 from adloom.budgets.transport.wire import (
@@ -143,7 +144,12 @@ async def test_leases_of_a_session_that_ended_when_the_worker_died_are_closed_by
         assert await closed_by_session(after) == {1: True}
 
 
-async def test_a_broken_connection_does_not_count_as_silence_of_a_process(pool: Pool, valkey: Valkey) -> None:
+async def test_a_broken_connection_does_not_count_as_silence_of_a_process(
+    pool: Pool, valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise ConnectionError("It is away.")
+
     await insert_campaign(pool)
     stage = Stage(pool, valkey, silence_max=1.0)
     async with stage.running() as budget_actors:
@@ -153,8 +159,13 @@ async def test_a_broken_connection_does_not_count_as_silence_of_a_process(pool: 
         for _ in range(4):
             await asyncio.sleep(0.5)
             await valkey.client_kill_filter(_type="pubsub")
-
         assert budget_actors.inbox.sessions == 1
+
+        with monkeypatch.context() as away:
+            away.setattr(valkey, "pubsub", refuse)
+            await valkey.client_kill_filter(_type="pubsub")
+            await asyncio.sleep(2.5)
+        assert (budget_actors.inbox.sessions, budget_actors.inbox.sessions_ended) == (1, 0)
 
 
 async def test_unreadable_and_forbidden_messages_stop_nothing(stage: Stage) -> None:

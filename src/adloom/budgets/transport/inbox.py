@@ -81,9 +81,10 @@ class Inbox:
         self._find_shape = find_shape
         self._find_day_seconds = find_day_seconds
         self._sessions = DeliverySessions() if sessions is None else sessions
-        self._subscription = Subscription(valkey, INBOX_CHANNEL, heard=self.receive, began=self._on_listening)
+        self._subscription = Subscription(
+            valkey, INBOX_CHANNEL, heard=self.receive, began=self._restart_silence
+        )
         self._has_work = asyncio.Event()
-        self._is_listening = False
         self._processes: dict[int, str] = {}
         self._waiting: list[BudgetEnvelope] = []
         self._ending: dict[int, _Ending] = {}
@@ -170,7 +171,6 @@ class Inbox:
         self.sessions_ended += 1
 
     def _forget(self) -> None:
-        self._is_listening = False
         self._processes.clear()
         self._waiting.clear()
         self._ending.clear()
@@ -193,8 +193,7 @@ class Inbox:
             self._has_work.set()
             await self._subscription.run(stop)
 
-    def _on_listening(self) -> None:
-        self._is_listening = True
+    def _restart_silence(self) -> None:
         self._sessions.reset_silence(at=_loop_seconds())
 
     async def _maintain(self) -> None:
@@ -203,7 +202,7 @@ class Inbox:
         while True:
             await self._wait()
             if _loop_seconds() - looked_at > STALLED_SECONDS:
-                self._sessions.reset_silence(at=_loop_seconds())
+                self._restart_silence()
             looked_at = _loop_seconds()
             self._has_work.clear()
             try:
@@ -223,8 +222,8 @@ class Inbox:
                 self._has_work.set()
 
     async def _wait(self) -> None:
-        # Before we listen no silence counts, so do not wait for it.
-        next_at = self._sessions.find_next_silence() if self._is_listening else None
+        # While we do not listen no silence counts, so do not wait for it.
+        next_at = self._sessions.find_next_silence() if self._subscription.is_listening else None
         seconds = math.inf if next_at is None else max(0.0, next_at - _loop_seconds())
         if seconds > LOOK_SECONDS_MAX:
             await pause_until_next(LOOK_SECONDS_MAX, self._has_work)
@@ -232,7 +231,7 @@ class Inbox:
             await pause(seconds, self._has_work)
 
     def _end_silent(self) -> None:
-        if not self._is_listening:
+        if not self._subscription.is_listening:
             return
         for session in self._sessions.find_silent(at=_loop_seconds()):
             log.warning("delivery_process_gone", session=session, process=self._processes.get(session, ""))
