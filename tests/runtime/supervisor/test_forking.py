@@ -13,7 +13,7 @@ import msgspec
 import psutil
 import pytest
 
-from adloom.runtime.supervisor import forking
+from adloom.runtime.supervisor import fork_server, forking
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.forking import ForkServer
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, make_our_program, run
@@ -55,7 +55,7 @@ async def noted(notes: Path, *, starts: int) -> Sequence[dict[str, Any]]:
 
 
 def fork_servers() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "fork_server" in " ".join(one.cmdline())]
+    return [one for one in psutil.Process().children() if fork_server.__name__ in one.cmdline()]
 
 
 async def test_a_forked_program_is_a_child_with_its_own_session_environment_and_descriptors(
