@@ -344,11 +344,12 @@ async def test_a_raised_budget_reaches_its_campaign_within_a_second(
                 await write.connection.execute("UPDATE campaigns SET budget_daily_paisa = 300")
                 write.touch(IndexedNoun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
         else:
-            await pool.execute("UPDATE campaigns SET budget_daily_paisa = 300")
-            await pool.execute("UPDATE catalog_version SET version = 1")
-            await pool.execute(
-                "INSERT INTO catalog_changes (version, noun, noun_key) SELECT 1, 'campaign', id FROM campaigns"
-            )
+            async with pool.acquire() as connection, connection.transaction():
+                await connection.execute("UPDATE campaigns SET budget_daily_paisa = 300")
+                await connection.execute("UPDATE catalog_version SET version = 1")
+                await connection.execute(
+                    "INSERT INTO catalog_changes (version, noun, noun_key) SELECT 1, 'campaign', id FROM campaigns"
+                )
         async with asyncio.timeout(60):
             while True:
                 state = await stage.state()

@@ -241,6 +241,8 @@ class Product:
 
     def kill(self, kind: str) -> int:
         """Kill one child without a chance to clean up, and return its pid."""
+        # One that was killed before may not be back yet.
+        wait_until(lambda: bool(self.children(kind)), seconds=60, what=f"a process to kill: {kind}")
         pid = self.children(kind)[0]
         os.kill(pid, signal.SIGKILL)
         return pid
