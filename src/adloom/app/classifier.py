@@ -67,7 +67,7 @@ async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
         health = answer_health(settings.host, settings.port, STREAM, pool=pool, valkey=valkey)
         ends: list[Coroutine[Any, Any, object]] = [wait_until_lasting(_is_too_large, looks=1)]
         if is_supervised(os.environ):
-            # What has loaded the classifier once keeps 35 MB; alone, nobody would start us again.
+            # A process that has loaded the classifier keeps 35 MB of it. Without a supervisor it would not be restarted.
             ends.append(worker.unloaded.wait())
         if await run_until_stopped([worker.run, heartbeat.run], health, *ends):
             raise RenewalError

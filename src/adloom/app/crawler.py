@@ -69,7 +69,7 @@ async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:
         rechecks = CronSchedule(recheck_job(), queue, clock=clock)
         runs = [runner.run, schedule.run, rechecks.run, worker.run, heartbeat.run]
         health = answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
-        # What reads pages has 25 MB, and stays; alone, nobody would start us again.
+        # The text extractor takes 25 MB and stays loaded. Without a supervisor the process would not be restarted.
         may_end = is_supervised(os.environ)
         idle = wait_until_lasting(lambda: may_end and reader.is_loaded and not worker.running)
         try:

@@ -70,7 +70,7 @@ async def answer_health(host: str, port: int, queue: str, *, pool: Pool, valkey:
 async def run_until_stopped(
     runs: Sequence[Run], health: Coroutine[Any, Any, None], *ends: Coroutine[Any, Any, object]
 ) -> bool:
-    """Run until health checks, or one of the others, end; return whether it was not health checks: nobody asked."""
+    """Run until the health server is stopped, or one of `ends` is over; return whether it was one of `ends`."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(stop)) for run in runs]

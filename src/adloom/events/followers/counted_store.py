@@ -45,7 +45,7 @@ class CountedStore:
         get_recent = self._recent.get
         found = [one for entry_id, _ in records if (one := get_recent(entry_id)) is not None]
         if len(found) == len(records) and all(one.user_id is None for one in found):
-            return found  # The usual case: no impression is of somebody who may have been erased.
+            return found  # The usual case: no impression has a user who may have been erased.
         known, unknown = self._split_known(records)
         users = {one.user_id.int: one.user_id for one in known.values() if one.user_id is not None}
         if users or unknown:

@@ -85,19 +85,19 @@ Report: TypeAlias = ImpressionRequest | ClickRequest
 
 
 class NamedImpression(ImpressionRequest, frozen=True, kw_only=True, rename="camel"):
-    """A report whose ids are the text that it has: to compare them with an offer's takes no more."""
+    """An impression with its ids as text, which is all that a comparison with its offer needs."""
 
-    banner_id: str  # pyright: ignore[reportIncompatibleVariableOverride]  nobody reads it of a report of an offer
-    placement_id: str  # pyright: ignore[reportIncompatibleVariableOverride]  likewise
-    campaign_id: str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]  likewise
+    banner_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
+    placement_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
+    campaign_id: str | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
 
 
 class NamedClick(ClickRequest, frozen=True, kw_only=True, rename="camel"):
-    """Likewise."""
+    """A click with its ids as text."""
 
-    banner_id: str  # pyright: ignore[reportIncompatibleVariableOverride]  likewise
-    placement_id: str  # pyright: ignore[reportIncompatibleVariableOverride]  likewise
-    campaign_id: str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]  likewise
+    banner_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
+    placement_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
+    campaign_id: str | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
 
 
 class RequestInfo(msgspec.Struct, frozen=True, gc=False):

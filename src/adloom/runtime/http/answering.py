@@ -23,7 +23,7 @@ Address: TypeAlias = tuple[str | Path | None, int | None]
 
 
 async def is_answering(address: Address, question: bytes, *, expected: bytes = b"") -> bool:
-    """Whether a server answers what is expected, or anything; raises OSError where nobody listens."""
+    """Return whether a server gives the expected answer, or any; raise OSError if nothing listens there."""
     place, port = address
     if place is not None and str(place).startswith("/"):
         reader, writer = await asyncio.open_unix_connection(place)

@@ -95,8 +95,8 @@ class HeldLocks:
 class ValkeyLock:
     """One worker's claim to a lock, for as long as it renews its lease; UnavailableError when Valkey is away.
 
-    It keeps two workers from doing the same work. It does not protect data: whoever writes fences itself out by
-    a cursor or a version, because an owner that was thought dead may come back.
+    It keeps two workers from doing the same work. It does not protect data: an owner that was thought dead
+    may come back, so a late write is refused by a cursor or a version.
     """
 
     def __init__(  # noqa: PLR0913 - the last is for tests
