@@ -9,7 +9,7 @@ without a token never takes the place of one that is billed.
 import hashlib
 from datetime import datetime
 from enum import Enum, auto
-from typing import Annotated, Final, Protocol, TypeAlias
+from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -53,13 +53,26 @@ CLIENT_NAMES: Final = "c:"
 _RESERVED: Final = (OFFER_NAMES, KEY_NAMES, CLIENT_NAMES)
 
 
-class TrackedRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+# Of the ids of a report: as they are, or as text.
+BannerT = TypeVar("BannerT")
+PlacementT = TypeVar("PlacementT")
+CampaignT = TypeVar("CampaignT")
+
+
+class TrackedRequest(
+    msgspec.Struct,
+    Generic[BannerT, PlacementT, CampaignT],
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    gc=False,
+):
     """What the reports of impressions and clicks have in common."""
 
     correlation_id: CorrelationId
-    banner_id: BannerId
-    placement_id: PlacementId
-    campaign_id: CampaignId | None = None
+    banner_id: BannerT
+    placement_id: PlacementT
+    campaign_id: CampaignT | None = None
     session_id: SessionId | None = None
     user_id: UUID | None = None
     device_type: DeviceType | None = None
@@ -69,35 +82,40 @@ class TrackedRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     tracking_token: str | None = None
 
 
-class ImpressionRequest(TrackedRequest, frozen=True, kw_only=True, rename="camel"):
-    """A browser reports that a banner was seen."""
+class ImpressionFields(
+    TrackedRequest[BannerT, PlacementT, CampaignT], frozen=True, kw_only=True, rename="camel"
+):
+    """What reports of impressions have in common, whatever their ids are."""
 
     referrer_url: Address | None = None
 
 
-class ClickRequest(TrackedRequest, frozen=True, kw_only=True, rename="camel"):
-    """A browser reports that a banner was clicked."""
+class ClickFields(TrackedRequest[BannerT, PlacementT, CampaignT], frozen=True, kw_only=True, rename="camel"):
+    """What reports of clicks have in common, whatever their ids are."""
 
     destination_url: Address | None = None
 
 
-Report: TypeAlias = ImpressionRequest | ClickRequest
+class ImpressionRequest(
+    ImpressionFields[BannerId, PlacementId, CampaignId], frozen=True, kw_only=True, rename="camel"
+):
+    """A browser reports that a banner was seen."""
 
 
-class NamedImpression(ImpressionRequest, frozen=True, kw_only=True, rename="camel"):
+class ClickRequest(ClickFields[BannerId, PlacementId, CampaignId], frozen=True, kw_only=True, rename="camel"):
+    """A browser reports that a banner was clicked."""
+
+
+class NamedImpression(ImpressionFields[str, str, str], frozen=True, kw_only=True, rename="camel"):
     """An impression with its ids as text, which is all that a comparison with its offer needs."""
 
-    banner_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
-    placement_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
-    campaign_id: str | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
 
-
-class NamedClick(ClickRequest, frozen=True, kw_only=True, rename="camel"):
+class NamedClick(ClickFields[str, str, str], frozen=True, kw_only=True, rename="camel"):
     """A click with its ids as text."""
 
-    banner_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
-    placement_id: str  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
-    campaign_id: str | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - only compared
+
+Report: TypeAlias = ImpressionRequest | ClickRequest
+AnyReport: TypeAlias = Report | NamedImpression | NamedClick
 
 
 class RequestInfo(msgspec.Struct, frozen=True, gc=False):
@@ -199,8 +217,8 @@ def build_click_report(offer: OfferToken, destination: str) -> ClickRequest:
 
 
 def build_event(  # noqa: PLR0913 - all that an event is made from
-    report: Report,
-    offer: OfferToken | None,
+    report: AnyReport,
+    source: OfferToken | Report,
     info: RequestInfo,
     flags: TrafficFlags,
     *,
@@ -208,7 +226,11 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
     trust: Trust = Trust.TOKEN,
     is_assigned: bool = True,
 ) -> Event:
-    """Build the event of an accepted report; the request adds what the report leaves out."""
+    """Build the event of an accepted report; the request adds what the report leaves out.
+
+    The ids are those of its source: its offer, or the report itself where it has none.
+    """
+    offer = source if isinstance(source, OfferToken) else None
     occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
     if trust is _UNTRUSTED:
         marks = (*marks, Mark.UNBOUND)
@@ -218,11 +240,11 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
     if offer is not None and offer.is_expired:
         marks = (*marks, Mark.TOKEN_EXPIRED)
     # All in one call without `**`: that would copy the names and values of every event twice.
-    event = (Impression if isinstance(report, ImpressionRequest) else Click)(
+    event = (Impression if isinstance(report, ImpressionFields) else Click)(
         correlation_id=_name_event(report, offer, trust, is_flagged=bool(flags.marks)),
-        banner_id=report.banner_id if offer is None else offer.banner_id,
-        placement_id=report.placement_id if offer is None else offer.placement_id,
-        campaign_id=report.campaign_id if offer is None else offer.campaign_id,
+        banner_id=source.banner_id,
+        placement_id=source.placement_id,
+        campaign_id=source.campaign_id,
         occurred_at=occurred_at,
         received_at=now,
         request_id=None if offer is None else offer.request_id,
@@ -241,7 +263,7 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
         marks=marks,
     )
     # The one field that only its kind has; nobody has seen the event yet.
-    if isinstance(report, ImpressionRequest):
+    if isinstance(report, ImpressionFields):
         force_setattr(event, "referrer_url", report.referrer_url)
     else:
         force_setattr(event, "destination_url", report.destination_url)
@@ -249,10 +271,10 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
 
 
 def encode_offered(
-    report: Report, offer: OfferToken, info: RequestInfo, flags: TrafficFlags, now: datetime
+    report: AnyReport, offer: OfferToken, info: RequestInfo, flags: TrafficFlags, now: datetime
 ) -> bytes:
     """Encode the event of a report of an offer for the log, within its bounds."""
-    if isinstance(report, ImpressionRequest):
+    if isinstance(report, ImpressionFields):
         kind, other_url = ReportedImpression, report.referrer_url
     else:
         kind, other_url = ReportedClick, report.destination_url
@@ -302,7 +324,7 @@ def require_token() -> ForbiddenError:
     )
 
 
-def _name_event(report: Report, offer: OfferToken | None, trust: Trust, *, is_flagged: bool) -> str:
+def _name_event(report: AnyReport, offer: OfferToken | None, trust: Trust, *, is_flagged: bool) -> str:
     if offer is not None:
         name = f"{OFFER_NAMES}{offer.request_id}:{offer.slot}"  # So fetching an address again counts once.
         # A crawler or a browser that prefetches must not take the name of the visitor who comes after it.

@@ -15,7 +15,9 @@ from adloom.core.ids import PlacementId
 from adloom.core.query_string import add_parameters
 from adloom.events.ingest.accept import (
     UNKNOWN_REQUEST,
+    AnyReport,
     CatalogIds,
+    ClickFields,
     ClickRequest,
     ImpressionRequest,
     NamedClick,
@@ -295,12 +297,12 @@ class EventRoutes:
         is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
         flags = self._flag_event(sender, now)
         return encode_bounded(
-            build_event(report, None, info, flags, now=now, trust=trust, is_assigned=is_assigned)
+            build_event(report, report, info, flags, now=now, trust=trust, is_assigned=is_assigned)
         )
 
     def _encode_offered(  # noqa: PLR0913, PLR0917 - likewise
         self,
-        report: Report,
+        report: AnyReport,
         offer: OfferToken,
         request: FastRequest,
         sender: Sender,
@@ -308,7 +310,7 @@ class EventRoutes:
         now: datetime,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> bytes:
-        is_click = isinstance(report, ClickRequest)
+        is_click = isinstance(report, ClickFields)
         if not is_click:
             self._on_seen(sender, offer, now)
         # Afterwards, because it counts: a report that is not accepted does not count as a flood.
