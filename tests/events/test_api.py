@@ -153,13 +153,26 @@ async def test_a_body_that_is_not_an_object_is_rejected(edge: Edge, body: bytes)
     assert refused.value.code == "VALIDATION_FAILED"
 
 
-async def test_a_repeated_field_is_named_when_one_of_its_values_is_wrong(edge: Edge) -> None:
-    body = msgspec.json.encode(a_report())[:-1] + b',"bannerId":"x","bannerId":"%b"}' % str(BANNER).encode()
+@pytest.mark.parametrize("token", [{}, {"trackingToken": a_token().decode()}], ids=["unbound", "bound"])
+@pytest.mark.parametrize("kind", ["impression", "click"])
+async def test_of_a_repeated_field_the_last_value_counts(
+    edge: Edge, kind: str, token: dict[str, str]
+) -> None:
+    report = a_report(campaignId=str(CAMPAIGN), occurredAt="2026-11-15T12:59:00+01:00", **token)
+    body = msgspec.json.encode(report)
 
-    with pytest.raises(AdloomError) as refused:
-        await edge.post("impression", body)
+    for name in report:
+        for value in (b'"x"', b"5", b"[]", b'"%b"' % str(UNKNOWN_ID).encode()):
+            first, last = b'"%b":%b' % (name.encode(), value), b",%b}" % body[1:-1]
+            assert await edge.post(kind, b"{" + first + last) is ACCEPTED
 
-    assert [problem.field for problem in refused.value.errors] == ["bannerId"]
+            if value == b"[]":
+                with pytest.raises(ValidationFailedError) as refused:
+                    await edge.post(kind, b"{" + last[1:-1] + b"," + first + b"}")
+                assert [problem.field for problem in refused.value.errors] == [name]
+
+    first_event, *others = edge.store.events
+    assert all(event == first_event for event in others)
 
 
 json_values = st.recursive(

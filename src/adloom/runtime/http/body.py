@@ -27,6 +27,7 @@ class BodyDecoder(Generic[T]):
         """Decode into a kind; errors are those of another one, which may be stricter."""
         self._called = called
         self._fields = msgspec.structs.fields(described_as or kind)
+        self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
 
     def decode(self, body: bytes) -> T:
@@ -34,7 +35,7 @@ class BodyDecoder(Generic[T]):
         try:
             decoded = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._diagnose(body, error) from error
+            decoded = self._decode_last(body, error)
         # Checked in the decoded fields only: an ignored field may hold anything.
         if BACKSLASH in body and NUL_ESCAPED in body:
             problems = self._find_nuls(msgspec.to_builtins(decoded))
@@ -42,20 +43,27 @@ class BodyDecoder(Generic[T]):
                 raise self._build_error(problems)
         return decoded
 
-    def _diagnose(self, body: bytes, error: Exception) -> ValidationFailedError:
-        """Check field by field: the decoder stops at the first mistake."""
+    def _decode_last(self, body: bytes, error: Exception) -> T:
+        """Check field by field, as each was given last: the decoder stops at the first mistake."""
         try:
             values = _decode_object(body)
         except msgspec.ValidationError as problem:
             if _PATH.search(str(problem)) is None:
-                return ValidationFailedError(f"The {self._called} must be a JSON object.")
+                raise ValidationFailedError(f"The {self._called} must be a JSON object.") from error
             # A value that no field can have, as a number beyond all bounds: what the decoder says has to do.
-            return self._build_error([_make_problem("", str(error))])
+            raise self._build_error([_make_problem("", str(error))]) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return ValidationFailedError(f"The {self._called} is not JSON that can be read: {error}.")
+            message = f"The {self._called} is not JSON that can be read: {error}."
+            raise ValidationFailedError(message) from error
         problems = [problem for field in self._fields if (problem := _find_problem(field, values))]
-        # A field that was given twice may be wrong the first time and right the last.
-        return self._build_error([*(problems or [_make_problem("", str(error))]), *self._find_nuls(values)])
+        problems += self._find_nuls(values)
+        if problems:
+            raise self._build_error(problems) from error
+        # A field that was given twice was wrong the first time and is right the last.
+        try:
+            return msgspec.convert(values, self._kind)
+        except msgspec.ValidationError:
+            raise self._build_error([_make_problem("", str(error))]) from error
 
     def _find_nuls(self, values: dict[str, Any]) -> list[FieldProblem]:
         names = [field.encode_name for field in self._fields]
