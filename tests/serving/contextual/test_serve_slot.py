@@ -201,7 +201,7 @@ def test_slots_whose_candidates_are_all_on_the_page_are_counted_each() -> None:
 def test_the_offers_of_a_page_count_together_for_the_bound_of_an_address() -> None:
     site = Site(a_creative(1), a_creative(2))
     detector = TrafficDetector(lambda agent: b"bot" in agent)
-    routes = site.routes(senders=SenderCheck(detector.identify_sender, holds_max=3))
+    routes = site.routes(senders=SenderCheck(detector.identify_sender, holds_max=2))
     headers = [(b"user-agent", b"Mozilla/5.0")]
     body = b'{"url":"https://example.com/a","slots":["top","side"]}'
 
@@ -215,7 +215,7 @@ def test_the_offers_of_a_page_count_together_for_the_bound_of_an_address() -> No
     # A slot that stays empty holds nothing: of three, two are filled.
     body = b'{"url":"https://example.com/a","slots":["top","side","end"]}'
     detector = TrafficDetector(lambda agent: b"bot" in agent)
-    routes = site.routes(senders=SenderCheck(detector.identify_sender, holds_max=5))
+    routes = site.routes(senders=SenderCheck(detector.identify_sender, holds_max=4))
     assert [list_void(), list_void(), list_void()] == [[False, False], [False, False], [True, True]]
 
 

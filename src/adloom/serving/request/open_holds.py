@@ -25,16 +25,18 @@ class AddressHolds:
         self._before = 0
 
     def take(self, offers: int, second: int) -> bool:
-        """Count offers that are about to hold something; False if there are too many out."""
+        """Count offers of an answer that are about to hold something; False if there are too many out.
+
+        An answer may go beyond the bound: one with more offers than the bound would be free for everybody.
+        """
         period = second // self._owner.hold_seconds
         if period != self._period:
             self._begin(period)
-        after = self._offers + offers
-        if after + self._before > self._bound:
+        if self._offers + self._before >= self._bound:
             return False
         if self._wide is not None and not self._wide.take(offers, second):
             return False
-        self._offers = after
+        self._offers += offers
         return True
 
     def release(self, second: int, offers: int = 1) -> None:
