@@ -19,7 +19,6 @@ from bench.routes.measure import measure_routes
 BENCHES: Final = {
     "auctions": "bench.auction.over_http:main",
     "bids": "bench.budgets.bids:main",
-    "budgets": "bench.budgets.serve:main",
     "capacity": "bench.capacity.measure:main",
     "charges": "bench.budgets.charges:main",
     "compare": "bench.routes.compare:main",
@@ -27,7 +26,6 @@ BENCHES: Final = {
     "crawl": "bench.crawl:main",
     "creatives": "bench.contextual.creatives:main",
     "decisions": "bench.auction.decision:main",
-    "events": "bench.events:main",
     "freshness": "bench.contextual.freshness:main",
     "idle-budgets": "bench.budgets.idle:main",
     "index": "bench.index_size:main",

@@ -1,1 +1,1 @@
-"""The cost of budgets: serving with them, charging, and 100,000 idle ones."""
+"""The cost of budgets: charging, bids, and 100,000 idle ones."""

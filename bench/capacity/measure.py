@@ -23,7 +23,6 @@ from adloom.ops.capacity.coefficients_file import find_own_file
 from bench.budgets.charges import CHARGED, COUNTED, ChargeRound, measure_rounds
 from bench.budgets.idle import measure_states
 from bench.contextual.serve import FEW, MANY_CAMPAIGNS, MANY_PAGES, measure_size
-from bench.events import OTHERS
 from bench.figures import EVENT, BenchTable, render
 from bench.load import (
     BROWSER_HEADERS,
@@ -39,6 +38,7 @@ from bench.load import (
 )
 from bench.processes import LoadError, ShowStatus, find_descendants, measure_usage
 from bench.product import Product, run_product
+from bench.routes.behind import OTHERS
 from bench.routes.measure import AUCTION, MANY, build_targets
 from bench.servers import filter_environment, wait_until_quiet
 

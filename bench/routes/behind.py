@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from bench.events import OTHERS, count_impressions
+from adloom.core.clock import SystemClock
 from bench.figures import GoalResult
 from bench.load import ERROR_SHARE_MAX, Effort, Sample, Target, run_wrk
 from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants, measure_usage
@@ -25,6 +25,8 @@ EVENTS_PER_SECOND: Final = 5_000
 MICROS_MAX: Final = 40.0
 CONNECTIONS: Final = 32
 COLLECT_SECONDS: Final = 1.0
+# The processes that work on events, by a word of their command lines.
+OTHERS: Final = {"worker": "adloom.app.worker", "Valkey": "valkey-server", "PostgreSQL": "postgres"}
 
 # Writes the fields of each offer into a line.
 COLLECT: Final = """
@@ -113,6 +115,12 @@ def measure_behind(product: Product, name: str, seconds: float, say: ShowStatus)
         ),
         micros={server: each / load.requests * 1e6 for server, each in spent.items()},
     )
+
+
+def count_impressions(product: Product) -> int:
+    # If midnight passes meanwhile, run the bench again.
+    day = SystemClock().now().date()
+    return product.ask_control(f"/admin/stats/banners?from={day}&to={day}")["totals"]["impressions"]
 
 
 def _collect_reports(product: Product, path: str, file: Path, count: int) -> Iterator[str]:

@@ -1,18 +1,10 @@
 import io
-import shutil
 
 import pytest
 from rich.console import Console
 
-from bench.budgets import charges, idle, serve
+from bench.budgets import charges, idle
 from bench.figures import BenchTable, render
-from bench.load import BenchPlan
-from bench.processes import LoadError
-from tests.bench.test_figures import a_sample
-
-PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1)
-PAIR = serve.PlacementPair(campaigns=2, slots=1)
-FREE, PAID = PAIR.names
 
 
 def shown(outcome: BenchTable) -> str:
@@ -30,32 +22,6 @@ def work(name: str, *, seconds: float, worker_seconds: float) -> charges.ChargeR
     return charges.ChargeRound(
         name=name, events=10_000, seconds=seconds, worker_seconds=worker_seconds, database_seconds=0.1
     )
-
-
-def test_rounds_with_budgets_are_compared_with_the_rounds_next_to_them() -> None:
-    # The second round met other work: both of its targets took twice as much.
-    samples = [
-        a_sample(name, cpu_micros=micros) for name, micros in ((FREE, 10), (PAID, 11), (FREE, 20), (PAID, 22))
-    ]
-
-    outcome = serve.compare_serving([PAIR], samples, {FREE: 1.0, PAID: 1.0}, PLAN)
-
-    assert "at most 20% more server CPU a request: +10.0%, met" in shown(outcome)
-
-
-def test_serving_that_gets_dearer_by_more_than_it_may_is_told() -> None:
-    samples = [a_sample(FREE, cpu_micros=10), a_sample(PAID, cpu_micros=13)]
-
-    outcome = serve.compare_serving([PAIR], samples, {FREE: 1.0, PAID: 1.0}, PLAN)
-
-    assert "+30.0%, NOT MET" in shown(outcome)
-
-
-def test_answers_without_banners_are_not_measured() -> None:
-    samples = [a_sample(FREE, cpu_micros=10), a_sample(PAID, cpu_micros=5)]
-
-    with pytest.raises(LoadError, match=f"{PAID}: only 50%"):
-        serve.compare_serving([PAIR], samples, {FREE: 1.0, PAID: 0.5}, PLAN)
 
 
 def test_charges_are_judged_by_their_rate_and_compared_with_counting() -> None:
@@ -80,17 +46,6 @@ def test_idle_campaigns_are_compared_with_none() -> None:
 
     assert "under 1,000 MB in the worker: 1200 MB, NOT MET" in text
     assert "+2.00%, NOT MET" in text
-
-
-@pytest.mark.process
-@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
-def test_serving_is_measured_on_the_real_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    # 0.3 s have five looks, and beside other tests all may come while a lease is late.
-    monkeypatch.setattr(serve, "SEEN_MIN", 0.0)
-
-    outcome = serve.measure_serving(PLAN, [PAIR], say_nothing)
-
-    assert [row[0] for row in outcome.rows] == [FREE, PAID]
 
 
 @pytest.mark.process
