@@ -15,6 +15,7 @@ from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.http.fast.fast_routes import FastAnswer
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
+from simulation.loop import run as run_on_virtual_time
 
 
 class HeldStore:
@@ -67,6 +68,35 @@ async def test_a_batch_has_a_maximum_size() -> None:
         await asyncio.wait(futures)
 
     assert [len(batch) for batch in store.batches] == [3, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("seconds_apart", "batch_mean", "waits_max"),
+    [(0.01, 1, 0.0), (0.0005, 4, 0.002), (0.0002, 25, 0.005), (0.00005, 40, 0.002)],
+)
+def test_events_that_come_fast_are_appended_in_larger_batches(
+    seconds_apart: float, batch_mean: float, waits_max: float
+) -> None:
+    sizes, waits = list[int](), list[float]()
+
+    class InstantStore:
+        async def append(self, entries: Sequence[bytes]) -> None:
+            sizes.append(len(entries))
+
+    async def send_events() -> None:
+        now = asyncio.get_running_loop().time
+        async with EventAppender(InstantStore()) as appender:
+            for _ in range(1_000):
+                sent_at = now()
+                appender.append(b"a", None).add_done_callback(
+                    lambda _, sent_at=sent_at: waits.append(now() - sent_at)
+                )
+                await asyncio.sleep(seconds_apart)
+
+    run_on_virtual_time(7, send_events())
+
+    assert sum(sizes) / len(sizes) == pytest.approx(batch_mean, rel=0.1)
+    assert max(waits) == pytest.approx(waits_max, abs=0.0002)
 
 
 @pytest.mark.parametrize("error", [UnavailableError("away"), ValueError("a bug")])
