@@ -29,6 +29,7 @@ class AddressCount:
         "_count",
         "_key",
         "_limit",
+        "_others",
         "_owner",
         "_told",
         "_wide",
@@ -44,14 +45,19 @@ class AddressCount:
         self._bound = bound
         self._limit = bound  # Beyond it there is something to do.
         self._count = 0  # Here, and as far as it is known by other processes.
-        self._told = 0  # Of these, what other processes know.
+        self._others = 0  # Of these, what other processes have counted.
+        self._told = 0  # What they know of the rest.
         self._wide = wide
         self.begins_at = self.ends_at = 0.0
 
     @property
-    def pending(self) -> int:
-        """What was counted here, and not told yet."""
-        return self._count - self._told
+    def here(self) -> int:
+        """What was counted by this process."""
+        return self._count - self._others
+
+    @property
+    def is_told(self) -> bool:
+        return self.here == self._told
 
     def exceeds(self, second: float) -> bool:
         """Count one more, and return whether that is beyond the bound."""
@@ -72,15 +78,16 @@ class AddressCount:
         return self.begins_at <= second < self.ends_at
 
     def note_shared(self, told: "PendingCount", total: int, ends_at: float) -> None:
-        """Add what other processes have counted; `total` is of all, with what was told."""
+        """Note what other processes have counted; `total` is of all, with what was told."""
         if told.begins_at == self.begins_at:
-            self._count += total - self._told - told.requests
-            self._told = total
+            others = total - told.requests
+            self._count += others - self._others
+            self._others, self._told = others, told.requests
             self.ends_at = ends_at
 
     def _begin(self, second: float) -> int:
         self.begins_at, self.ends_at = second, second + MINUTE_SECONDS
-        self._count, self._told = 1, 0
+        self._count, self._others, self._told = 1, 0, 0
         self._limit = self._bound if self._bound == math.inf else self._bound // SHARED_PART
         return 1
 
@@ -92,7 +99,7 @@ class AddressCount:
 
 
 class PendingCount(NamedTuple):
-    """What a process has counted of an address in its minute, and not told yet."""
+    """What a process has counted of an address in its minute, and has not told all of."""
 
     key: bytes
     address: AddressCount
@@ -131,12 +138,12 @@ class MinuteCounts:
             self._shared[key] = count
 
     def list_pending(self, second: float) -> list[PendingCount]:
-        """Return what is counted of shared addresses, and not told yet; those whose minute is over are left."""
+        """Return shared addresses with something to tell; those whose minute is over are left."""
         self._shared = {key: one for key, one in self._shared.items() if one.is_current(second)}
         return [
-            PendingCount(key, one, one.begins_at, one.pending, one.ends_at - second)
+            PendingCount(key, one, one.begins_at, one.here, one.ends_at - second)
             for key, one in self._shared.items()
-            if one.pending
+            if not one.is_told
         ]
 
     def _begin(self, key: bytes) -> AddressCount:

@@ -14,7 +14,7 @@ HOUR_SECONDS: Final = 3_600
 COUNTERS: Final = 1 << 18  # 1 MB: pairs that meet in one are shared a little sooner.
 _MASK: Final = COUNTERS - 1
 _NO_COUNTS: Final = bytes(4 * COUNTERS)
-# Beyond, others count for this process alone. 20,000 pairs are about 5 MB here, and 2 MB in Valkey.
+# Beyond, others count for this process alone. 20,000 pairs are about 5 MB here, and 4 MB in Valkey.
 SHARED_MAX: Final = 20_000
 SHARED_PART: Final = 8  # A pair is shared from this part of the bound on.
 # A provider gives a customer a /48 of IPv6 at most, which is counted as a whole too.
@@ -29,11 +29,12 @@ Pair: TypeAlias = tuple[bytes, int]
 class SharedPair:
     """A pair that is counted together with other processes."""
 
-    __slots__ = ("known", "pending")
+    __slots__ = ("here", "others", "told")
 
-    def __init__(self, pending: int) -> None:
-        self.known = 0  # By all processes, as last heard.
-        self.pending = pending  # Counted here, and not told yet.
+    def __init__(self, here: int) -> None:
+        self.here = here  # Counted by this process.
+        self.told = 0  # Of these, what other processes know.
+        self.others = 0  # Counted by them, as last heard.
 
 
 class PairCounts:
@@ -46,6 +47,7 @@ class PairCounts:
         self._counts = array("I", _NO_COUNTS) if bound else array("I")
         self.shared: dict[Pair, SharedPair] = {}
         self.hour = 0  # Since the epoch.
+        self.begun = 0  # How many hours were begun, some of them again by a clock that was set back.
         self._begins = self._ends = datetime.min.replace(tzinfo=UTC)
 
     def exceeds(self, address: bytes, campaign: int, now: datetime) -> bool:
@@ -63,6 +65,7 @@ class PairCounts:
     def _begin(self, now: datetime) -> None:
         self._counts = array("I", _NO_COUNTS)
         self.shared = {}
+        self.begun += 1
         self.hour = int(now.timestamp()) // HOUR_SECONDS
         self._begins = datetime.fromtimestamp(self.hour * HOUR_SECONDS, UTC)
         self._ends = self._begins + timedelta(seconds=HOUR_SECONDS)
@@ -75,20 +78,20 @@ class PairCounts:
             return False
         one = self.shared.get(pair)
         if one is not None:
-            one.pending += 1
-            return one.known + one.pending > bound
+            one.here += 1
+            return one.here + one.others > bound
         if len(self.shared) >= self._shared_max:
             return count > bound
         self.shared[pair] = SharedPair(self._shared_from)
         return self._shared_from > bound
 
     def list_pending(self) -> list[tuple[Pair, int]]:
-        """Return what is counted of shared pairs, and not told yet."""
-        return [(pair, one.pending) for pair, one in self.shared.items() if one.pending]
+        """Return what is counted here of shared pairs of which other processes do not know all."""
+        return [(pair, one.here) for pair, one in self.shared.items() if one.here != one.told]
 
-    def note_shared(self, hour: int, pair: Pair, told: int, total: int) -> None:
-        """Note that so many were told, and how many all processes have told by then."""
+    def note_shared(self, begun: int, pair: Pair, told: int, total: int) -> None:
+        """Note what was told, and how many all processes have told by then."""
         one = self.shared.get(pair)
-        if one is not None and hour == self.hour:
-            one.pending -= told
-            one.known = total
+        if one is not None and begun == self.begun:
+            one.told = told
+            one.others = total - told

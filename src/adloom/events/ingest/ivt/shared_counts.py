@@ -1,20 +1,23 @@
 """Shares counts by address with other processes, in Valkey: once a second, and no request or event waits for it.
 
-    adloom:traffic:<what>:<hour>            hash of a pair -> events of the hour, by all processes
-    adloom:minute:<what>:<keyed hash>       requests of an address in its minute, by all processes
+    adloom:counted:<what>:<keyed hash>      hash of a process -> what it counted, of a pair in its hour
+                                            or of an address in its minute
 
-Addresses are not stored: a pair is there as a keyed hash for two hours, an address for a minute at most.
+Each process writes all that it has counted, so what is told twice counts once. Addresses are not stored: a pair is
+there as a keyed hash for two hours, an address for a minute at most.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Any, Final, TypeAlias, cast
+from secrets import token_bytes
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
 
 import structlog
 
 from adloom.events.ingest.ivt.minute_counts import MinuteCounts
-from adloom.events.ingest.ivt.pair_counts import HOUR_SECONDS, Pair, PairCounts
+from adloom.events.ingest.ivt.pair_counts import HOUR_SECONDS, PairCounts
 from adloom.runtime.loops import pause_until_next
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -23,13 +26,36 @@ ANSWER_SECONDS_MAX: Final = 5.0
 AT_ONCE: Final = 1_000
 MILLIS: Final = 1_000
 _HASH_BYTES: Final = 12
-_CAMPAIGN_BYTES: Final = 16
+_HOURS: Final = 2 * HOUR_SECONDS * MILLIS
+
+# In one step: a count without an end would stay for ever. For each key a field, what it counts, and its milliseconds.
+_TELL_SCRIPT: Final = """
+local answers = {}
+for i, key in ipairs(KEYS) do
+    redis.call('HSET', key, ARGV[3 * i - 2], ARGV[3 * i - 1])
+    redis.call('PEXPIRE', key, ARGV[3 * i], 'NX')
+    local total = 0
+    for _, counted in ipairs(redis.call('HVALS', key)) do total = total + counted end
+    answers[2 * i - 1], answers[2 * i] = total, redis.call('PTTL', key)
+end
+return answers
+"""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
+pack_moment: Final = Struct(">d").pack
 
 # Counts by minute, and the clock that they are counted by.
 SharedMinutes: TypeAlias = tuple[MinuteCounts, Callable[[], float]]
+
+
+class ToldCount(NamedTuple):
+    """All that a process has counted of something since it began, and how long that is of interest."""
+
+    key: str
+    field: bytes
+    events: int
+    millis: int
 
 
 class CountSharer:
@@ -49,6 +75,8 @@ class CountSharer:
         key = blake2b(secret.encode(), digest_size=32, person=b"adloom-addresses").digest()
         self._start = blake2b(key=key, digest_size=_HASH_BYTES)
         self._is_away = False
+        self._process = token_bytes(_HASH_BYTES)
+        self._tell_script = valkey.register_script(_TELL_SCRIPT)
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -70,45 +98,49 @@ class CountSharer:
             self._is_away = False
 
     async def _share_pairs(self, name: str, counts: PairCounts) -> None:
-        hour, pending = counts.hour, counts.list_pending()
-        key = f"adloom:traffic:{name}:{hour}"
+        begun, pending = counts.begun, counts.list_pending()
+        field, hour = self._process + begun.to_bytes(8, "big"), counts.hour.to_bytes(8, "big")
         for start in range(0, len(pending), AT_ONCE):
             told = pending[start : start + AT_ONCE]
-            async with self._valkey.pipeline(transaction=False) as at_once:
-                for pair, events in told:
-                    # The stubs have each call wait for its own answer.
-                    cast("Any", at_once).hincrby(key, self._hash(pair), events)
-                cast("Any", at_once).expire(key, 2 * HOUR_SECONDS)
-                *totals, _ = await at_once.execute()
-            for (pair, events), total in zip(told, totals, strict=True):
-                counts.note_shared(hour, pair, events, total)
+            answers = await self._tell(
+                ToldCount(
+                    self._build_key(name, hour, campaign.to_bytes(16, "big"), address), field, events, _HOURS
+                )
+                for (address, campaign), events in told
+            )
+            for (pair, events), (total, _) in zip(told, answers, strict=True):
+                counts.note_shared(begun, pair, events, total)
 
     async def _share_minutes(self, name: str, counts: MinuteCounts, read_second: Callable[[], float]) -> None:
         pending = counts.list_pending(read_second())
         for start in range(0, len(pending), AT_ONCE):
             told = pending[start : start + AT_ONCE]
-            # In one step: a count without an end would stay for ever.
-            async with self._valkey.pipeline(transaction=True) as at_once:
-                # The stubs have each call wait for its own answer.
-                it = cast("Any", at_once)
-                for one in told:
-                    key = f"adloom:minute:{name}:{self._hash_address(one.key).hex()}"
-                    it.incrby(key, one.requests)
-                    it.pexpire(key, max(1, int(one.seconds_left * MILLIS)), nx=True)
-                    it.pttl(key)
-                answers = await at_once.execute()
+            answers = await self._tell(
+                ToldCount(
+                    self._build_key(name, one.key),
+                    self._process + pack_moment(one.begins_at),
+                    one.requests,
+                    max(1, int(one.seconds_left * MILLIS)),
+                )
+                for one in told
+            )
             second = read_second()
-            for one, total, left in zip(told, answers[::3], answers[2::3], strict=True):
+            for one, (total, left) in zip(told, answers, strict=True):
                 if left > 0:
                     one.address.note_shared(one, total, second + left / MILLIS)
 
-    def _hash_address(self, key: bytes) -> bytes:
-        mac = self._start.copy()
-        mac.update(key)
-        return mac.digest()
+    async def _tell(self, counts: Iterable[ToldCount]) -> list[tuple[int, int]]:
+        """Tell what was counted, and return what all processes have counted, and for how many milliseconds it stays."""
+        keys: list[str] = []
+        told: list[bytes | int] = []
+        for one in counts:
+            keys.append(one.key)
+            told += (one.field, one.events, one.millis)
+        answers = await self._tell_script(keys, told)
+        return list(zip(answers[::2], answers[1::2], strict=True))
 
-    def _hash(self, pair: Pair) -> bytes:
-        address, campaign = pair
+    def _build_key(self, name: str, *parts: bytes) -> str:
         mac = self._start.copy()
-        mac.update(campaign.to_bytes(_CAMPAIGN_BYTES, "big") + address)
-        return mac.digest()
+        for part in parts:
+            mac.update(part)
+        return f"adloom:counted:{name}:{mac.hexdigest()}"
