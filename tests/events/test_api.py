@@ -83,6 +83,20 @@ async def test_an_impossible_time_is_replaced_and_marked(edge: Edge) -> None:
     assert (event.occurred_at, event.marks) == (NOW, (Mark.OCCURRED_AT_REPLACED, Mark.UNBOUND))
 
 
+@pytest.mark.parametrize("kind", ["impression", "click", "batch"])
+async def test_an_event_cannot_happen_before_its_offer(edge: Edge, kind: str) -> None:
+    token = a_token(issued_at=NOW - timedelta(minutes=10)).decode()
+    for minutes in (15, 16):  # A browser's clock may be wrong by five.
+        moment = (NOW - timedelta(minutes=minutes)).isoformat()
+        report = a_report(trackingToken=token, occurredAt=moment)
+        await edge.post(kind, {"events": [{"type": "click", **report}]} if kind == "batch" else report)
+
+    near, early = edge.store.events
+    assert (near.occurred_at, near.marks) == (NOW - timedelta(minutes=15), ())
+    assert (early.occurred_at, early.marks) == (NOW, (Mark.OCCURRED_AT_REPLACED,))
+    assert early.is_billable
+
+
 @pytest.mark.parametrize(
     ("field", "code"),
     [

@@ -231,7 +231,8 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
     The ids are those of its source: its offer, or the report itself where it has none.
     """
     offer = source if isinstance(source, OfferToken) else None
-    occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
+    offered_at = None if offer is None or report.occurred_at is None else offer.issued_at
+    occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now, offered_at=offered_at)
     if trust is _UNTRUSTED:
         marks = (*marks, Mark.UNBOUND)
     if not is_assigned:
@@ -280,7 +281,7 @@ def encode_offered(
         kind, other_url = ReportedClick, report.destination_url
     page, occurred_at, marks = report.page_url, now, ()
     if report.occurred_at is not None:
-        occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
+        occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now, offered_at=offer.issued_at)
     if (
         marks
         or flags.marks

@@ -45,7 +45,7 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel
 
 def build_conversion(report: ConversionRequest, offer: OfferToken, *, now: datetime) -> Conversion:
     """Build the event of a report whose token is ours; ValidationFailedError for a value out of bounds."""
-    occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
+    occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now, offered_at=offer.issued_at)
     return Conversion(
         name=hash_name(report.correlation_id),
         banner_id=offer.banner_id,

@@ -326,10 +326,19 @@ def get_event_time(happening: LogEvent) -> datetime:
             return happening.held_at
 
 
-def resolve_occurred_at(reported: datetime | None, *, now: datetime) -> tuple[datetime, tuple[Mark, ...]]:
-    """Return the time that the browser reported, unless its clock is plainly wrong: then ours, and a mark."""
+def resolve_occurred_at(
+    reported: datetime | None, *, now: datetime, offered_at: datetime | None = None
+) -> tuple[datetime, tuple[Mark, ...]]:
+    """Return the time that the browser reported, unless its clock is plainly wrong: then ours, and a mark.
+
+    What was offered cannot have been seen before.
+    """
     if reported is None:
         return now, ()
-    if now - reported > OCCURRED_AGE_MAX or reported - now > OCCURRED_AHEAD_MAX:
+    if (
+        now - reported > OCCURRED_AGE_MAX
+        or reported - now > OCCURRED_AHEAD_MAX
+        or (offered_at is not None and offered_at - reported > OCCURRED_AHEAD_MAX)
+    ):
         return now, (Mark.OCCURRED_AT_REPLACED,)
     return reported.astimezone(UTC), ()
