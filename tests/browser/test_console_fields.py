@@ -25,6 +25,14 @@ def test_money_has_the_decimals_of_its_currency_and_zones_are_searched_inside(
     budget.press("Tab")
     expect(page.get_by_text("must have at most 2 decimals")).to_have_count(0)
     expect(budget).to_have_value("5.50")
+    budget.clear()
+    budget.press_sequentially("12,50")  # A field for numbers drops the comma, and has 1250.
+    budget.press("Tab")
+    expect(budget).to_have_value("12.50")
+    budget.fill("1,250")
+    budget.press("Tab")
+    expect(page.get_by_text("must be a number such as 1250.50")).to_be_visible()
+    expect(budget).to_have_value("1,250")
 
     for typed, found in (("Ber", "Europe/Berlin"), ("new york", "America/New York")):
         zone = page.get_by_label("Time zone")

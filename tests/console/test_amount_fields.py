@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.console.components.forms.amounts import make_money_check, write_amount
+from adloom.console.components.forms.amounts import (
+    NO_AMOUNT,
+    check_price,
+    count_paisa,
+    make_money_check,
+    read_amount,
+    write_amount,
+)
+from adloom.console.components.forms.checks import INTEGER_MAX, check_natural, check_positive
 from adloom.console.components.forms.zones import list_zones, offer_zone
 from adloom.core.currency import Currency
 
@@ -34,9 +42,44 @@ def test_an_amount_is_shown_with_the_decimals_of_its_currency(value: float, plac
     assert write_amount(value, places) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12,50", 12.5),
+        ("12.50", 12.5),
+        ("0,5", 0.5),
+        (",5", 0.5),
+        ("12,", 12.0),
+        ("0,125", 0.125),
+        ("1 250,50", 1250.5),
+        ("-5", -5.0),
+        (" ", None),
+    ],
+)
+def test_an_amount_may_have_a_comma_before_its_decimals(text: str, value: float | None) -> None:
+    assert read_amount(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["1,250", "1,250.00", "1.250,00", "abc", "1e5", "nan", ".", "-", "9" * 16, "1,5,0"]
+)
+def test_what_is_no_amount_or_may_be_two_is_refused(text: str) -> None:
+    assert read_amount(text) == text
+    assert make_money_check(Currency("EUR"))(text) == check_price(text) == NO_AMOUNT
+    assert count_paisa(text) is None
+
+
+def test_a_number_beyond_what_is_stored_is_refused_by_its_bound() -> None:
+    assert (
+        check_natural(INTEGER_MAX + 1) == check_positive(INTEGER_MAX + 1) == "must be at most 2,147,483,647"
+    )
+    assert check_natural(-1) == "must be a whole number, 0 or more"
+    assert (check_natural(0), check_positive(0)) == (None, "must be a whole number, 1 or more")
+
+
 @given(st.integers(0, 10**12), st.integers(0, 3))
 def test_no_amount_is_changed_by_being_shown(paisa: int, places: int) -> None:
-    assert round(float(write_amount(paisa / 100, places)) * 100) == paisa
+    assert count_paisa(read_amount(write_amount(paisa / 100, places))) == paisa
 
 
 def test_zones_are_found_by_any_part_of_their_name_and_those_of_most_people_come_first() -> None:

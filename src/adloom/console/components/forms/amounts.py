@@ -1,37 +1,56 @@
-"""Fields for amounts of money: as many decimals as the currency has, and none that is rounded away unseen."""
+"""Fields for amounts of money: as many decimals as the currency has, and none that is rounded away unseen.
 
+They are fields for text: a browser drops a comma from a field for numbers, and 12,50 would become 1250.
+"""
+
+import re
 from typing import Any, Final
 
 from nicegui import ui
+from nicegui.events import GenericEventArguments
 
 from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms import checks
 from adloom.core.currency import PRICE_PLACES_MAX, Currency
 
 PAISA_PLACES: Final = 2  # The API keeps budgets in hundredths of a unit, in every currency.
+NO_AMOUNT: Final = "must be a number such as 1250.50, without signs between thousands"
+AMOUNT: Final = re.compile(r"-?(?=[.,]?\d)\d{0,15}(?:[.,]\d{0,10})?", re.ASCII)
+# It may be a thousand or a fraction.
+TWO_WAYS: Final = re.compile(r"-?0*[1-9]\d*,\d{3}")
 
 
 class AmountField(ui.number):
-    """A number with the decimals of the currency; more are shown as they were typed, for the check to refuse."""
+    """A number with the decimals of the currency; more are shown as they were typed, for the check to refuse.
 
-    def __init__(self, label: str, value: float | None, *, currency: Currency, step: float) -> None:
+    What is no number stays as text, for the check to refuse too.
+    """
+
+    def __init__(self, label: str, value: float | None, *, currency: Currency) -> None:
         self._places = currency.places
-        super().__init__(
-            label,
-            value=value,
-            min=0,
-            step=step,
-            format=f"%.{currency.places}f",
-            prefix=currency.symbol or None,
-        )
+        super().__init__(label, value=value, prefix=currency.symbol or None)
+        self.props('type="text" inputmode="decimal" autocomplete="off"')
 
     def sanitize(self) -> None:
         """Show the value again with its decimals; a wrong one stays, and its error says what to change."""
         if self.value is not None:
             self.update()
 
+    def _event_args_to_value(self, e: GenericEventArguments) -> Any:  # noqa: ANN401 - NiceGUI's own
+        return read_amount(str(e.args or ""))
+
     def _value_to_model_value(self, value: Any) -> Any:  # noqa: ANN401 - NiceGUI's own
-        return None if value is None or value == "" else write_amount(float(value), self._places)
+        return value if value is None or isinstance(value, str) else write_amount(value, self._places)
+
+
+def read_amount(text: str) -> float | str | None:
+    """Read a number with a point or a comma before its decimals; what can be read in no way, or in two, stays text."""
+    bare = "".join(text.split())
+    if not bare:
+        return None
+    if AMOUNT.fullmatch(bare) is None or TWO_WAYS.fullmatch(bare) is not None:
+        return text
+    return float(bare.replace(",", "."))
 
 
 def write_amount(value: float, places: int) -> str:
@@ -40,18 +59,21 @@ def write_amount(value: float, places: int) -> str:
     return rounded if float(rounded) == value else f"{value:.10f}".rstrip("0")
 
 
+def count_paisa(value: float | str | None) -> int | None:
+    """Return an amount in the unit of the API; what is no amount is none."""
+    return None if value is None or isinstance(value, str) else round(value * 100)
+
+
 def add_money_field(label: str, paisa: float | None) -> tuple[AmountField, checks.Check]:
     """Make a field for an amount that the API has in hundredths, and its check."""
     currency = get_shown_currency()
-    places = min(currency.places, PAISA_PLACES)
     value = None if paisa is None else paisa / 100
-    return AmountField(label, value, currency=currency, step=10**-places), make_money_check(currency)
+    return AmountField(label, value, currency=currency), make_money_check(currency)
 
 
 def add_price_field(label: str, value: float | None) -> AmountField:
     """Make a field for a price: it may have more decimals than the currency, as a click may cost half a cent."""
-    currency = get_shown_currency()
-    return AmountField(label, value, currency=currency, step=10 ** -min(currency.places, PRICE_PLACES_MAX))
+    return AmountField(label, value, currency=get_shown_currency())
 
 
 def make_money_check(currency: Currency) -> checks.Check:
@@ -63,9 +85,18 @@ def make_money_check(currency: Currency) -> checks.Check:
     elif places < currency.places:
         said += f": budgets are kept in hundredths of {currency.code}"
 
-    def check(value: float) -> str | None:
+    def check(value: float | str) -> str | None:
+        if isinstance(value, str):
+            return NO_AMOUNT
         if value < 0:
             return "must be 0 or more"
         return None if value == round(value, places) else said
 
     return check
+
+
+def check_price(value: float | str) -> str | None:
+    if isinstance(value, str):
+        return NO_AMOUNT
+    is_price = value >= 0 and value == round(value, PRICE_PLACES_MAX)
+    return None if is_price else "must be a number, 0 or more, with at most 4 decimal places"

@@ -17,7 +17,6 @@ from adloom.targeting.values import normalize_domain
 MUST_BE_DOMAIN: Final = "must be a domain like example.com, without https://, port or path"
 
 INTEGER_MAX: Final = 2**31 - 1
-PRICE_PLACES_MAX: Final = 4
 NAME_LENGTH_MAX: Final = 255
 
 Check = Callable[[Any], str | None]
@@ -70,17 +69,14 @@ def check_domains(values: list[str]) -> str | None:
     return next((f"{value}: {MUST_BE_DOMAIN}" for value in values if check_domain(value)), None)
 
 
-def check_natural(value: float) -> str | None:
-    return _require(value == int(value) and 0 <= value <= INTEGER_MAX, "must be a whole number, 0 or more")
+def check_natural(value: float, *, least: int = 0) -> str | None:
+    if value > INTEGER_MAX:
+        return f"must be at most {INTEGER_MAX:,}"
+    return _require(value == int(value) and value >= least, f"must be a whole number, {least} or more")
 
 
 def check_positive(value: float) -> str | None:
-    return _require(value == int(value) and 1 <= value <= INTEGER_MAX, "must be a whole number, 1 or more")
-
-
-def check_price(value: float) -> str | None:
-    is_price = value >= 0 and value == round(value, PRICE_PLACES_MAX)
-    return _require(is_price, "must be a number, 0 or more, with at most 4 decimal places")
+    return check_natural(value, least=1)
 
 
 def check_moment(value: str) -> str | None:

@@ -14,8 +14,7 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.forms import checks
-from adloom.console.components.forms.amounts import AmountField, add_money_field, add_price_field
+from adloom.console.components.forms import amounts, checks
 from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.forms.moments import convert_to_local, convert_to_utc
 from adloom.console.components.forms.nested import flatten, nest
@@ -98,23 +97,24 @@ class Form:
         return field
 
     def integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
-        field = ui.number(label, value=self._initial.get(name), min=1 if is_positive else 0, step=1)
+        # Without `min`, as NiceGUI would change what is below it instead of refusing it.
+        field = ui.number(label, value=self._initial.get(name), step=1)
         check = checks.check_positive if is_positive else checks.check_natural
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: None if value is None else int(value)
         return field
 
-    def price(self, name: str, label: str, *, hint: str = "") -> AmountField:
+    def price(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
         """Add a field for a price, which is sent as a decimal number."""
-        field = add_price_field(label, self._initial.get(name))
-        self._add(name, field, hint=hint, check=checks.check_price)
+        field = amounts.add_price_field(label, self._initial.get(name))
+        self._add(name, field, hint=hint, check=amounts.check_price)
         return field
 
-    def money(self, name: str, label: str, *, hint: str = "") -> AmountField:
+    def money(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
         """Shown with the decimals of the currency, sent in hundredths."""
-        field, check = add_money_field(label, self._initial.get(name))
+        field, check = amounts.add_money_field(label, self._initial.get(name))
         self._add(name, field, hint=hint, check=check)
-        self._encoders[name] = lambda value: None if value is None else round(value * 100)
+        self._encoders[name] = amounts.count_paisa
         return field
 
     def choice(  # noqa: PLR0913 - what fields differ in

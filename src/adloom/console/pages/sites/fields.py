@@ -140,7 +140,6 @@ def _add_price_fields(form: Form) -> None:
     weight = form.price(
         "bidWeight", "Weight of the bid", hint="0.1 to 1. Less: ads that fit the page better win."
     )
-    weight.props("step=0.1 min=0.1 max=1")
     weight.prefix = None  # It is no money.
 
 
