@@ -99,6 +99,10 @@ class EventLogConnection(Connection):
         if is_lost:
             raise UnavailableError("The answer was lost.")
 
+    async def read_last_id(self) -> str:
+        await self.begin("last entry")
+        return self._server.last_id
+
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
         assert projection
         await self.begin("lag")

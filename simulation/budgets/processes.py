@@ -51,7 +51,14 @@ from simulation.budgets.database import (
 )
 from simulation.campaigns import AUCTION_SLUG, PLACEMENT_KEY
 from simulation.faults import Host
-from simulation.valkey import EventLogServer, GroupConnection, SimulatedLeaderLock, ValkeyServer, make_valkey
+from simulation.valkey import (
+    EventLogConnection,
+    EventLogServer,
+    GroupConnection,
+    SimulatedLeaderLock,
+    ValkeyServer,
+    make_valkey,
+)
 
 LEASE_SECONDS: Final = 5.0
 STRATEGY_SECONDS: Final = 0.5
@@ -138,9 +145,18 @@ class BudgetWorkerProcess:
             batch_max=chance.choice([1, 10, 2_000]),
         )
         strategies.tell = actors.tell
-        inbox = Inbox(valkey, SimulatedSessions(database, self.host), actors, audience, clock)
+        counts = CountFollower(
+            SimulatedCounts(database, self.host), EventLogConnection(servers.log, self.host), actors, clock
+        )
+        inbox = Inbox(
+            valkey,
+            SimulatedSessions(database, self.host),
+            actors,
+            audience,
+            clock,
+            request_counts=counts.take_request,
+        )
         follower = CatalogFollower(valkey, catalog, configurer, actors)
-        counts = CountFollower(SimulatedCounts(database, self.host), actors)
         self._leader = LeaderLoop(
             SimulatedLeaderLock(servers.valkey, self.host, name=name),
             [actors.run, inbox.run, follower.run, counts.run, *([strategies.run] if has_strategies else [])],

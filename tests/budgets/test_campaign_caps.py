@@ -97,6 +97,7 @@ def test_a_campaign_wants_money_again_when_holds_come_back_and_when_its_cap_is_r
     ask(bench, 2, lease=lease, given=((second, UNIT),), impressions=((second, 1),))
 
     bench.wait(61)
+    bench.take(CampaignCounts(impressions=0, clicks=0, until="0-0", complete_until=bench.second))
     answer(bench, 0)
     ask(bench, 3, lease=lease)
     assert targets(bench) == [UNIT], "one can be offered again"

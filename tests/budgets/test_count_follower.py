@@ -3,12 +3,18 @@
 from datetime import timedelta
 from typing import Final
 
+import msgspec
+
 from adloom.budgets.config.count_follower import CountFollower, CountReader
 from adloom.budgets.messages import CampaignCounts, ChargeKind, MoneyKind
 from adloom.core.clock import SystemClock
+from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
+from adloom.events.log.stream import ValkeyEventLog
+from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
 from tests.budgets.builders import UNIT, CampaignBench, a_campaign, a_confirm
 from tests.budgets.worker_stage import CAMPAIGN, insert_campaign
 
@@ -31,33 +37,61 @@ class Heard:
         return True
 
 
-def a_follower(pool: Pool, heard: Heard) -> CountFollower:
+def a_follower(pool: Pool, valkey: Valkey, heard: Heard) -> CountFollower:
     return CountFollower(
         CountReader(pool, SystemClock()),
+        ValkeyEventLog(valkey),
         heard,  # pyright: ignore[reportArgumentType] - it only tells
+        SystemClock(),
     )
 
 
-async def test_a_campaign_with_a_cap_hears_of_its_counts_once(pool: Pool) -> None:
+async def test_a_campaign_with_a_cap_hears_of_its_counts_once_and_when_it_asks(
+    pool: Pool, valkey: Valkey
+) -> None:
     await insert_campaign(pool)
     await pool.execute(COUNT, SystemClock().now() - timedelta(days=3))
     await pool.execute("UPDATE campaigns SET impression_cap = 1000")
     heard = Heard()
-    follower = a_follower(pool, heard)
+    follower = a_follower(pool, valkey, heard)
 
     for _ in range(3):
         await follower.look()
 
     [counts] = heard.messages
-    assert (counts.impressions, counts.clicks) == (100, 10)
+    assert (counts.impressions, counts.clicks, counts.complete_until) == (100, 10, 0)
+
+    asked = int(SystemClock().now().timestamp())
+    follower.take_request(CampaignId(CAMPAIGN))
+    await follower.look()
+    assert heard.messages[1] == msgspec.structs.replace(
+        counts, complete_until=heard.messages[1].complete_until
+    )
+    assert heard.messages[1].complete_until >= asked
+    await ValkeyEventLog(valkey).append([b"an event that the tables have not counted yet"])
+    follower.take_request(CampaignId(CAMPAIGN))
+    await follower.look()
+    assert len(heard.messages) == 2
+    last = await ValkeyEventLog(valkey).read_last_id()
+    await pool.execute(
+        "INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2)"
+        " ON CONFLICT (projection) DO UPDATE SET entry_id = $2",
+        EVENT_TABLES,
+        last,
+    )
+    await follower.look()
+    await follower.look()
+    assert [one.until for one in heard.messages] == [counts.until, counts.until, last]
 
 
-async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool) -> None:
+async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool)
     await pool.execute(COUNT, SystemClock().now())
     heard = Heard()
 
-    await a_follower(pool, heard).look()
+    follower = a_follower(pool, valkey, heard)
+    follower.take_request(CampaignId(CAMPAIGN))
+    await follower.look()
 
     assert heard.messages == []
 

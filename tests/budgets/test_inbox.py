@@ -70,6 +70,27 @@ async def test_a_lease_is_answered_within_a_fifth_of_a_second(stage: Stage) -> N
         assert await measure_fastest(ask, seconds=0.2) < 0.2
 
 
+async def test_the_hold_of_a_capped_offer_comes_back_when_all_until_its_end_is_counted(stage: Stage) -> None:
+    await stage.pool.execute("UPDATE campaigns SET impression_cap = 1")
+    async with stage.running(), Process(stage.valkey).listening() as process:
+
+        async def ask_until_granted(impressions: int, lease: int = 0) -> int:
+            async with asyncio.timeout(60):
+                while True:
+                    answer = await process.ask_for_lease(lease=lease, want_impressions=1)
+                    if answer.impressions_granted == impressions:
+                        return answer.lease
+                    await asyncio.sleep(0.1)
+
+        lease = await ask_until_granted(1)
+        long_ago = int(stage.clock.now().timestamp()) - 400
+        reported = await process.ask_for_lease(
+            lease=lease, given=((long_ago, UNIT),), impressions=((long_ago, 1),), want_impressions=1
+        )
+        assert reported.impressions_granted == 1, "nobody knows yet whether it was seen"
+        await ask_until_granted(2, lease)
+
+
 async def test_a_process_that_ends_its_session_loses_its_leases_and_gets_no_more_answers(
     stage: Stage,
 ) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from adloom.budgets.messages import (
     ChargeKind,
     CheckClock,
     CountedImpressions,
+    CountsRequest,
     LeaseAnswer,
     LeaseUsage,
     MoneyKind,
@@ -126,7 +128,11 @@ class Fleet:
             self.seen.clear()
 
     def count(self) -> None:
-        self.bench.take(CampaignCounts(impressions=self.counted, clicks=0, until=f"{self.entries}-0"))
+        """Tell what the tables have counted by now."""
+        until = f"{self.entries}-0"
+        self.bench.take(
+            CampaignCounts(impressions=self.counted, clicks=0, until=until, complete_until=self.second)
+        )
 
     def kill(self, number: int) -> None:
         number %= len(self.leases)
@@ -135,10 +141,7 @@ class Fleet:
         self.bench.take(SessionOver(session=over, second=self.second))
 
     def wait(self, seconds: int) -> None:
-        """Let time pass; what was counted is told within a hold time, else nobody knows how much is left."""
-        assert seconds < HOLD_SECONDS or not self.seen
-        self.tell_seen(is_repeated=False)
-        self.count()
+        """Let time pass; what was seen may be told and counted after the holds of its offers were over."""
         self.bench.now += timedelta(seconds=seconds)
         self.bench.take(CheckClock())
 
@@ -158,10 +161,10 @@ ACTIONS: dict[str, Callable[[Fleet, int], object]] = {
     "tell": lambda fleet, number: fleet.tell_seen(is_repeated=number % 2 == 0),
     "count": lambda fleet, _: fleet.count(),
     "kill": lambda fleet, number: fleet.kill(number),
-    "wait": lambda fleet, number: fleet.wait(20 * (number + 1)),
+    "wait": lambda fleet, number: fleet.wait(60 * (number + 1)),
 }
 # Most often what normally happens.
-OFTEN = ["offer"] * 8 + ["report", "deliver", "answer"] * 3
+OFTEN = ["offer"] * 6 + ["report", "deliver", "answer"] * 6 + ["look"] * 3
 STEPS = 250
 
 
@@ -223,6 +226,8 @@ def test_a_hold_ends_with_the_hold_time_that_is_set() -> None:
 
     refused = bench.answered(session=2, want=Micros(1), cost=Micros(1), want_impressions=1)
     bench.wait(61)
+    assert bench.published(CountsRequest), "it may have been seen in time"
+    bench.take(CampaignCounts(impressions=0, clicks=0, until="0-0", complete_until=bench.second))
     granted = bench.answered(
         session=2, report=2, lease=refused.lease, want=Micros(1), cost=Micros(1), want_impressions=1
     )
@@ -250,8 +255,38 @@ def test_holds_that_come_back_are_announced() -> None:
     )
 
     bench.take(CheckClock(), after=timedelta(seconds=61))
+    assert (bench.published(SpendUpdate), bench.woken_at) == ([], bench.now + timedelta(seconds=1))
+    bench.take(CheckClock())
+    assert not bench.published(CountsRequest), "one a second is enough"
+    bench.take(CampaignCounts(impressions=0, clicks=0, until="0-0", complete_until=bench.second))
 
     assert bench.published(SpendUpdate)
+    assert bench.woken_at is None
+
+
+def test_a_campaign_that_is_paused_asks_for_no_counts_until_it_runs_again() -> None:
+    config = a_campaign(daily_budget=None, impression_cap=1, hold_seconds=60)
+    bench = CampaignBench(config)
+    bench.take(CampaignCounts(impressions=0, clicks=0, until="0-0"))
+    lease = bench.answered(want=Micros(1), cost=Micros(1), want_impressions=1).lease
+    bench.take(
+        a_usage(report=2, lease=lease, impressions=((bench.second, 1),), want=Micros(0), cost=Micros(1))
+    )
+
+    bench.take(msgspec.structs.replace(config, version=2, is_running=False))
+    bench.take(CheckClock(), after=timedelta(seconds=61))
+    assert (bench.published(CountsRequest), bench.woken_at) == ([], None)
+    bench.take(msgspec.structs.replace(config, version=3))
+
+    assert bench.published(CountsRequest)
+
+
+def test_a_campaign_that_has_heard_of_no_counts_asks_for_them() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=None, impression_cap=1))
+
+    bench.answered(want=Micros(1), cost=Micros(1), want_impressions=1)
+
+    assert bench.published(CountsRequest)
 
 
 def test_clicks_beyond_the_click_cap_are_not_billed() -> None:

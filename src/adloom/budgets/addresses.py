@@ -10,6 +10,7 @@ CAMPAIGN: Final = "campaign"
 ADVERTISER: Final = "advertiser"
 NO_ADVERTISER: Final = "-"
 SPEND_TOPIC: Final = "spend"
+COUNTS_TOPIC: Final = "counts"
 
 
 def make_campaign_address(campaign_id: CampaignId, advertiser_id: AdvertiserId | None) -> Address:

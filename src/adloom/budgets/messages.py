@@ -128,6 +128,14 @@ class CampaignCounts(msgspec.Struct, frozen=True, kw_only=True, tag="campaign_co
     impressions: int
     clicks: int
     until: str
+    complete_until: int = 0  # All that was in the log by this second is included.
+
+
+class CountsRequest(msgspec.Struct, frozen=True, kw_only=True, tag="counts_request.v1"):
+    """A campaign asks what the event tables have counted by now."""
+
+    campaign_id: CampaignId
+    advertiser_id: AdvertiserId | None
 
 
 class SessionOver(msgspec.Struct, frozen=True, kw_only=True, tag="session_over.v1"):

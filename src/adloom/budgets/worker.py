@@ -25,6 +25,7 @@ from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.core.clock import Clock
 from adloom.events.followers.counted import RecentCounted
 from adloom.events.followers.counted_store import CountedStore
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.actors.nats.runner import ActorFamily
@@ -180,6 +181,9 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     again_seconds: float | None = None,
 ) -> BudgetService:
     """Build what tells the actors of a host of the world; `beside` runs on the leader too."""
+    counts = CountFollower(
+        CountReader(pool, clock), ValkeyEventLog(valkey), host, clock, again_seconds=again_seconds
+    )
     traffic = TrafficLearner(pool, valkey, clock)
     pages = PageTrafficRecorder(pool, valkey, clock)
     inbox = Inbox(
@@ -191,10 +195,10 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
         sessions=sessions,
         find_shape=traffic.find_shape,
         find_day_seconds=traffic.find_day_seconds,
+        request_counts=counts.take_request,
     )
     follower = CatalogFollower(valkey, BudgetCatalog(pool), parts.configurer, host)
     lock = worker.make_lock(valkey, OWNER_KEY)
-    counts = CountFollower(CountReader(pool, clock), host, again_seconds=again_seconds)
     parts.decider.tell = host.tell
     leader = LeaderLoop(lock, [*beside, inbox.run, follower.run, counts.run, traffic.run, pages.run])
     recent_counted = RecentCounted()

@@ -269,7 +269,10 @@ class MarketRun:
                 (
                     msgspec.structs.replace(one.config, hold_seconds=hold_seconds),
                     CampaignCounts(
-                        impressions=one.counts.impressions, clicks=one.counts.clicks, until=BEGINNING
+                        impressions=one.counts.impressions,
+                        clicks=one.counts.clicks,
+                        until=BEGINNING,
+                        complete_until=self._first_second + self._hours * HOUR_SECONDS,  # None is late here.
                     ),
                 )
                 for one in self._market.campaigns

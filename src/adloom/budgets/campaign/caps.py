@@ -4,19 +4,23 @@
 
 The event tables say what counted, up to an entry of the log. Each counted impression of an offer that holds one ends
 that hold; those of later entries are added to what the tables said, so none is missing and none counts twice.
+A hold that is over comes back when the tables have counted all that was in the log by then: the offer may have been seen
+in time. A campaign asks for such counts, because it hears of no count that stays as it is.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
+from adloom.budgets.addresses import COUNTS_TOPIC
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.messages import CampaignCounts, CountedImpressions, LeaseUsage
+from adloom.budgets.messages import CampaignCounts, CountedImpressions, CountsRequest, LeaseUsage
 from adloom.core.money import Micros
 from adloom.events.log.event import BEGINNING, parse_entry_id
-from adloom.runtime.actors.actor import Effect, Persist
+from adloom.runtime.actors.actor import Effect, Persist, Publish
 
 _changed = msgspec.structs.replace
 
@@ -60,7 +64,7 @@ def apply_seen(state: CampaignState, message: CountedImpressions, effects: list[
         if entry > known:
             seen.append(entry_id)
         one = offers.get(number)
-        is_over = one is None or one.has_expired(second, released_until=state.released_until)
+        is_over = one is None or one.has_expired(second, released_until=state.offers_released_until)
         if one is not None and not is_over and one.covers(second, Micros(1)):
             offers[number] = one.charged_at(second, Micros(1))
     effects.append(Persist())
@@ -73,9 +77,11 @@ def apply_counts(
     """Take what the tables say, unless we know of a later state of them."""
     if state.counted is None:
         effects.append(publish_spend(state, now))  # Processes that were refused until now ask again.
-    if state.counted is not None and parse_entry_id(counts.until) < parse_entry_id(state.counted.until):
-        return state
     until = parse_entry_id(counts.until)
+    if state.counted is not None:
+        if until < parse_entry_id(state.counted.until):
+            return state
+        counts = _changed(counts, complete_until=max(counts.complete_until, state.counted.complete_until))
     # Clicks are only counted here while there is a click cap.
     before = state.clicked_before if state.configured.click_cap is not None else None
     if before is None and state.configured.click_cap is not None:
@@ -86,6 +92,53 @@ def apply_counts(
         seen=tuple(entry_id for entry_id in state.seen if parse_entry_id(entry_id) > until),
         clicked_before=before,
     )
+
+
+def release_offers(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Release the holds that are over, as far as it is known which offers were seen; without a cap, all of them."""
+    config, second = state.configured, int(now.timestamp())
+    until = second - config.hold_seconds
+    if state.offers_held_since is None or state.offers_held_since > until:
+        return state
+    if config.impression_cap is not None:
+        known = 0 if state.counted is None else state.counted.complete_until
+        until = min(until, known - config.hold_seconds)
+    if state.offers_held_since > until:
+        return request_counts(state, second, effects)
+    offers = {number: one.expired_until(until) for number, one in state.offers.items()}
+    has_more = any(one.expired != state.offers[number].expired for number, one in offers.items())
+    state = _changed(
+        state,
+        offers=offers,
+        offers_held_since=find_oldest_held(offers),
+        offers_released_until=max(state.offers_released_until, until),
+    )
+    if has_more:
+        effects += [Persist(), publish_spend(state, now)]
+    return release_offers(state, now, effects)
+
+
+def request_counts(state: CampaignState, second: int, effects: list[Effect]) -> CampaignState:
+    """Ask for the counts, once a second at most; a campaign that does not run hears none and needs none."""
+    config = state.configured
+    if not config.is_running or state.counts_asked_second == second:
+        return state
+    request = CountsRequest(campaign_id=config.campaign_id, advertiser_id=config.advertiser_id)
+    effects.append(Publish(COUNTS_TOPIC, request))
+    return _changed(state, counts_asked_second=second)
+
+
+def find_release_second(state: CampaignState, second: int) -> int | None:
+    """Return when holds of offers are over, or the counts are to be asked for again; None if nothing is to be done."""
+    since, config = state.offers_held_since, state.configured
+    if since is None or not (config.is_running or config.impression_cap is None):
+        return None
+    over = since + config.hold_seconds
+    return over if over > second else second + 1
+
+
+def find_oldest_held(offers: Mapping[int, Lease]) -> int | None:
+    return min((at for one in offers.values() if (at := one.find_oldest_hold()) is not None), default=None)
 
 
 def find_oldest_offer(usage: LeaseUsage, offers: Lease | None) -> int | None:

@@ -9,7 +9,14 @@ import msgspec
 
 from adloom.budgets.addresses import make_session_topic
 from adloom.budgets.campaign.bids import get_multiplier, update_bids
-from adloom.budgets.campaign.caps import find_oldest_offer, grant_offers, report_offers
+from adloom.budgets.campaign.caps import (
+    find_oldest_held,
+    find_oldest_offer,
+    grant_offers,
+    release_offers,
+    report_offers,
+    request_counts,
+)
 from adloom.budgets.campaign.headroom import (
     compute_headroom,
     compute_offers_left,
@@ -76,6 +83,8 @@ def apply_usage(
         left = compute_offers_left(state) if _may_grant(state, lease, usage) else 0
         granted = grant_offers(offers, left, usage, sessions=_count_sessions(state), second=second)
         state = _changed(state, offers={**state.offers, lease.number: granted})
+        if state.counted is None:
+            state = request_counts(state, second, effects)
         usage = _limit_to_offers(state, lease, usage)
     has_enough = usage.want <= lease.unassigned
     lease = lease.granted_up_to(usage.want, second=second) if has_enough else _grant(state, lease, usage, now)
@@ -120,29 +129,31 @@ def close_session(state: CampaignState, over: SessionOver, effects: list[Effect]
 
 def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Release expired holds, and publish it: others may have them now."""
+    state = _release_money(state, now, effects)
+    released = release_offers(state, now, effects)
+    return state if released is state else drop_settled(released)
+
+
+def _release_money(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     until = int(now.timestamp()) - state.configured.hold_seconds
     if state.held_since is None or state.held_since > until:
         return state
     leases = {number: lease.expired_until(until) for number, lease in state.leases.items()}
-    offers = {number: one.expired_until(until) for number, one in state.offers.items()}
-    has_offers_back = any(one.expired != state.offers[number].expired for number, one in offers.items())
     rows = [
         _build_release(state, lease, Micros(back), now)
         for number, lease in leases.items()
         if (back := lease.expired - state.leases[number].expired)
     ]
-    since = _find_min_second(*(one.find_oldest_hold() for one in (*leases.values(), *offers.values())))
     state = _changed(
         state,
         leases=leases,
-        offers=offers,
-        held_since=since,
+        held_since=_find_min_second(*(one.find_oldest_hold() for one in leases.values())),
         released_until=max(state.released_until, until),
+        # A state of the version before has one second for both.
+        offers_held_since=find_oldest_held(state.offers),
     )
     state = drop_settled(state)
     if not rows:
-        if has_offers_back:
-            effects += [Persist(), publish_spend(state, now)]
         return state
     effects += [*map(RecordRow, rows), publish_spend(state, now)]
     # The advertiser asked for it while it was on hold: return it now.
@@ -197,10 +208,8 @@ def _is_current(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool:
 def _record_usage(
     state: CampaignState, lease: Lease, usage: LeaseUsage, offers: Lease | None
 ) -> CampaignState:
-    oldest = _find_min_second(
-        min((lease.heard.get(at, at) for at, _ in usage.given), default=None),
-        find_oldest_offer(usage, offers),
-    )
+    oldest = min((lease.heard.get(at, at) for at, _ in usage.given), default=None)
+    oldest_offer = find_oldest_offer(usage, offers)
     return _changed(
         state,
         leases={**state.leases, lease.number: lease},
@@ -210,6 +219,7 @@ def _record_usage(
         price=usage.price,
         site_key=usage.site_key,
         held_since=_find_min_second(state.held_since, oldest),
+        offers_held_since=_find_min_second(state.offers_held_since, oldest_offer),
     )
 
 
@@ -300,13 +310,11 @@ def _request_missing(
 def _close_lease(state: CampaignState, lease: Lease, second: int) -> CampaignState:
     closed = lease.closed_at(second)
     held_since = _find_min_second(state.held_since, closed.find_oldest_hold())
-    offers = state.offers
-    if lease.number in offers:
-        offers = {**offers, lease.number: offers[lease.number].closed_at(second)}
-        held_since = _find_min_second(held_since, offers[lease.number].find_oldest_hold())
-    return _changed(
-        state, leases={**state.leases, lease.number: closed}, offers=offers, held_since=held_since
-    )
+    state = _changed(state, leases={**state.leases, lease.number: closed}, held_since=held_since)
+    if lease.number not in state.offers:
+        return state
+    offers = {**state.offers, lease.number: state.offers[lease.number].closed_at(second)}
+    return _changed(state, offers=offers, offers_held_since=find_oldest_held(offers))
 
 
 def _find_min_second(*seconds: int | None) -> int | None:

@@ -59,6 +59,9 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     sessions_over: dict[int, int] = {}  # Since which second: what they said before may still arrive.
     held_since: int | None = None  # No hold is of an earlier second.
     released_until: int = 0  # Holds of this second and before have come back.
+    offers_held_since: int | None = None  # The same of the offers of an impression cap,
+    offers_released_until: int = 0  # which come back when it is known how many were seen.
+    counts_asked_second: int = 0  # In which the counts were last asked for.
     cost: Micros = NOTHING  # What an offer holds, as last heard: less than that is dust.
     price: Micros = NOTHING  # Of a click, where clicks are charged.
     clicks: tuple[WaitingClick, ...] = ()

@@ -13,7 +13,7 @@ import msgspec
 
 from adloom.budgets.bid_model import BidsDecided
 from adloom.budgets.campaign.bids import apply_decision
-from adloom.budgets.campaign.caps import apply_counts, apply_seen
+from adloom.budgets.campaign.caps import apply_counts, apply_seen, find_release_second
 from adloom.budgets.campaign.charges import (
     apply_confirm,
     apply_confirms,
@@ -117,7 +117,7 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one a message
         case CountedImpressions():
             return apply_seen(state, message, effects)
         case CampaignCounts():
-            return apply_counts(state, message, now, effects)
+            return release_expired(apply_counts(state, message, now, effects), now, effects)
         case LeaseUsage():
             return apply_usage(state, message, now, effects)
         case SessionOver():
@@ -212,6 +212,8 @@ def _find_next_due(state: CampaignState, now: datetime) -> datetime | None:
     if state.held_since is not None:
         expires_at = datetime.fromtimestamp(state.held_since + state.configured.hold_seconds, now.tzinfo)
         due.append(max(now, expires_at))
+    if (release_second := find_release_second(state, int(now.timestamp()))) is not None:
+        due.append(datetime.fromtimestamp(release_second, now.tzinfo))
     if state.exhausted is BudgetVerdict.DAILY_BUDGET:
         due.append(current_day(state).ends_at)
     return min(due, default=None)

@@ -1,12 +1,14 @@
 """Tells campaigns with caps what the event tables have counted.
 
-Counts and the cursor of the tables are read in one snapshot, so that a campaign knows which entries they include.
+Counts and the cursor of the tables are read in one snapshot, so that a campaign knows which entries they include. A
+campaign that asks is told until when the counts are complete: of the moment in which the last entry of the log was
+looked up, as soon as the tables have that entry.
 """
 
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
@@ -17,7 +19,7 @@ from adloom.budgets.messages import CampaignCounts
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.events.log.event import BEGINNING
+from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.changes import read_marks, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
@@ -89,15 +91,34 @@ class CountReader:
         return CountReading(found, cursors.get(EVENT_TABLES, BEGINNING), now, moved)
 
 
+class LogEnd(Protocol):
+    """Knows how far the event log goes; UnavailableError when it is away."""
+
+    async def read_last_id(self) -> str: ...
+
+
 class CountFollower:
     """Follows the event tables for the campaigns of one host."""
 
-    def __init__(self, reader: CountReader, host: Host, *, again_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        reader: CountReader,
+        log_end: LogEnd,
+        host: Host,
+        clock: Clock,
+        *,
+        again_seconds: float | None = None,
+    ) -> None:
         self._reader = reader
+        self._log_end = log_end
         self._host = host
+        self._clock = clock
         self._again_seconds = again_seconds
         self._again_at = 0.0
         self._told: dict[CampaignId, LifetimeCounts] = {}
+        self._asking: set[CampaignId] = set()
+        self._awaited: tuple[str, int] | None = None  # An entry, and the second in which it was the last.
+        self._complete_until = 0
         self._is_cut_off = False
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -106,19 +127,40 @@ class CountFollower:
             await self._try_to_look()
             await pause_until_next(LOOK_SECONDS, stop)
 
+    def take_request(self, campaign_id: CampaignId) -> None:
+        """Let a campaign know with the next look until when its counts are complete."""
+        self._asking.add(campaign_id)
+
     async def look(self) -> None:
-        """Tell the campaigns whose counts have changed since the last look; from time to time, all."""
+        """Tell the campaigns that ask, or whose counts have changed since the last look; from time to time, all."""
         now = asyncio.get_running_loop().time()
         if self._again_seconds is not None and now >= self._again_at:
             self._again_at = now + self._again_seconds
             self._told.clear()
+        if self._asking and self._awaited is None:
+            second = int(self._clock.now().timestamp())
+            self._awaited = await self._log_end.read_last_id(), second
         found, until = await self._reader.read()
+        answered = self._find_complete(until)
         for campaign_id, payer_id, counts in found:
-            if self._told.get(campaign_id) == counts:
+            if self._told.get(campaign_id) == counts and campaign_id not in answered:
                 continue
-            message = CampaignCounts(impressions=counts.impressions, clicks=counts.clicks, until=until)
+            message = CampaignCounts(
+                impressions=counts.impressions,
+                clicks=counts.clicks,
+                until=until,
+                complete_until=self._complete_until,
+            )
             if self._host.tell(make_campaign_address(campaign_id, payer_id), message):
                 self._told[campaign_id] = counts
+
+    def _find_complete(self, until: str) -> set[CampaignId]:
+        """Return who asked, if the tables have by now what was in the log then."""
+        if self._awaited is None or parse_entry_id(until) < parse_entry_id(self._awaited[0]):
+            return set()
+        self._complete_until = self._awaited[1]
+        answered, self._asking, self._awaited = self._asking, set(), None
+        return answered
 
     async def _try_to_look(self) -> None:
         try:

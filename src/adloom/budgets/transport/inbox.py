@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from adloom.budgets.addresses import CAMPAIGN, make_campaign_address, make_session_topic, parse_campaign_key
-from adloom.budgets.messages import LeaseUsage, OpenWindow, Refund, SessionOver
+from adloom.budgets.messages import CountsRequest, LeaseUsage, OpenWindow, Refund, SessionOver
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.budgets.transport.wire import (
@@ -28,11 +28,13 @@ from adloom.budgets.transport.wire import (
     SessionHeartbeat,
     SessionVoid,
     decode_envelopes,
+    encode_envelopes,
     encode_updates,
     make_topic_channel,
 )
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
+from adloom.core.ids import CampaignId
 from adloom.runtime.actors.actor import Address, Broadcaster
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import pause, pause_until_next
@@ -73,6 +75,7 @@ class Inbox:
         sessions: DeliverySessions | None = None,
         find_shape: Callable[[int | None], TrafficShape | None] = lambda _: None,
         find_day_seconds: Callable[[int | None], int | None] = lambda _: None,
+        request_counts: Callable[[CampaignId], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._host = host
@@ -80,6 +83,7 @@ class Inbox:
         self._clock = clock
         self._find_shape = find_shape
         self._find_day_seconds = find_day_seconds
+        self._request_counts = request_counts
         self._sessions = DeliverySessions() if sessions is None else sessions
         self._subscription = Subscription(
             valkey, INBOX_CHANNEL, heard=self.receive, began=self._restart_silence
@@ -131,6 +135,9 @@ class Inbox:
                     day_seconds=self._find_day_seconds(message.site_key),
                 )
                 return self._on_usage(BudgetEnvelope(address, usage), usage)
+            case CountsRequest():
+                self._request_counts(message.campaign_id)
+                return "taken"
             case OpenWindow() | Refund() if _is_campaign(address):
                 return "taken" if self._host.tell(address, message) else "refused"
             case _:
@@ -310,7 +317,7 @@ def _loop_seconds() -> float:
 
 
 class ValkeyBroadcaster:
-    """Publishes to all listeners of a channel."""
+    """Publishes to all listeners of a channel; what campaigns ask for goes to the inbox."""
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
@@ -318,10 +325,16 @@ class ValkeyBroadcaster:
     async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
         """One round trip, one message per channel."""
         by_topic: dict[str, list[BudgetUpdate]] = {}
+        requests: list[tuple[Address, CountsRequest]] = []
         for topic, message in said:
-            by_topic.setdefault(topic, []).append(cast("BudgetUpdate", message))
+            if isinstance(message, CountsRequest):
+                requests.append((make_campaign_address(message.campaign_id, message.advertiser_id), message))
+            else:
+                by_topic.setdefault(topic, []).append(cast("BudgetUpdate", message))
         async with self._valkey.pipeline(transaction=False) as at_once:
             for topic, news in by_topic.items():
                 # The stubs have each call wait for its own answer.
                 cast("Any", at_once).publish(make_topic_channel(topic), encode_updates(news))
+            if requests:
+                cast("Any", at_once).publish(INBOX_CHANNEL, encode_envelopes(requests))
             await at_once.execute()

@@ -2,7 +2,7 @@
 
 Nothing is stored: a message without a listener is lost. A sender that needs an answer asks again.
 
-    adloom:brain:mail            to the budget actors: envelopes
+    adloom:brain:mail            to the budget actors, and from campaigns that ask for their counts: envelopes
     adloom:brain:session:<n>     to the delivery process of that session: updates
     adloom:brain:spend           to all listeners: updates
 """
@@ -19,6 +19,7 @@ from adloom.budgets.messages import (
     CampaignExhausted,
     CampaignMessage,
     CampaignRestored,
+    CountsRequest,
     LeaseAnswer,
     Recall,
     SpendUpdate,
@@ -65,7 +66,7 @@ class SessionVoid(msgspec.Struct, frozen=True, kw_only=True, tag="session_void.v
 
 
 SessionMessage: TypeAlias = SessionHeartbeat | SessionEnds
-BudgetMessage: TypeAlias = CampaignMessage | AdvertiserMessage | SessionMessage
+BudgetMessage: TypeAlias = CampaignMessage | AdvertiserMessage | SessionMessage | CountsRequest
 BudgetUpdate: TypeAlias = (
     LeaseAnswer
     | Recall
@@ -79,7 +80,7 @@ BudgetUpdate: TypeAlias = (
 
 
 class BudgetEnvelope(NamedTuple):
-    """A message and its address; session messages go to the inbox itself."""
+    """A message and its address; session messages and what campaigns ask for go to the inbox itself."""
 
     to: Address
     message: BudgetMessage

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.event import LogEntry
+from adloom.events.log.event import BEGINNING, LogEntry
 from adloom.runtime.failover.dedicated_connection import (
     DedicatedConnection,
     borrow_connection,
@@ -173,6 +173,12 @@ class ValkeyEventLog:
             for _, rows in streams
             for row_id, fields in rows
         ]
+
+    async def read_last_id(self) -> str:
+        """Return the id of the last entry; the beginning, where there is none."""
+        with unavailable_when_away():
+            rows = cast("_Rows", await self._valkey.xrevrange(STREAM, count=1))
+        return rows[0][0].decode() if rows else BEGINNING
 
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
         with unavailable_when_away():
