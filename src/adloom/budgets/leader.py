@@ -11,7 +11,7 @@ from adloom.core.errors import UnavailableError
 from adloom.runtime.loops import pause, pause_until_next
 
 OWNER_KEY: Final = "adloom:brain:owner"
-RENEW_SECONDS: Final = 1.5  # Three times while the lock lasts.
+RENEW_SECONDS: Final = 2.0  # Twice while the lock lasts.
 STANDBY_SECONDS: Final = 1.0
 
 Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]

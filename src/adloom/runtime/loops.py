@@ -28,21 +28,21 @@ async def pause_until_next(seconds: float, until: asyncio.Event) -> None:
     await (_wait(until, lambda waiter: _wake_at_next(seconds, waiter)) if seconds > 0 else pause(0, until))
 
 
-async def sleep_until_next(seconds: float) -> None:
-    """Wait until the clock shows a multiple of some seconds, with all others who do."""
+async def sleep_until_next(seconds: float, *, after: float = 0.0) -> None:
+    """Wait until so long after the clock shows a multiple of some seconds, with all others who do."""
     waiter = asyncio.get_running_loop().create_future()
-    leave = _wake_at_next(seconds, waiter)
+    leave = _wake_at_next(seconds, waiter, after)
     try:
         await waiter
     finally:
         leave()
 
 
-def until_next(seconds: float) -> float:
-    """Return how long it is until the clock shows a multiple of some seconds; not less than a tenth of them."""
+def until_next(seconds: float, *, after: float = 0.0) -> float:
+    """Return how long it is until so long after a multiple of some seconds; not less than a tenth of them."""
     if seconds <= 0:
         return 0.0
-    rest = seconds - asyncio.get_running_loop().time() % seconds
+    rest = seconds - (asyncio.get_running_loop().time() - after) % seconds
     return rest if rest > seconds / 10 else rest + seconds
 
 
@@ -53,10 +53,10 @@ _Waiters: TypeAlias = dict[Waiter, None]  # In their order: simulated runs repea
 _waiting: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, _Waiters]]] = WeakKeyDictionary()
 
 
-def _wake_at_next(seconds: float, waiter: Waiter) -> Callable[[], None]:
+def _wake_at_next(seconds: float, waiter: Waiter, after: float = 0.0) -> Callable[[], None]:
     loop = asyncio.get_running_loop()
     moments = _waiting.setdefault(loop, {})
-    moment = round(loop.time() + until_next(seconds), 3)
+    moment = round(loop.time() + until_next(seconds, after=after), 3)
     if moment not in moments:
         moments[moment] = {}
         loop.call_at(moment, _wake_all, moments, moment)

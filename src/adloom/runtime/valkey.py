@@ -21,6 +21,7 @@ from redis.exceptions import (
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.failover.sentinel import is_sentinel, make_sentinel_client
+from adloom.runtime.loops import until_next
 
 CONNECT_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 5.0
@@ -272,7 +273,7 @@ class _SubscribedConnection:
         """Wait for a message; where none comes for a while, an answer of the server's will do."""
         seconds = min((one.quiet_seconds for one in self._subscriptions), default=QUIET_SECONDS)
         # The stubs know every decoding.
-        message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=seconds))
+        message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=until_next(seconds)))
         if message is None:
             await pubsub.ping()
             message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=seconds))

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from adloom.runtime.supervisor import watch
 from adloom.runtime.supervisor.activity import Activity, is_busy, list_under, measure_wait, read_activity
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
@@ -24,6 +25,7 @@ GIVES_SIGNS = (
     "    os.write(fd, b'.')\n"
     "    time.sleep(0.1)\n"
 )
+WORKS = NOTES_ITS_START + "import time\nwhile True:\n    time.sleep(0.01)\n"
 FROZEN_SECONDS = 1.0
 
 
@@ -96,6 +98,33 @@ async def test_a_stopped_server_is_told_to_go_on(tmp_path: Path) -> None:
     await run_supervised(work)
 
     assert len(pids(notes)) == 1
+
+
+async def test_a_server_that_works_is_asked_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "QUESTION_TICK_SECONDS", 0.1)
+    asked: list[str] = []
+
+    def ask(name: str) -> Watched:
+        async def is_answering() -> bool:
+            asked.append(name)
+            return True
+
+        return Watched(frozen_seconds=60.0, is_answering=is_answering)
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start(
+            [
+                a_watched(WORKS, tmp_path / "works", ask("works"), name="works"),
+                a_watched(OBEDIENT, tmp_path / "rests", ask("rests"), name="rests"),
+            ]
+        )
+        await eventually(lambda: asked.count("rests") > 3 and "works" in asked, seconds=30)
+
+    await run_supervised(work)
+
+    assert asked.count("works") == 1
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ SMALL_BATCH_MAX: Final = 50  # Entries in a second.
 SMALL_PACE_SECONDS: Final = 1.0
 SMALL_BATCHES_IN_A_ROW: Final = 5
 WAIT_SECONDS: Final = 4.0  # For the first new entry; a connection gives up after five.
-RENEW_SECONDS: Final = 1.5  # How often an owner renews its lock: three times while the lock lasts.
+RENEW_SECONDS: Final = 2.0  # How often an owner renews its lock: twice while the lock lasts.
 STANDBY_SECONDS: Final = 1.0  # How often a worker without the lock tries to take it.
 FOLLOW_SECONDS: Final = 0.1  # How often a follower asks for a cursor that another process moves.
 # How long a follower waits to be told of a cursor that this process moves, before it looks at the log itself; as a

@@ -3,17 +3,18 @@
 import asyncio
 import math
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final, cast
 
+from adloom.runtime.loops import pause
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 LEASE: Final = timedelta(seconds=5)
 
 # A lock that was renewed with another so recently is not renewed by a command of its own. At worst that and the time
-# between two renewals, 1.5 s, pass without one: half a lease. So long one waits for the other's answer, too.
-RENEWED_SECONDS: Final = 1.0
+# between two renewals, 2 s, pass without one: half a lease. So long one waits for the other's answer, too.
+RENEWED_SECONDS: Final = 0.5
 
 # A worker that restarts under the same name takes its old lock back, once: two that live under one name would
 # otherwise take it from each other for ever. The first answer is 2 for a lock that was taken now, the others are those
@@ -75,9 +76,7 @@ class HeldLocks:
         Not for long: its connection may be dead, and what that takes to find out is as long as a lease.
         """
         if lock in self._answered:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._renewed_seconds):
-                    await self._answered[lock].wait()
+            await pause(self._renewed_seconds, self._answered[lock])
 
     def add(self, lock: "ValkeyLock", now: float) -> None:
         self._renewed_at[lock] = now

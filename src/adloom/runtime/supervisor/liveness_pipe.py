@@ -1,4 +1,4 @@
-"""Signs of life: a byte every half second, written by a child's event loop to a pipe that it inherits.
+"""Signs of life: a byte every second, written by a child's event loop to a pipe that it inherits.
 
 No port is used, which a flood could fill. A loop that hangs gives no sign, like a process that is stopped.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from adloom.runtime.loops import sleep_until_next
 
 SIGN_FD: Final = "ADLOOM_SIGN_FD"
-SIGN_SECONDS: Final = 0.5
+SIGN_SECONDS: Final = 1.0
 READ_BYTES_MAX: Final = 65_536
 
 

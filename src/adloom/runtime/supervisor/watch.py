@@ -18,9 +18,12 @@ from adloom.runtime.supervisor.liveness import (
     mark_told,
     record_tick,
 )
-from adloom.runtime.supervisor.liveness_pipe import LivenessPipe
+from adloom.runtime.supervisor.liveness_pipe import SIGN_SECONDS, LivenessPipe
 
-SIGN_TICK_SECONDS: Final = 0.5
+LOOK_AFTER_SECONDS: Final = (
+    SIGN_SECONDS / 2
+)  # Signs are written at whole seconds: no look may come just before one.
+SIGN_TICK_SECONDS: Final = SIGN_SECONDS / 2  # While a child is silent.
 SIGN_SILENT_SECONDS: Final = 1.5
 # A server is asked less often: each question costs it a connection.
 QUESTION_TICK_SECONDS: Final = 2.0
@@ -62,14 +65,13 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: Livenes
     listener = _Listener(pid, watched, pipe)
     liveness, verdict, heard_at = Liveness(), LivenessVerdict.HEARD, loop.time()
     while verdict is not LivenessVerdict.FROZEN:
-        seconds = SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS
-        await sleep_until_next(seconds)  # Of many children at once.
-        is_heard = await listener.is_heard()
-        if is_heard and liveness == Liveness(has_begun=True) and watched.is_answering is None:
-            # As almost always. What it did until now is not asked: at worst its silence is counted from here on.
+        is_well = liveness == Liveness(has_begun=True)
+        seconds = listener.find_seconds(is_well=is_well)
+        await sleep_until_next(seconds, after=LOOK_AFTER_SECONDS)  # Of many children at once.
+        if is_well and listener.is_obviously_alive():  # As almost always.
             heard_at = loop.time()
-            listener.forget()
             continue
+        is_heard = await listener.is_heard()
         waited, works = listener.look()
         now = loop.time()
         liveness = record_tick(
@@ -120,8 +122,23 @@ class _Listener:
         except (OSError, TimeoutError):
             return False
 
-    def forget(self) -> None:
-        self._activity = None
+    def find_seconds(self, *, is_well: bool) -> float:
+        """Return after how long to look again."""
+        if self._watched.is_answering is not None:
+            return QUESTION_TICK_SECONDS
+        return SIGN_SECONDS if is_well else SIGN_TICK_SECONDS
+
+    def is_obviously_alive(self) -> bool:
+        """Whether there was a sign, or a server has worked since the last look, so that it need not be asked."""
+        if self._watched.is_answering is None:
+            # What the child did until now is not asked: at worst its silence is counted from here on.
+            self._activity = None
+            return self._pipe.take()
+        before, now = self._activity, read_activity(self._pid)
+        if before is None or now is None or not is_busy(before, now):
+            return False
+        self._activity = now
+        return True
 
     def look(self) -> tuple[float, bool]:
         """Return how long the child has waited for a processor since the last look, and whether it works.
