@@ -12,18 +12,20 @@ from adloom.events.ingest.ivt.detector import (
     TrafficDetector,
 )
 from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, Networks, describe_sender
+from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from tests.events.builders import NOW, a_token
 from tests.events.edge import a_report, an_edge
 
+SECOND = NOW.timestamp()
 PROXIES = [ip_network("192.0.2.0/24")]
 CLOUDS = Networks([ip_network("198.51.100.0/24"), ip_network("2001:db8:c::/48"), ip_network("127.0.0.9")])
 
 
 def a_detector(limit: int = 0) -> TrafficDetector:
     return TrafficDetector(
-        lambda agent: b"bot" in agent, trusted=PROXIES, data_centers=CLOUDS, events_per_minute_max=limit
+        lambda agent: b"bot" in agent, trusted=PROXIES, data_centers=CLOUDS, events=MinuteCounts(limit)
     )
 
 
@@ -101,7 +103,7 @@ def test_addresses_of_one_ipv6_network_are_counted_together() -> None:
     detector = a_detector(limit=1)
 
     marks = [
-        detector.flag_event(detector.identify_sender(a_request(client)), NOW).marks
+        detector.flag_event(detector.identify_sender(a_request(client)), SECOND).marks
         for client in ("2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:2:3::1")
     ]
 
@@ -119,13 +121,13 @@ def test_an_internal_address_never_floods(client: str | None) -> None:
     detector = a_detector(limit=1)
     sender = detector.identify_sender(a_request(client))
 
-    assert all(detector.flag_event(sender, NOW) is NO_FLAGS for _ in range(10))
+    assert all(detector.flag_event(sender, SECOND) is NO_FLAGS for _ in range(10))
 
 
 def test_the_null_detector_flags_nothing() -> None:
     trusting = NullDetector()
 
-    assert trusting.flag_event(trusting.identify_sender(a_request(user_agent="a bot")), NOW) is NO_FLAGS
+    assert trusting.flag_event(trusting.identify_sender(a_request(user_agent="a bot")), SECOND) is NO_FLAGS
 
 
 @pytest.mark.parametrize("path", [b"/i/" + a_token(), b"/c/" + a_token()])
@@ -165,7 +167,7 @@ def test_senders_behind_an_unreadable_header_count_as_one() -> None:
     floods = [
         bool(
             detector.flag_event(
-                detector.identify_sender(a_request("192.0.2.1", x_forwarded_for=f"1.1.1.{number}, ?")), NOW
+                detector.identify_sender(a_request("192.0.2.1", x_forwarded_for=f"1.1.1.{number}, ?")), SECOND
             ).marks
         )
         for number in range(4)
@@ -191,7 +193,7 @@ def test_one_private_peer_for_all_events_is_noticed() -> None:
     def count(*clients: str) -> str | None:
         detector = a_detector(limit=10_000)
         for client in clients:
-            detector.flag_event(detector.identify_sender(a_request(client)), NOW)
+            detector.flag_event(detector.identify_sender(a_request(client)), SECOND)
         return detector.peers.only_internal
 
     enough = ["127.0.0.1"] * PEER_EVENTS_MIN

@@ -1,4 +1,6 @@
-"""How many requests an address may make in a minute: alone exactly, together with other processes a little later."""
+"""How much an address may send in a minute: alone exactly, together with other processes a little later."""
+
+from collections.abc import Iterable
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +101,77 @@ def test_only_addresses_that_come_often_are_shared_and_only_so_many() -> None:
     assert [(one.key, one.requests) for one in counts.list_pending(NOW)] == [(HERE, 3)]
     assert counts.list_pending(NOW + MINUTE_SECONDS) == []
     assert not any(MinuteCounts(0).exceeds(HERE, NOW) for _ in range(100))
+
+
+addresses = st.sampled_from([b"one", b"another", b"third"])
+came_later = st.lists(st.tuples(addresses, st.floats(0, 40)), max_size=60)
+
+
+def in_order(came: Iterable[tuple[bytes, float]]) -> list[tuple[bytes, float]]:
+    second, arrived = NOW, list[tuple[bytes, float]]()
+    for address, later in came:
+        second += later
+        arrived.append((address, second))
+    return arrived
+
+
+@given(came_later, st.integers(1, 8))
+def test_exactly_what_is_beyond_the_bound_of_a_minute_exceeds_it(
+    came: list[tuple[bytes, float]], bound: int
+) -> None:
+    counts = MinuteCounts(bound)
+    minutes: dict[bytes, list[float]] = {}
+
+    for address, second in in_order(came):
+        if address not in minutes or second >= minutes[address][0] + MINUTE_SECONDS:
+            minutes[address] = []
+        minutes[address].append(second)
+        assert counts.exceeds(address, second) is (len(minutes[address]) > bound)
+
+
+@given(st.lists(st.binary(min_size=4, max_size=8), max_size=300), st.integers(1, 20))
+def test_the_number_of_remembered_addresses_is_bounded(came: list[bytes], addresses_max: int) -> None:
+    counts = MinuteCounts(1, counts_households=True, addresses_max=addresses_max)
+
+    for address in came:
+        counts.exceeds(address, NOW)
+        assert len(counts) <= addresses_max
+
+
+@given(st.integers(2, 20), st.integers(1, 50))
+def test_an_address_that_comes_often_is_not_forgotten_for_others(addresses_max: int, rounds: int) -> None:
+    counts = MinuteCounts(5, addresses_max=addresses_max, shared_max=1)
+    others = iter(range(10_000))
+
+    beyond: list[bool] = []
+    for _ in range(rounds):
+        beyond.append(counts.exceeds(b"often", NOW))
+        for _ in range(addresses_max):
+            assert not counts.exceeds(b"%d" % next(others), NOW)
+
+    assert beyond == [number > 5 for number in range(1, rounds + 1)]
+
+
+def test_a_network_of_ipv6_may_not_send_more_by_taking_many_addresses() -> None:
+    counts = MinuteCounts(10, counts_households=True)
+    beyond = [
+        counts.exceeds(bytes((0x20, 1, 0xD, 0xB8, 0, 1, number // 8, number % 8)), NOW)
+        for number in range(64)
+    ]
+
+    # Of one address each, of eight /56 with eight each: the /48 may send 40.
+    assert beyond == [False] * 40 + [True] * 24
+    in_a_household = [
+        counts.exceeds(bytes((0x20, 1, 0xD, 0xB8, 0, 2, 7, number)), NOW) for number in range(30)
+    ]
+    assert in_a_household == [False] * 20 + [True] * 10
+    assert not any(counts.exceeds(bytes((203, 0, 113, number)), NOW) for number in range(64))
+
+
+def test_a_clock_that_is_set_back_begins_another_minute() -> None:
+    counts = MinuteCounts(1)
+
+    assert [counts.exceeds(HERE, NOW - back) for back in (0, 0, 600, 600)] == [False, True, False, True]
 
 
 async def test_two_processes_share_the_requests_of_an_address(valkey: Valkey) -> None:

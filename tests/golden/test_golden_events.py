@@ -15,6 +15,7 @@ from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.conversion_api import ConversionRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
+from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Conversion, Event
@@ -80,7 +81,7 @@ async def test_golden_events(path: Path) -> None:
         CONTEXTS.is_crawler,
         trusted=[ip_network("127.0.0.1")],
         data_centers=Networks([ip_network("198.51.100.0/24")]),
-        events_per_minute_max=3,
+        events=MinuteCounts(3),
     )
     async with EventAppender(store) as appender:
         routes = EventRoutes(

@@ -111,7 +111,7 @@ def test_offers_that_are_seen_are_no_longer_out() -> None:
     held: list[bool] = []
     for number in range(20):
         held.append(check.may_hold(request, 1, SECOND))
-        check.note_seen(sender, an_offer(number), NOON)
+        check.note_seen(sender, an_offer(number), SECOND)
 
     assert all(held)
 
@@ -124,12 +124,12 @@ def test_offers_that_are_seen_are_no_longer_out() -> None:
 def test_a_token_that_is_repeated_free_or_expired_makes_room_for_no_other_offer(reported: OfferToken) -> None:
     check, request = a_check(holds_max=2), a_request()
     sender = a_detector().identify_sender(request)
-    check.note_seen(sender, an_offer(1), NOON)
+    check.note_seen(sender, an_offer(1), SECOND)
 
     held: list[bool] = []
     for _ in range(10):
         held.append(check.may_hold(request, 1, SECOND))
-        check.note_seen(sender, reported, NOON)
+        check.note_seen(sender, reported, SECOND)
 
     assert sum(held) == 3
 

@@ -28,6 +28,7 @@ class AddressBounds(msgspec.Struct, frozen=True, kw_only=True):
     """What an address may send and have; all delivery processes count it together."""
 
     offers: OfferBounds
+    events: MinuteCounts
     requests: MinuteCounts
     paid_requests: MinuteCounts  # Whose offers may hold budget.
     texts: MinuteCounts
@@ -89,6 +90,7 @@ def build_offer_bounds(settings: TrafficSettings) -> OfferBounds:
 def build_bounds(settings: DeliverySettings) -> AddressBounds:
     return AddressBounds(
         offers=build_offer_bounds(settings.traffic),
+        events=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
         requests=MinuteCounts(settings.rate_limit_permits_per_minute),
         paid_requests=MinuteCounts(settings.events_per_address_per_minute),
         texts=MinuteCounts(settings.texts_per_address_per_minute),
@@ -101,6 +103,7 @@ def build_sharer(valkey: Valkey, bounds: AddressBounds, clock: Clock, *, secret:
         valkey,
         {"events": bounds.offers.events, "clicks": bounds.offers.clicks},
         {
+            "events-by-minute": (bounds.events, lambda: clock.now().timestamp()),
             "requests": (bounds.requests, monotonic),
             "paid-requests": (bounds.paid_requests, lambda: clock.now().timestamp()),
             "texts": (bounds.texts, monotonic),
@@ -120,7 +123,7 @@ def build_traffic(
         contexts.is_crawler,
         trusted=settings.trusted_proxies,
         data_centers=Networks(settings.data_centers),
-        events_per_minute_max=settings.events_per_address_per_minute,
+        events=bounds.events,
     )
     pages = PageCheck(settings.public_url)
     return TrafficParts(

@@ -78,8 +78,8 @@ _named_impressions: Final = BodyDecoder(NamedImpression, described_as=Impression
 _named_clicks: Final = BodyDecoder(NamedClick, described_as=ClickRequest)
 
 
-def _ignore_seen(sender: Sender, offer: OfferToken, now: datetime) -> None:
-    del sender, offer, now
+def _ignore_seen(sender: Sender, offer: OfferToken, second: float) -> None:
+    del sender, offer, second
 
 
 def _ignore_request(request: FastRequest) -> RequestInfo:
@@ -97,7 +97,7 @@ class OfferFlagger(Protocol):
         offer: OfferToken,
         page_url: str | None,
         is_click: bool,  # noqa: FBT001 - likewise
-        now: datetime,
+        second: float,
         is_immediate: bool,  # noqa: FBT001 - likewise
         /,
     ) -> TrafficFlags: ...
@@ -142,7 +142,7 @@ class EventRoutes:
         read_request_info: Callable[[FastRequest], RequestInfo] = _ignore_request,
         reporters: Reporters | None = None,
         refuses_unbound: bool = False,
-        on_seen: Callable[[Sender, OfferToken, datetime], None] = _ignore_seen,
+        on_seen: Callable[[Sender, OfferToken, float], None] = _ignore_seen,
     ) -> None:
         detector = detector or NullDetector()
         self._index = index
@@ -295,7 +295,7 @@ class EventRoutes:
         if trust is Trust.NONE and self._refuses_unbound:
             raise require_token()
         is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
-        flags = self._flag_event(sender, now)
+        flags = self._flag_event(sender, now.timestamp())
         return encode_bounded(
             build_event(report, report, info, flags, now=now, trust=trust, is_assigned=is_assigned)
         )
@@ -310,13 +310,13 @@ class EventRoutes:
         now: datetime,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> bytes:
-        is_click = isinstance(report, ClickFields)
+        is_click, second = isinstance(report, ClickFields), now.timestamp()
         if not is_click:
-            self._on_seen(sender, offer, now)
+            self._on_seen(sender, offer, second)
         # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-        flags = self._flag_event(sender, now)
+        flags = self._flag_event(sender, second)
         if not flags.marks:
-            flags = self._flag_report(request, sender, offer, report.page_url, is_click, now, is_immediate)
+            flags = self._flag_report(request, sender, offer, report.page_url, is_click, second, is_immediate)
         return encode_offered(report, offer, info, flags, now)
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:

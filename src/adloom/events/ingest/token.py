@@ -74,7 +74,7 @@ _TOPICS_MAX: Final = (1 << 11) - 1
 _FLAGS: Final = _BY_CLICK | _IS_VOID | _TOPICS_MAX << _TOPIC_SHIFT
 _CLEAR_VERSION: Final = 2  # The last with the charge in clear.
 _SECOND: Final = timedelta(seconds=1)
-_TICK_SECONDS: Final = (1 << TICK_BITS) / 10**6
+TICK_SECONDS: Final = (1 << TICK_BITS) / 10**6
 _FIELDS_1: Final = struct.Struct(">BBI16sB48s")
 _FREE: Final = bytes(_CHARGE.size)
 VOID_CHARGE: Final = _IS_VOID  # For a doubtful sender.
@@ -355,7 +355,7 @@ class TokenKeys:
 
 
 def _find_moment(second: int, tick: int) -> datetime:
-    return _to_datetime(second + tick * _TICK_SECONDS, UTC)
+    return _to_datetime(second + tick * TICK_SECONDS, UTC)
 
 
 def _parse_rarer(body: bytes, signer: TokenSigner) -> tuple[int, bytes, int, int, OfferTerms, int]:

@@ -1,8 +1,6 @@
 """Who may make offers hold budget: not crawlers, data centres or floods, and nobody beyond a bound per address."""
 
-from collections import OrderedDict
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final
 
 from adloom.events.ingest.ivt.flags import Sender
@@ -11,7 +9,8 @@ from adloom.events.ingest.token import OfferToken
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.request.open_holds import AddressHolds, OpenHolds
 
-SEEN_MAX: Final = 20_000  # 4 MB: a token that is reported again within so many others releases nothing.
+# A token that is reported again within so many others releases nothing. In two generations: 4 MB at most.
+SEEN_MAX: Final = 10_000
 
 
 class SenderCheck:
@@ -28,7 +27,9 @@ class SenderCheck:
         self._identify = identify_sender
         self._find_requests = (MinuteCounts(0) if requests is None else requests).find
         self._holds = OpenHolds(holds_max, hold_seconds=hold_seconds)
-        self._seen: OrderedDict[tuple[bytes, int], None] = OrderedDict()  # The last offers that were seen.
+        # The last offers that were seen: when the newer ones are many, the older are forgotten.
+        self._seen: set[tuple[bytes, int]] = set()
+        self._seen_before: set[tuple[bytes, int]] = set()
         # Plain counters, read by the metrics: answers whose offers were free, by why.
         self.free = {"doubtful_sender": 0, "address_flood": 0, "open_holds": 0}
 
@@ -64,16 +65,20 @@ class SenderCheck:
             sender.counts.offers = found
         return found
 
-    def note_seen(self, sender: Sender, offer: OfferToken, now: datetime) -> None:
+    def note_seen(self, sender: Sender, offer: OfferToken, second: float) -> None:
         """Count an offer whose token was reported as no longer out: once, and only if it held something."""
-        if sender.rate_key is None or offer.is_expired or not (offer.terms.charge or offer.lease):
+        key = sender.rate_key
+        if key is None or offer.is_expired or not (offer.terms.charge or offer.lease):
             return
-        key = offer.request, offer.slot
-        if key not in self._seen:
-            self._seen[key] = None
-            if len(self._seen) > SEEN_MAX:
-                self._seen.popitem(last=False)
-            self._holds.find(sender.rate_key).release(int(now.timestamp()))
+        seen = offer.request, offer.slot
+        if seen in self._seen or seen in self._seen_before:
+            return
+        self._seen.add(seen)
+        if len(self._seen) > SEEN_MAX:
+            self._seen, self._seen_before = set(), self._seen
+        counts = sender.counts
+        _, holds = (counts is not None and counts.offers) or self._find(sender, key)
+        holds.release(int(second))
 
 
 class TrustingCheck:

@@ -4,7 +4,6 @@ What is known of an address is cached in memory only, by what it was read from.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Final, Protocol, TypeAlias
 
 from adloom.events.ingest.ivt.flags import (
@@ -13,7 +12,6 @@ from adloom.events.ingest.ivt.flags import (
     UNKNOWN_SENDER,
     UNREADABLE_SENDER,
     Address,
-    FloodCounter,
     Network,
     Networks,
     Sender,
@@ -23,6 +21,7 @@ from adloom.events.ingest.ivt.flags import (
     describe_sender,
     is_prefetch,
 )
+from adloom.events.ingest.ivt.minute_counts import AddressCount, MinuteCounts
 from adloom.events.log.event import Mark
 from adloom.runtime.http.client_address import find_client
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
@@ -44,7 +43,7 @@ class Detector(Protocol):
 
     def identify_sender(self, request: FastRequest, /) -> Sender: ...
 
-    def flag_event(self, sender: Sender, now: datetime, /) -> TrafficFlags:
+    def flag_event(self, sender: Sender, second: float, /) -> TrafficFlags:
         """Count one event of a sender, and return its flags."""
         ...
 
@@ -55,7 +54,7 @@ class NullDetector:
     def identify_sender(self, request: FastRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
         return UNKNOWN_SENDER
 
-    def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:  # noqa: ARG002 - likewise
+    def flag_event(self, sender: Sender, second: float) -> TrafficFlags:  # noqa: ARG002 - likewise
         return NO_FLAGS
 
 
@@ -94,13 +93,13 @@ class TrafficDetector:
         *,
         trusted: Sequence[Network] = (),
         data_centers: Networks | None = None,
-        events_per_minute_max: int = 0,
+        events: MinuteCounts | None = None,
     ) -> None:
         self._is_crawler = is_crawler
         self._trusted = trusted
         self._proxies = Networks(trusted)
         self._data_centers = data_centers or Networks()
-        self._is_flood = FloodCounter(events_per_minute_max).count_event
+        self._find_count = (MinuteCounts(0) if events is None else events).find
         # By peer and forwarded addresses, in two generations: when the newer one is full, the older is forgotten.
         self._senders: dict[SenderKey, Sender] = {}
         self._older_senders: dict[SenderKey, Sender] = {}
@@ -149,11 +148,13 @@ class TrafficDetector:
         purposes = [values.get(name, b"") for name in (_SEC_PURPOSE, _PURPOSE, _X_MOZ)]
         return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
 
-    def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:
+    def flag_event(self, sender: Sender, second: float) -> TrafficFlags:
         peers = self.peers
         if sender.rate_key is not None:
             peers.others += 1
-            is_flood = self._is_flood(sender.rate_key, now)
+            counts = sender.counts
+            count = (counts is not None and counts.events) or self._find_events(sender, sender.rate_key)
+            is_flood = count.exceeds(second)
         else:
             is_flood = False
             if peers.last is sender.address is not None:  # As `count` does.
@@ -166,6 +167,12 @@ class TrafficDetector:
         for mark in flags.marks:
             self.marked[mark] += 1
         return flags
+
+    def _find_events(self, sender: Sender, key: bytes) -> AddressCount:
+        count = self._find_count(key)
+        if sender.counts is not None:
+            sender.counts.events = count
+        return count
 
     def _identify_address(self, peer: str | None, forwarded: bytes | None) -> Sender:
         address = find_client(peer, [] if forwarded is None else [forwarded.decode("latin-1")], self._trusted)

@@ -8,14 +8,13 @@ No event is refused for it. A doubtful event is counted and marked, and neither 
 import ipaddress
 import re
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from adloom.events.ingest.ivt.minute_counts import IPV6_KEY_BYTES, AddressCount
 from adloom.events.log.event import Mark
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -25,10 +24,6 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 IPV4_KEPT_LENGTH: Final = 24
 IPV6_KEPT_LENGTH: Final = 48
 NETWORKS_CACHED_MAX: Final = 1_024
-# One household or one machine gets a /64 of IPv6, so single addresses say nothing. Many get a /56, and anybody may
-# have a /48: those are counted too, and may send more by a factor. (The bytes of the prefix, and the factor.)
-IPV6_COUNTED_BYTES: Final = 8
-IPV6_WIDER: Final = ((7, 2), (6, 4))
 
 _AHEAD: Final = re.compile(rb"prefetch|prerender", re.IGNORECASE)
 
@@ -85,10 +80,11 @@ NO_FLAGS: Final = TrafficFlags()
 class SenderCounts:
     """Where the parts of a process that count by address keep what they found for a sender: they look it up once."""
 
-    __slots__ = ("offers", "requests")
+    __slots__ = ("events", "offers", "requests")
 
     def __init__(self) -> None:
         self.requests: Any = None  # Of the rate limit.
+        self.events: AddressCount | None = None
         self.offers: Any = None  # Of what may hold budget.
 
     def __eq__(self, other: object) -> bool:
@@ -122,7 +118,7 @@ def describe_sender(address: Address, *, data_centers: Networks) -> Sender:
     return Sender(
         (Mark.DATA_CENTER,) if address in data_centers else (),
         address,
-        None if is_internal else address.packed[:IPV6_COUNTED_BYTES],
+        None if is_internal else address.packed[:IPV6_KEY_BYTES],
         None if is_internal else SenderCounts(),
     )
 
@@ -147,76 +143,3 @@ def truncate_address(address: Address) -> str:
     """Return the network of an address, without the part that identifies one visitor."""
     length = IPV4_KEPT_LENGTH if isinstance(address, ipaddress.IPv4Address) else IPV6_KEPT_LENGTH
     return str(ipaddress.ip_network((address, length), strict=False))
-
-
-MINUTE: Final = timedelta(minutes=1)
-NO_TIME: Final = timedelta()
-# About 10 MB. Beyond it the address not seen for the longest time is forgotten. One that floods is seen too
-# often for that: 50,000 others would have to come between two of its events.
-ADDRESSES_MAX: Final = 50_000
-
-
-class AddressMinute:
-    """The events of an address in a minute that begins with the first of them."""
-
-    __slots__ = ("_began_at", "_ends_at", "events")
-
-    def __init__(self, now: datetime) -> None:
-        self._began_at = now
-        self._ends_at = now + MINUTE
-        self.events = 0
-
-    def count_event(self, now: datetime) -> int:
-        """Count one more, and return how many there are in the minute."""
-        # A clock that was set back begins another minute too: else the old one would mark events for hours.
-        if not self._began_at <= now < self._ends_at:
-            self._began_at = now
-            self._ends_at = now + MINUTE
-            self.events = 0
-        self.events = events = self.events + 1
-        return events
-
-
-class FloodCounter:
-    """Counts the events of every address in this process; a bound of zero turns it off."""
-
-    def __init__(self, events_per_minute_max: int, *, addresses_max: int = ADDRESSES_MAX) -> None:
-        self._events_max = events_per_minute_max
-        self._addresses_max = addresses_max
-        self._minutes: OrderedDict[bytes, AddressMinute] = OrderedDict()
-        self._wider: dict[bytes, int] = {}
-        self._wider_since = datetime.min.replace(tzinfo=UTC)
-
-    def __len__(self) -> int:
-        return len(self._minutes)
-
-    def count_event(self, address: bytes, now: datetime) -> bool:
-        """Count an event of an address, and return whether it exceeds the bound of its minute."""
-        if not self._events_max:
-            return False
-        minute = self._minutes.get(address)
-        if minute is None:
-            minute = self._begin(address, now)
-        else:
-            self._minutes.move_to_end(address)
-        is_flood = minute.count_event(now) > self._events_max
-        return self._count_wider(address, now) or is_flood if len(address) == IPV6_COUNTED_BYTES else is_flood
-
-    def _begin(self, address: bytes, now: datetime) -> AddressMinute:
-        self._minutes[address] = minute = AddressMinute(now)
-        if len(self._minutes) > self._addresses_max:
-            self._minutes.popitem(last=False)
-        return minute
-
-    def _count_wider(self, address: bytes, now: datetime) -> bool:
-        """Count an event for the networks around an IPv6 network; one minute for all of them, because it is cheaper."""
-        wider = self._wider
-        if not NO_TIME <= now - self._wider_since < MINUTE or len(wider) > self._addresses_max:
-            wider.clear()
-            self._wider_since = now
-        is_flood = False
-        for size, factor in IPV6_WIDER:
-            network = address[:size]
-            wider[network] = events = wider.get(network, 0) + 1
-            is_flood |= events > self._events_max * factor
-        return is_flood

@@ -1,4 +1,4 @@
-"""Requests of each client address in a minute, in bounded memory, counted together with other processes.
+"""Requests or events of each client address in a minute, in bounded memory, counted together with other processes.
 
 An address that comes often is shared: what other processes counted of it is added to its count, a moment later. So all
 processes together exceed a bound by no more than what each takes before it shares an address, and in the time between
@@ -16,6 +16,9 @@ MINUTE_SECONDS: Final = 60
 IPV6_KEY_BYTES: Final = 8
 WIDE_BYTES: Final = 6
 WIDE_FACTOR: Final = 4
+# A household often has a /56. Rate limits do not go by it: mobile networks give a /64 to each phone.
+HOUSEHOLD_BYTES: Final = 7
+HOUSEHOLD_FACTOR: Final = 2
 ADDRESSES_MAX: Final = 50_000
 SHARED_MAX: Final = 20_000  # Addresses beyond it are counted by this process alone.
 SHARED_PART: Final = 8  # An address is shared from this part of the bound on.
@@ -111,13 +114,19 @@ class PendingCount(NamedTuple):
 class MinuteCounts:
     """The counts of all addresses; a bound of zero is none.
 
-    Of too many addresses the first to come is forgotten, and begins again.
+    Of too many addresses the first to come is forgotten, and begins again; one that comes often is not.
     """
 
     def __init__(
-        self, bound: int, *, addresses_max: int = ADDRESSES_MAX, shared_max: int = SHARED_MAX
+        self,
+        bound: int,
+        *,
+        counts_households: bool = False,
+        addresses_max: int = ADDRESSES_MAX,
+        shared_max: int = SHARED_MAX,
     ) -> None:
         self._bound = bound or math.inf
+        self._counts_households = counts_households
         self._addresses_max = addresses_max
         self._shared_max = shared_max
         self._counts: OrderedDict[bytes, AddressCount] = OrderedDict()
@@ -147,16 +156,19 @@ class MinuteCounts:
         ]
 
     def _begin(self, key: bytes) -> AddressCount:
+        wide = None
         if len(key) == IPV6_KEY_BYTES:
-            wide_key = key[:WIDE_BYTES]
-            wide = self._counts.get(wide_key) or self._add(
-                wide_key, AddressCount(self, wide_key, WIDE_FACTOR * self._bound)
-            )
-            return self._add(key, AddressCount(self, key, self._bound, wide))
-        return self._add(key, AddressCount(self, key, self._bound))
+            wide = self._add(key[:WIDE_BYTES], WIDE_FACTOR)
+            if self._counts_households:
+                wide = self._add(key[:HOUSEHOLD_BYTES], HOUSEHOLD_FACTOR, wide)
+        return self._add(key, 1, wide)
 
-    def _add(self, key: bytes, count: AddressCount) -> AddressCount:
-        self._counts[key] = count
-        if len(self._counts) > self._addresses_max:
-            self._counts.popitem(last=False)
+    def _add(self, key: bytes, factor: int, wide: AddressCount | None = None) -> AddressCount:
+        """Return the count of an address or network that is counted or shared already, or begin it."""
+        count = self._counts.get(key)
+        if count is None:
+            count = self._shared.get(key) or AddressCount(self, key, factor * self._bound, wide)
+            self._counts[key] = count
+            if len(self._counts) > self._addresses_max:
+                self._counts.popitem(last=False)
         return count

@@ -6,19 +6,21 @@ the least time to the impression and the least time from there to a click, toget
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import msgspec
 
 from adloom.core.ids import PlacementId
-from adloom.events.ingest.ivt.flags import NO_FLAGS, NO_TIME, Sender, TrafficFlags, truncate_address
+from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags, truncate_address
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.events.ingest.ivt.pair_counts import PairCounts
-from adloom.events.ingest.token import OfferToken
+from adloom.events.ingest.token import TICK_SECONDS, OfferToken
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 
+NO_TIME: Final = timedelta()
+HALF_A_MICROSECOND: Final = 5e-7  # Seconds of today as floats are exact to less than that.
 _OTHER: Final = PageOrigin.OTHER  # Looking up a member of an enum calls Python.
 MARKS: Final = (Mark.DOUBTFUL_OFFER, Mark.OTHER_SITE, Mark.TOO_SOON, Mark.CAMPAIGN_FLOOD)
 
@@ -38,8 +40,8 @@ class OfferCheck:
     def __init__(
         self, bounds: OfferBounds, pages: PageCheck, find_site: Callable[[PlacementId], str | None]
     ) -> None:
-        self._impression_after = bounds.impression_after
-        self._click_after = bounds.impression_after + bounds.click_after
+        self._impression_after = bounds.impression_after.total_seconds() - HALF_A_MICROSECOND
+        self._click_after = self._impression_after + bounds.click_after.total_seconds()
         self._is_beyond = bounds.events.exceeds
         self._is_beyond_clicks = bounds.clicks.exceeds
         self._judge_page = pages.judge
@@ -54,14 +56,16 @@ class OfferCheck:
         offer: OfferToken,
         page_url: str | None,
         is_click: bool,  # noqa: FBT001 - likewise
-        now: datetime,
+        second: float,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> TrafficFlags:
         """Return the flags of a report that has no others; it counts for its address if it has none."""
         terms, site = offer.terms, self._find_site(offer.terms.placement_id)
         if site is None and sender.rate_key is None and not terms.is_void:
             return NO_FLAGS  # There is nothing to compare it with.
-        mark = self._find_mark(request, sender.rate_key, offer, site, page_url, is_click, now, is_immediate)
+        mark = self._find_mark(
+            request, sender.rate_key, offer, site, page_url, is_click, second, is_immediate
+        )
         if mark is None:
             return NO_FLAGS
         self.marked[mark] += 1
@@ -76,7 +80,7 @@ class OfferCheck:
         site: str | None,
         page_url: str | None,
         is_click: bool,  # noqa: FBT001 - likewise
-        now: datetime,
+        second: float,
         is_immediate: bool,  # noqa: FBT001 - likewise
     ) -> Mark | None:
         terms = offer.terms
@@ -92,10 +96,10 @@ class OfferCheck:
             return None
         least = self._click_after if is_click else self._impression_after
         # An offer from the future was made by a process whose clock is ahead.
-        if NO_TIME <= now - offer.issued_at < least and not is_immediate:
+        if 0 <= second - offer.second - offer.tick * TICK_SECONDS < least and not is_immediate:
             return Mark.TOO_SOON
         campaign = terms.campaign_id.int
-        is_flood = self._is_beyond(address, campaign, now)
+        is_flood = self._is_beyond(address, campaign, second)
         if is_click:
-            is_flood |= self._is_beyond_clicks(address, campaign, now)
+            is_flood |= self._is_beyond_clicks(address, campaign, second)
         return Mark.CAMPAIGN_FLOOD if is_flood else None

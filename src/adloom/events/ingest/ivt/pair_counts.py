@@ -7,7 +7,6 @@ together exceed the bound by no more than what each takes before it shares a pai
 # pure
 
 from array import array
-from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
 HOUR_SECONDS: Final = 3_600
@@ -48,27 +47,27 @@ class PairCounts:
         self.shared: dict[Pair, SharedPair] = {}
         self.hour = 0  # Since the epoch.
         self.begun = 0  # How many hours were begun, some of them again by a clock that was set back.
-        self._begins = self._ends = datetime.min.replace(tzinfo=UTC)
+        self._begins = self._ends = 0
 
-    def exceeds(self, address: bytes, campaign: int, now: datetime) -> bool:
+    def exceeds(self, address: bytes, campaign: int, second: float) -> bool:
         """Count an event, and return whether it is beyond the bound."""
         if not self.bound:
             return False
         # A clock that was set back begins another hour too.
-        if not self._begins <= now < self._ends:
-            self._begin(now)
+        if not self._begins <= second < self._ends:
+            self._begin(second)
         is_beyond = self._count((address, campaign), self.bound)
         if len(address) == IPV6_KEY_BYTES:
             return self._count((address[:WIDE_BYTES], campaign), WIDE_FACTOR * self.bound) or is_beyond
         return is_beyond
 
-    def _begin(self, now: datetime) -> None:
+    def _begin(self, second: float) -> None:
         self._counts = array("I", _NO_COUNTS)
         self.shared = {}
         self.begun += 1
-        self.hour = int(now.timestamp()) // HOUR_SECONDS
-        self._begins = datetime.fromtimestamp(self.hour * HOUR_SECONDS, UTC)
-        self._ends = self._begins + timedelta(seconds=HOUR_SECONDS)
+        self.hour = int(second) // HOUR_SECONDS
+        self._begins = self.hour * HOUR_SECONDS
+        self._ends = self._begins + HOUR_SECONDS
 
     def _count(self, pair: Pair, bound: int) -> bool:
         counts = self._counts
