@@ -109,7 +109,7 @@ class SimulatedStates(_DatabaseConnection):
             states = self._server.states
             return {address: states[address] for address in addresses if address in states}
 
-    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+    async def list_timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
         await self.begin("timers")
         timers = [(address, one.wake_at) for address, one in self._server.states.items() if one.wake_at]
         return [(address, at) for address, at in timers if until is None or at <= until]

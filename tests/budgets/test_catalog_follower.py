@@ -83,7 +83,7 @@ class Follower:
         return self.follower
 
     async def check(self) -> list[tuple[Address, Any]]:
-        await self.follower.look()
+        await self.follower.poll()
         return self.host.take()
 
     async def change(self, noun: str, statement: str, *values: object) -> None:

@@ -56,21 +56,21 @@ async def test_a_campaign_with_a_cap_hears_of_its_counts_once_and_when_it_asks(
     follower = a_follower(pool, valkey, heard)
 
     for _ in range(3):
-        await follower.look()
+        await follower.poll()
 
     [counts] = heard.messages
     assert (counts.impressions, counts.clicks, counts.complete_until) == (100, 10, 0)
 
     asked = int(SystemClock().now().timestamp())
     follower.take_request(CampaignId(CAMPAIGN))
-    await follower.look()
+    await follower.poll()
     assert heard.messages[1] == msgspec.structs.replace(
         counts, complete_until=heard.messages[1].complete_until
     )
     assert heard.messages[1].complete_until >= asked
     await ValkeyEventLog(valkey).append([b"an event that the tables have not counted yet"])
     follower.take_request(CampaignId(CAMPAIGN))
-    await follower.look()
+    await follower.poll()
     assert len(heard.messages) == 2
     last = await ValkeyEventLog(valkey).read_last_id()
     await pool.execute(
@@ -79,8 +79,8 @@ async def test_a_campaign_with_a_cap_hears_of_its_counts_once_and_when_it_asks(
         EVENT_TABLES,
         last,
     )
-    await follower.look()
-    await follower.look()
+    await follower.poll()
+    await follower.poll()
     assert [one.until for one in heard.messages] == [counts.until, counts.until, last]
 
 
@@ -91,7 +91,7 @@ async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool, valkey: Valkey
 
     follower = a_follower(pool, valkey, heard)
     follower.take_request(CampaignId(CAMPAIGN))
-    await follower.look()
+    await follower.poll()
 
     assert heard.messages == []
 

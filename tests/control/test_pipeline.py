@@ -219,7 +219,7 @@ async def test_the_catalog_can_be_changed_without_valkey(database_url: str) -> N
 
     async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
         await admin.make_banner()
-        await control.app.state.checks.catalog.look()
+        await control.app.state.checks.catalog.check()
         health = await admin.get("/health")
 
     assert health.status_code == 200

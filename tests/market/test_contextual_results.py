@@ -287,13 +287,13 @@ async def test_a_ranker_that_wakes_between_two_looks_counts_nothing_twice(
     host: Any = RankerHost(site_pool, clock)
     follower = ResultsFollower(site_pool, valkey, host, clock)
     await add_impressions(site_pool, 1)
-    await follower.look()
+    await follower.poll()
     await host.run(is_flushed=True)
     await add_impressions(site_pool, 10)
     await host.wake_again()
     await add_impressions(site_pool, 100)
 
-    await follower.look()
+    await follower.poll()
     await host.run(is_flushed=True)
 
     stored = await site_pool.fetch("SELECT round(impressions::numeric, 1) FROM category_results")
@@ -317,13 +317,13 @@ async def test_rankers_know_every_result_once_whatever_is_killed(
         if chance.random() < 0.7:
             host.is_full = chance.random() < 0.3
             with suppress(UnavailableError):
-                await follower.look()
+                await follower.poll()
             host.is_full = False
             await host.run(is_flushed=chance.random() < 0.5)
         if chance.random() < 0.4:  # Killed: states and messages are lost, another worker goes on.
             host = RankerHost(site_pool, clock)
             follower = ResultsFollower(site_pool, valkey, host, clock)
-    await follower.look()
+    await follower.poll()
     await host.run(is_flushed=True)
 
     stored = await site_pool.fetch("SELECT site, round(impressions::numeric, 2) FROM category_results")
@@ -353,18 +353,18 @@ async def test_delivery_reads_what_the_worker_publishes_and_a_restart_changes_no
     loader = ResultsLoader(valkey)
     assert loader.find(SITE) == NO_RESULTS
 
-    await ResultsFollower(site_pool, valkey, RankerHost(site_pool, clock), clock).look()  # type: ignore[arg-type]
+    await ResultsFollower(site_pool, valkey, RankerHost(site_pool, clock), clock).poll()  # type: ignore[arg-type]
     await loader.refresh()
 
     assert loader.find(SITE).banners == {5: (15, 1)}
     clock.advance(timedelta(minutes=30))
     again = ResultsFollower(site_pool, valkey, RankerHost(site_pool, clock), clock)  # type: ignore[arg-type]
-    await again.look()
+    await again.poll()
     await loader.refresh()
     assert loader.find(SITE).banners == {5: (10, 1)}
 
     clock.advance(timedelta(minutes=31))
-    await again.look()
+    await again.poll()
     await loader.refresh()
     assert loader.find(SITE) == NO_RESULTS
 

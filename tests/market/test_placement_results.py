@@ -40,14 +40,14 @@ async def test_delivery_learns_how_banners_do_on_a_placement(pool: Pool, valkey:
     await add(pool, OTHER_BANNER, 7_000, 7_000, ago=timedelta(days=31))
 
     assert loader.find(PLACEMENT) == NO_RESULTS
-    await follower.look()
+    await follower.poll()
     await loader.refresh()
 
     assert loader.find(PLACEMENT).banners == {first: (90, 3), other: (50, 1)}
 
     await add(pool, OTHER_BANNER, 5, 1)
     clock.advance(timedelta(seconds=5))
-    await follower.look()
+    await follower.poll()
     await loader.refresh()
 
     assert loader.find(PLACEMENT).banners == {first: (90, 3), other: (55, 2)}
@@ -58,12 +58,12 @@ async def test_a_placement_that_begins_to_learn_has_its_past_at_once(pool: Pool,
     loader, follower = ResultsLoader(valkey), PlacementResultsFollower(pool, valkey, ManualClock(NOW))
     key = await add(pool, BANNER, 100, 5, ago=timedelta(days=3))
     loader.find(PLACEMENT)
-    await follower.look()
+    await follower.poll()
     await loader.refresh()
     assert loader.find(PLACEMENT) == NO_RESULTS  # Nobody asks for an ordered placement.
 
     await pool.execute(ROTATE, "best")
-    await follower.look()
+    await follower.poll()
     await loader.refresh()
 
     assert loader.find(PLACEMENT).banners == {key: (100, 5)}
@@ -75,11 +75,11 @@ async def test_what_valkey_has_lost_is_published_again(pool: Pool, valkey: Valke
     clock = ManualClock(NOW)
     follower = PlacementResultsFollower(pool, valkey, clock)
     key = await add(pool, BANNER, 100, 5)
-    await follower.look()
+    await follower.poll()
     await valkey.flushdb()
     clock.advance(timedelta(minutes=1))
 
-    await follower.look()
+    await follower.poll()
 
     loader = ResultsLoader(valkey)
     loader.find(PLACEMENT)

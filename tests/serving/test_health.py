@@ -41,9 +41,9 @@ async def refresher(pool: Pool, valkey: Valkey, clock: ManualClock) -> IndexRefr
 
 
 async def check_ready(health: DeliveryHealth) -> tuple[int, Mapping[str, Any]]:
-    await health.postgres.look()
-    await health.valkey.look()
-    await health.disk.look()
+    await health.postgres.check()
+    await health.valkey.check()
+    await health.disk.check()
     return await read(health)
 
 

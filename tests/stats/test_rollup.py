@@ -9,7 +9,7 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.runtime.postgres import Connection, Pool
 from adloom.stats import rollup_store
-from adloom.stats.rollup import DayDroppedError, Rollup, RollupRefusedError, batches, refuse_dropped
+from adloom.stats.rollup import DayDroppedError, Rollup, RollupRefusedError, refuse_dropped, split_blocks
 from adloom.stats.rollup_store import DayFound
 from tests.stats.event_rows import NOON, EventRow, an_event, insert_catalog, insert_events
 
@@ -48,7 +48,7 @@ async def is_fresh(pool: Pool, day: date = DAY) -> bool:
 async def finish(connection: Connection, found: DayFound, clock: ManualClock) -> int:
     """Finish a rollup that has taken its snapshot, and return the number of events that it read."""
     await rollup_store.make_stage(connection)
-    for kind, blocks, _ in batches(found, 1):
+    for kind, blocks, _ in split_blocks(found, 1):
         await rollup_store.stage(connection, DAY, kind, blocks)
     staged = await rollup_store.stage_events(connection)
     await rollup_store.overwrite(connection, DAY, found, now=clock.now())
@@ -342,7 +342,7 @@ def test_batches_cover_every_block_once() -> None:
         click_blocks=2,
     )
 
-    parted = list(batches(found, 3))
+    parted = list(split_blocks(found, 3))
 
     assert [(kind, list(blocks)) for kind, blocks, _ in parted] == [
         ("impressions", [0, 1, 2]),

@@ -120,7 +120,7 @@ async def test_the_nightly_job_rolls_up_its_day_and_then_stale_ones(
     pool: Pool, clock: ManualClock, queue: Recorder, stale: StaleDays
 ) -> None:
     await insert_events(pool, an_event(), an_event(at=noon(DAY - ONE_DAY)))
-    rollup = Rollup(pool, clock, then=stale.look)
+    rollup = Rollup(pool, clock, then=stale.check)
 
     await rollup.handle(a_job("banner-rollup-2026-11-14"))
 
@@ -135,10 +135,10 @@ async def test_a_day_is_not_rolled_up_before_its_nightly_job(
     await insert_events(pool, *(an_event(at=noon(DAY + number * ONE_DAY)) for number in (-1, 0, 1)))
     before_the_night = ManualClock(NEXT_NIGHT - timedelta(seconds=1))
 
-    await StaleDays(pool, queue, EVERY_NIGHT, before_the_night).look()
+    await StaleDays(pool, queue, EVERY_NIGHT, before_the_night).check()
     assert queue.put_ids == ["banner-rollup-2026-11-13-1"]
 
-    await StaleDays(pool, queue, EVERY_NIGHT, clock).look()
+    await StaleDays(pool, queue, EVERY_NIGHT, clock).check()
     assert queue.put_ids == ["banner-rollup-2026-11-13-1", "banner-rollup-2026-11-14-1"]
 
 
@@ -148,20 +148,20 @@ async def test_a_day_with_late_events_is_rolled_up_again_after_a_pause(
     rollup = Rollup(pool, clock)
     await insert_events(pool, an_event())
     await rollup.roll_up(DAY)
-    await stale.look()
+    await stale.check()
     assert (queue.put_ids, stale.count) == ([], 0)
 
     await insert_events(pool, an_event(), an_event())
-    await stale.look()
+    await stale.check()
     assert (queue.put_ids, stale.count) == ([], 1)  # It was rolled up just now.
 
     clock.advance(REST)
-    await stale.look()
-    await stale.look()
+    await stale.check()
+    await stale.check()
     assert queue.put_ids == ["banner-rollup-2026-11-14-3"]
 
     await pool.execute("UPDATE events.event_days SET corrections = 2")
-    await stale.look()
+    await stale.check()
     assert queue.put_ids == ["banner-rollup-2026-11-14-3", "banner-rollup-2026-11-14-5"]
 
     await rollup.handle(a_job("banner-rollup-2026-11-14-5"))
@@ -176,7 +176,7 @@ async def test_days_whose_rows_were_dropped_are_never_rolled_up_again(
     await insert_events(pool, an_event())
     await pool.execute("DROP TABLE events.banner_impressions_20261114, events.banner_clicks_20261114")
 
-    await stale.look()
+    await stale.check()
     # A job that was put before succeeds too: no attempt would bring the rows back.
     await Rollup(pool, clock).handle(a_job("banner-rollup-2026-11-14-1"))
 
@@ -205,7 +205,7 @@ async def test_the_search_for_stale_days_continues_after_an_outage(
         pass
     with pytest.raises(asyncpg.InterfaceError):
         await closed.fetchval("SELECT 1")
-    await StaleDays(closed, queue, EVERY_NIGHT, clock).look()
+    await StaleDays(closed, queue, EVERY_NIGHT, clock).check()
 
 
 async def test_a_day_with_a_dead_job_is_retried_after_an_hour(
@@ -213,7 +213,7 @@ async def test_a_day_with_a_dead_job_is_retried_after_an_hour(
 ) -> None:
     await insert_events(pool, an_event())
 
-    await stale.look()
+    await stale.check()
 
     assert queue.tried_again == [("banner-rollup-2026-11-14-1", clock.now() - timedelta(hours=1))]
 
@@ -223,7 +223,7 @@ async def a_worker(pool: Pool, redis_url: str, clock: ManualClock) -> AsyncGener
     """All parts of a worker for the rollup, on a real queue."""
     async with open_queue("banners", redis_url) as queue:
         stale = StaleDays(pool, queue, EVERY_NIGHT, clock)
-        rollup = Rollup(pool, clock, then=stale.look)
+        rollup = Rollup(pool, clock, then=stale.check)
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(JobWorker("banners", redis_url, {ROLLUP_STATS: rollup.handle}).run(stop))

@@ -149,7 +149,7 @@ class MemoryStates:
         self.loads.append(list(addresses))
         return {address: self.states[address] for address in addresses if address in self.states}
 
-    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+    async def list_timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
         await self._answer()
         timers = [(address, one.wake_at) for address, one in self.states.items() if one.wake_at is not None]
         return [(address, at) for address, at in timers if until is None or at <= until]

@@ -9,7 +9,12 @@ import msgspec
 
 from adloom.app.listeners import take_socket
 from adloom.runtime import postgres
-from adloom.runtime.http.background_check import BackgroundCheck, oldest, run_checks, wait_until_known
+from adloom.runtime.http.background_check import (
+    BackgroundCheck,
+    find_oldest_age,
+    run_checks,
+    wait_until_known,
+)
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
@@ -58,7 +63,7 @@ async def answer_health(host: str, port: int, queue: str, *, pool: Pool, valkey:
         await wait_until_known(has_postgres, has_valkey)
         checks = {"postgres": _name(has_postgres.result), "valkey": _name(has_valkey.result)}
         is_ready = bool(has_postgres.result and has_valkey.result)
-        report = ServerReport(_name(is_ready), checks, oldest(has_postgres, has_valkey))
+        report = ServerReport(_name(is_ready), checks, find_oldest_age(has_postgres, has_valkey))
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         return PlainAnswer(status, msgspec.json.encode(report))
 

@@ -262,7 +262,7 @@ def _build_job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them a
     queue, mail_queue = queues
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
     stale = StaleDays(pool, queue, settings.stats_rollup_cron, clock)
-    rollup = Rollup(pool, clock, then=stale.look)
+    rollup = Rollup(pool, clock, then=stale.check)
     jobs = JobWorker(
         queue.name,
         settings.services.redis_url,

@@ -169,12 +169,12 @@ class _Following:
             task = bar.add_task("", total=self._total)
             while self._open:
                 await asyncio.sleep(look_seconds)
-                await self._look()
+                await self._read_states()
                 self._show(bar, task)
                 self._warn_if_idle(look_seconds)
         return self._failed
 
-    async def _look(self) -> None:
+    async def _read_states(self) -> None:
         for job_id in list(self._open):
             seen = await self._queue.find(job_id)
             if seen is None or seen.state is JobState.COMPLETED:  # The queue forgets what was done long ago.

@@ -33,7 +33,7 @@ from adloom.pages.follow.store import read_changes, read_table, read_versions
 from adloom.pages.notice import PAGE_NOTICES
 from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
@@ -50,7 +50,7 @@ class MarketFollower:
     def __init__(self, pool: Pool, valkey: Valkey, host: Host) -> None:
         self._pool = pool
         self._host = host
-        self._loop = LookLoop(self._try_to_look, every_seconds=LOOK_SECONDS, away=AWAY, name="market")
+        self._loop = PollLoop(self._try_to_poll, every_seconds=LOOK_SECONDS, away=AWAY, name="market")
         noticed = self._loop.noticed.set
         self._subscriptions = [
             *(
@@ -80,12 +80,12 @@ class MarketFollower:
         self._awake.clear()
         self._mark = PageMark()
 
-    async def _try_to_look(self) -> None:
+    async def _try_to_poll(self) -> None:
         with unavailable_when_away("The catalog cannot be read"):
-            await self.look()
+            await self.poll()
 
-    async def look(self) -> None:
-        """Tell what has changed since the last look."""
+    async def poll(self) -> None:
+        """Tell what has changed since the last poll."""
         now = asyncio.get_running_loop().time()
         marks = await read_marks_together(self._pool)
         has_spent = bool(self._spending or self._paying)

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import Responses
-from adloom.runtime.http.background_check import BackgroundCheck, oldest, wait_until_known
+from adloom.runtime.http.background_check import BackgroundCheck, find_oldest_age, wait_until_known
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, is_reachable
 
@@ -40,7 +40,7 @@ async def ready(request: Request) -> Response:
         "valkey": "ok" if checks.valkey.result else "unavailable",
         "index": {"status": status, "version": version},
     }
-    age = oldest(checks.catalog, checks.valkey)
+    age = find_oldest_age(checks.catalog, checks.valkey)
     return JSONResponse(
         {"status": status, "checks": report, "ageSeconds": age}, 200 if version is not None else 503
     )
@@ -54,11 +54,11 @@ class ControlChecks(NamedTuple):
 
 
 def make_checks(pool: Pool, valkey: Valkey) -> ControlChecks:
-    async def look_at_catalog() -> int | None:
+    async def check_catalog() -> int | None:
         async with asyncio.timeout(LOOK_SECONDS_MAX), pool.acquire() as connection:
             return await read_version(connection)
 
     return ControlChecks(
-        BackgroundCheck(look_at_catalog, away=POSTGRES_AWAY),
+        BackgroundCheck(check_catalog, away=POSTGRES_AWAY),
         BackgroundCheck(lambda: is_reachable(valkey), away=VALKEY_AWAY),
     )

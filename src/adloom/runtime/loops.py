@@ -97,21 +97,21 @@ async def pass_on(stop: asyncio.Event, event: asyncio.Event) -> None:
     event.set()
 
 
-class LookLoop:
-    """Looks again and again for what has changed: at each notice, and after some seconds without one.
+class PollLoop:
+    """Polls for what has changed: at each notice, and after some seconds without one.
 
-    Where something is away, that is logged once, and what was missed is found at the next look.
+    Where something is away, that is logged once, and what was missed is found at the next poll.
     """
 
     def __init__(
         self,
-        look: Callable[[], Awaitable[None]],
+        poll: Callable[[], Awaitable[None]],
         *,
         every_seconds: float | Callable[[], float],
         away: tuple[type[Exception], ...],
         name: str,
     ) -> None:
-        self._look = look
+        self._poll = poll
         self._every_seconds = every_seconds
         self._away = away
         self._name = name
@@ -119,21 +119,21 @@ class LookLoop:
         self.noticed = asyncio.Event()
 
     async def run(self, stop: asyncio.Event, *beside: Runnable) -> None:
-        """Look until `stop`; what brings the notices runs beside."""
+        """Poll until `stop`; what brings the notices runs beside."""
         async with asyncio.TaskGroup() as group:
             for one in beside:
                 group.create_task(one.run(stop))
             group.create_task(pass_on(stop, self.noticed))
             while not stop.is_set():
                 self.noticed.clear()
-                await self.try_to_look()
+                await self.try_to_poll()
                 if not stop.is_set():
                     every = self._every_seconds
                     await pause_until_next(every() if callable(every) else every, self.noticed)
 
-    async def try_to_look(self) -> None:
+    async def try_to_poll(self) -> None:
         try:
-            await self._look()
+            await self._poll()
         except self._away as error:
             if not self._is_cut_off:
                 log.warning("look_cut_off", of=self._name, error=repr(error))

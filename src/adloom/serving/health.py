@@ -9,7 +9,12 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.runtime import postgres, valkey
-from adloom.runtime.http.background_check import BackgroundCheck, oldest, run_checks, wait_until_known
+from adloom.runtime.http.background_check import (
+    BackgroundCheck,
+    find_oldest_age,
+    run_checks,
+    wait_until_known,
+)
 from adloom.runtime.http.plain import PlainAnswer, PlainRoute
 from adloom.serving.background.index_refresh import IndexRefresher
 
@@ -79,7 +84,7 @@ class DeliveryHealth:
         self._clock = clock
         self.postgres = BackgroundCheck(lambda: postgres.is_reachable(pool), away=postgres.POSTGRES_AWAY)
         self.valkey = BackgroundCheck(lambda: valkey.is_reachable(client), away=valkey.VALKEY_AWAY)
-        self.disk = BackgroundCheck(self._look_at_disk, away=(OSError,), every_seconds=DISK_EVERY_SECONDS)
+        self.disk = BackgroundCheck(self._check_disk, away=(OSError,), every_seconds=DISK_EVERY_SECONDS)
 
     def run(self) -> AbstractAsyncContextManager[None]:
         """Ask the servers in the background while a block runs."""
@@ -106,7 +111,7 @@ class DeliveryHealth:
         health = DeliveryHealthReport(
             status=_name_status(is_ok=is_ready),
             checks=checks,
-            age_seconds=oldest(self.postgres, self.valkey),
+            age_seconds=find_oldest_age(self.postgres, self.valkey),
         )
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         return PlainAnswer(status, msgspec.json.encode(health))
@@ -125,7 +130,7 @@ class DeliveryHealth:
             return SpoolCheck("off")
         return SpoolCheck(_name_status(is_ok=self._can_spool), spool.waiting_bytes)
 
-    async def _look_at_disk(self) -> bool:
+    async def _check_disk(self) -> bool:
         return self._spool is not None and await asyncio.to_thread(self._spool.can_write)
 
     @property

@@ -90,7 +90,7 @@ def rollup_job(cron: Cron) -> CronJob:
     return CronJob(name=ROLLUP_STATS, cron=cron, job_id=name_nightly_job)
 
 
-def batches(found: DayFound, batch_blocks: int) -> Iterator[tuple[str, range, float]]:
+def split_blocks(found: DayFound, batch_blocks: int) -> Iterator[tuple[str, range, float]]:
     """Split a day's blocks into batches; each comes with the share of the day that is done after it."""
     total = found.impression_blocks + found.click_blocks
     done = 0
@@ -118,10 +118,10 @@ class StaleDays:
     async def run(self, stop: asyncio.Event) -> None:
         """Check every minute until stopped."""
         while not stop.is_set():
-            await self.look()
+            await self.check()
             await self._pause(LOOK_EVERY, stop)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Add a job for each stale day that is over; while a server is away, the next check will do."""
         try:
             await self._put_stale()
@@ -184,7 +184,7 @@ class Rollup:
             if found.is_dropped:
                 raise _make_dropped_error(day)
             await rollup_store.make_stage(connection)
-            for kind, blocks, share in batches(found, self._batch_blocks):
+            for kind, blocks, share in split_blocks(found, self._batch_blocks):
                 await rollup_store.stage(connection, day, kind, blocks)
                 on_progress(share)
             _compare(day, found, await rollup_store.stage_events(connection))

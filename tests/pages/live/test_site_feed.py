@@ -57,7 +57,7 @@ class Follower:
     async def next(self) -> list[tuple[str, dict[str, Any]]]:
         """Look once, and return what it is told then."""
         async with self._pool.acquire() as connection:
-            await self._feed.look(connection)
+            await self._feed.poll(connection)
         return parse(await self.read())
 
     async def read(self) -> bytes:
@@ -260,10 +260,10 @@ async def test_a_client_that_does_not_read_is_cut_off(pool: Pool) -> None:
 
     with feed.listen(listener):
         async with pool.acquire() as connection:
-            await feed.look(connection)
+            await feed.poll(connection)
             for number in range(3):
                 await write_page(connection, site_id, f"a.test/{number}", at=NOON)
-            await feed.look(connection)
+            await feed.poll(connection)
 
     assert listener.is_over
     assert feed.cut_off == 1

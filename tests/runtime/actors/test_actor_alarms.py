@@ -279,7 +279,7 @@ def test_the_last_alarm_of_an_actor_replaces_earlier_ones(
         if seconds is not None:
             plain.at[a_tally(key)] = at(seconds)
         assert len(alarms) == len(plain.at)
-        assert alarms.next_at() == min(plain.at.values(), default=None)
+        assert alarms.find_next_at() == min(plain.at.values(), default=None)
         if is_looked_at:
             due = dict(plain.at)
             assert [due[address] for address in alarms.take_due(at(moment), count_max=99)] == plain.ringing(

@@ -125,9 +125,9 @@ class Process:
         await self._may_fail("load failed")
         return await self._states.load(addresses)
 
-    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+    async def list_timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
         await self._may_fail("timers failed")
-        return await self._states.timers(until=until)
+        return await self._states.list_timers(until=until)
 
     async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         states = self._states

@@ -78,8 +78,12 @@ async def test_stored_alarms_can_be_listed(states: PostgresStateStore) -> None:
     await states.commit([a_write(A, wakes=True), a_write(B)], [])
 
     asked = [(A, START + timedelta(microseconds=1))]
-    assert await states.timers() == await states.timers(until=START + timedelta(microseconds=1)) == asked
-    assert await states.timers(until=START) == []
+    assert (
+        await states.list_timers()
+        == await states.list_timers(until=START + timedelta(microseconds=1))
+        == asked
+    )
+    assert await states.list_timers(until=START) == []
 
 
 @pytest.mark.parametrize("was", [0, 1, 3])
@@ -165,7 +169,7 @@ async def test_a_state_store_without_postgres_raises_unavailable(
     with pytest.raises(UnavailableError):
         await states.load([A])
     with pytest.raises(UnavailableError):
-        await states.timers()
+        await states.list_timers()
     with pytest.raises(UnavailableError):
         await states.commit([a_write(A)], [])
 
@@ -181,7 +185,7 @@ async def test_thousands_of_states_are_stored_in_one_transaction(states: Postgre
         )
         assert clock() - started_at < 30
 
-    assert len(await states.load(addresses)) == len(await states.timers()) == 2_000
+    assert len(await states.load(addresses)) == len(await states.list_timers()) == 2_000
 
 
 async def test_two_hosts_on_one_store_lose_nothing_that_they_reported_durable(

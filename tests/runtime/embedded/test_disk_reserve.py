@@ -71,13 +71,13 @@ def test_the_reserve_is_given_back_once_and_kept_again_when_there_is_room() -> N
     with a_small_disk(64) as folder:
         reserve = DiskReserve(folder, reserve_bytes=8 * MEGABYTE, low_bytes=4 * MEGABYTE)
         reserve.keep()
-        assert not reserve.look()
+        assert not reserve.check_disk()
         filler = fill(folder, leave_bytes=MEGABYTE)
 
-        assert [reserve.look(), reserve.look(), reserve.is_full] == [True, False, True]
+        assert [reserve.check_disk(), reserve.check_disk(), reserve.is_full] == [True, False, True]
         assert reserve.free_bytes >= 8 * MEGABYTE
         filler.unlink()
-        assert [reserve.look(), reserve.is_full] == [False, False]
+        assert [reserve.check_disk(), reserve.is_full] == [False, False]
         assert (folder / "reserve").stat().st_blocks * 512 >= 8 * MEGABYTE
 
 

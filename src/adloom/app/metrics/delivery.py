@@ -72,8 +72,8 @@ class ServeFigures:
             requests=filled + offers.empty + sum(auctions.unfilled.values()),
             filled=filled,
             index_version=refresher.version,
-            p50_seconds=self._times.quantile(MEDIAN),
-            p99_seconds=self._times.quantile(NEARLY_ALL),
+            p50_seconds=self._times.compute_quantile(MEDIAN),
+            p99_seconds=self._times.compute_quantile(NEARLY_ALL),
             pending=appender.pending,
             spool_bytes=spool.waiting_bytes if spool is not None else None,
             # The visitors of the sample are on this machine.

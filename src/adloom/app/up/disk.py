@@ -51,7 +51,7 @@ async def watch_disk(supervisor: Supervisor, reserve: DiskReserve) -> None:
     """Look at the disk every second."""
     while True:
         await sleep_until_next(LOOK_SECONDS, after=LOOK_AFTER_SECONDS)  # With those at the children.
-        if reserve.look():
+        if reserve.check_disk():
             supervisor.ask_to_stop(POSTGRES)
 
 

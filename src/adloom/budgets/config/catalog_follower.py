@@ -15,7 +15,7 @@ from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
@@ -36,7 +36,7 @@ class CatalogFollower:
         self._catalog = catalog
         self._introductions = introductions
         self._host = host
-        self._loop = LookLoop(self.look, every_seconds=self._find_seconds, away=AWAY, name="brains_catalog")
+        self._loop = PollLoop(self.poll, every_seconds=self._find_seconds, away=AWAY, name="brains_catalog")
         noticed = self._loop.noticed.set
         self._subscription = Subscription(valkey, NOTICE_CHANNEL, heard=lambda _: noticed(), began=noticed)
         self._version: int | None = None
@@ -50,8 +50,8 @@ class CatalogFollower:
     def _find_seconds(self) -> float:
         return LOOK_SECONDS if self._subscription.is_listening else LOOK_SOON_SECONDS
 
-    async def look(self) -> None:
-        """Tell the actors concerned what has changed since the last look."""
+    async def poll(self) -> None:
+        """Tell the actors concerned what has changed since the last poll."""
         since = self._version if self._version is not None else await self._read_remembered()
         version, changed = await self._catalog.load_changes(since)
         if changed is None:

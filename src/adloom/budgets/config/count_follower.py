@@ -124,15 +124,15 @@ class CountFollower:
     async def run(self, stop: asyncio.Event) -> None:
         self._told.clear()  # Another worker may have led meanwhile.
         while not stop.is_set():
-            await self._try_to_look()
+            await self._try_to_poll()
             await pause_until_next(LOOK_SECONDS, stop)
 
     def take_request(self, campaign_id: CampaignId) -> None:
-        """Let a campaign know with the next look until when its counts are complete."""
+        """Let a campaign know with the next poll until when its counts are complete."""
         self._asking.add(campaign_id)
 
-    async def look(self) -> None:
-        """Tell the campaigns that ask, or whose counts have changed since the last look; from time to time, all."""
+    async def poll(self) -> None:
+        """Tell the campaigns that ask, or whose counts have changed since the last poll; from time to time, all."""
         now = asyncio.get_running_loop().time()
         if self._again_seconds is not None and now >= self._again_at:
             self._again_at = now + self._again_seconds
@@ -162,9 +162,9 @@ class CountFollower:
         answered, self._asking, self._awaited = self._asking, set(), None
         return answered
 
-    async def _try_to_look(self) -> None:
+    async def _try_to_poll(self) -> None:
         try:
-            await self.look()
+            await self.poll()
         except UnavailableError as error:
             if not self._is_cut_off:
                 log.warning("caps_cut_off_from_counts", error=repr(error))

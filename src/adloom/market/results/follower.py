@@ -22,7 +22,7 @@ from adloom.market.weights import FORGOTTEN_AFTER, SITES_MAX
 from adloom.resource.changes import read_marks_together
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -42,7 +42,7 @@ class ResultsFollower:
         self._valkey = valkey
         self._host = host
         self._clock = clock
-        self._loop = LookLoop(self._look, every_seconds=LOOK_SECONDS, away=AWAY, name="results")
+        self._loop = PollLoop(self._look, every_seconds=LOOK_SECONDS, away=AWAY, name="results")
         self._begin()
 
     def _begin(self) -> None:
@@ -60,11 +60,11 @@ class ResultsFollower:
     async def _look(self) -> None:
         with unavailable_when_away("The results cannot be read"):
             cursor = (await read_marks_together(self._pool)).cursors.get(store.CONTEXTUAL_RESULTS)
-            await self.look(may_have_more=cursor != self._cursor)
+            await self.poll(may_have_more=cursor != self._cursor)
             self._cursor = cursor
 
-    async def look(self, *, may_have_more: bool = True) -> None:
-        """Tell what was counted since the last look."""
+    async def poll(self, *, may_have_more: bool = True) -> None:
+        """Tell what was counted since the last poll."""
         now = self._clock.now()
         if self._through is None:
             await self._catch_up(now)
@@ -93,7 +93,7 @@ class ResultsFollower:
         return self._host.tell(address, CheckClock())
 
     def _tell_rankers(self, rows: list[ResultRow]) -> None:
-        """Tell each ranker its sums; one without room is told at the next look, in order."""
+        """Tell each ranker its sums; one without room is told at the next poll, in order."""
         untold: list[tuple[Address, RecordResults]] = []
         late: set[Address] = set()
         for address, message in (*self._untold, *sum_for_rankers(rows)):
@@ -114,7 +114,7 @@ class ResultsFollower:
                 self._valkey, {site_id: build_results(sums, version) for site_id, sums in changed.items()}
             )
         except VALKEY_AWAY:
-            self._publish_all_at = now  # At the next look.
+            self._publish_all_at = now  # At the next poll.
             raise
 
     async def _tick(self, now: datetime) -> None:

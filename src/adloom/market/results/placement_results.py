@@ -1,7 +1,7 @@
 """Publishes how banners do on direct placements that let the better one win, for delivery: as results of sites are.
 
 The counts are those of the statistics, without invalid events, of the last thirty days. Hours that are over are read
-once an hour, the last ones at every look. It runs on the one worker that leads the market.
+once an hour, the last ones at every poll. It runs on the one worker that leads the market.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from adloom.market.results import store
 from adloom.market.results.publish import publish_results
 from adloom.market.results.store import PlacementCounts
 from adloom.market.results.window import build_results
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -34,7 +34,7 @@ class PlacementResultsFollower:
         self._pool = pool
         self._valkey = valkey
         self._clock = clock
-        self._loop = LookLoop(self._look, every_seconds=LOOK_SECONDS, away=AWAY, name="placement_results")
+        self._loop = PollLoop(self._look, every_seconds=LOOK_SECONDS, away=AWAY, name="placement_results")
         self._begin()
 
     def _begin(self) -> None:
@@ -48,10 +48,10 @@ class PlacementResultsFollower:
 
     async def _look(self) -> None:
         with unavailable_when_away("The counts of placements cannot be read"):
-            await self.look()
+            await self.poll()
 
-    async def look(self) -> None:
-        """Publish what has changed since the last look."""
+    async def poll(self) -> None:
+        """Publish what has changed since the last poll."""
         now = self._clock.now()
         keys = await store.list_learning_placements(self._pool)
         split = now.replace(minute=0, second=0, microsecond=0) - LAST_HOURS

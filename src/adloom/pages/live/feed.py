@@ -104,14 +104,14 @@ class SiteFeed(EventFeed[SiteListener]):
             await self._is_wanted.wait()
             try:
                 async with pool.acquire() as connection:
-                    await self.look(connection)
+                    await self.poll(connection)
             except POSTGRES_AWAY as error:
                 log.warning("sites_not_followed", error=repr(error))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_seconds):
                     await self._is_unwanted.wait()
 
-    async def look(self, connection: Connection) -> None:
+    async def poll(self, connection: Connection) -> None:
         """Read what changed on the sites that are followed, and tell it."""
         followed = {listener.site_id for listener in self._listeners if not listener.is_over}
         states = await read_states(connection, list(followed))

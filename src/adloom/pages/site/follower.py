@@ -30,7 +30,7 @@ from adloom.pages.site.step import SiteKind
 from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.nats.sender import NatsSender
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
@@ -100,7 +100,7 @@ class SiteFollower:
         self._valkey = valkey
         self._reader = reader
         self._host = host
-        self._loop = LookLoop(self.look, every_seconds=LOOK_SECONDS, away=AWAY, name="sites")
+        self._loop = PollLoop(self.poll, every_seconds=LOOK_SECONDS, away=AWAY, name="sites")
         noticed = self._loop.noticed.set
         self._subscriptions = [
             Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
@@ -118,8 +118,8 @@ class SiteFollower:
         self._reader.configured.clear()
         await self._loop.run(stop, *self._subscriptions)
 
-    async def look(self) -> None:
-        """Tell the actors concerned what has changed since the last look."""
+    async def poll(self) -> None:
+        """Tell the actors concerned what has changed since the last poll."""
         at = asyncio.get_running_loop().time()
         with unavailable_when_away("The catalog cannot be read"):
             marks = await read_marks_together(self._pool)

@@ -204,7 +204,7 @@ class StateStore(Protocol):
         """Load the states that exist."""
         ...
 
-    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+    async def list_timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
         """Return the stored alarms: all of them, or those until a moment."""
         ...
 

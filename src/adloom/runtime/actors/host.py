@@ -156,7 +156,7 @@ class ActorHost:
         """Load all stored alarms; overdue ones fire now."""
         while not stop.is_set():
             try:
-                timers = await self._store.timers()
+                timers = await self._store.list_timers()
             except UnavailableError as error:
                 log.warning("entity_host_waits", reason=error.detail)
                 await asyncio.sleep(RETRY_AFTER.total_seconds())
@@ -172,7 +172,7 @@ class ActorHost:
             return
         self._look_at = loop.time() + LOOK_SECONDS
         try:
-            self._runner.set_alarms(await self._store.timers(until=self._clock.now()))
+            self._runner.set_alarms(await self._store.list_timers(until=self._clock.now()))
         except UnavailableError as error:
             log.warning("entity_alarms_not_read", reason=error.detail)
 
@@ -183,12 +183,12 @@ class ActorHost:
             return
         self._has_work.clear()
         now = self._clock.now()
-        due = [at for at in (self._runner.alarms.next_at(), self._find_idle_at()) if at is not None]
+        due = [at for at in (self._runner.alarms.find_next_at(), self._find_idle_at()) if at is not None]
         until_look = self._look_at - asyncio.get_running_loop().time()
         await pause(min([until_look, *((at - now).total_seconds() for at in due)]), self._has_work)
 
     def _find_idle_at(self) -> datetime | None:
-        touched_at = self._runner.oldest_touch()
+        touched_at = self._runner.find_oldest_touch()
         return None if touched_at is None else touched_at + self._idle_max
 
     async def _run_due(self) -> None:
@@ -199,7 +199,7 @@ class ActorHost:
     async def _passivate(self) -> None:
         """Persist and evict idle actors."""
         oldest = self._clock.now() - self._idle_max
-        idle = self._runner.idle_since(oldest, count_max=self._batch_max)
+        idle = self._runner.list_idle_since(oldest, count_max=self._batch_max)
         await self._runner.persist(idle)
         for actor in idle:
             self._runner.evict(actor)

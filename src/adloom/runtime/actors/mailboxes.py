@@ -98,7 +98,7 @@ class Alarms:
             heapq.heappush(self._heap, (at, address))
             self._drop_stale()
 
-    def next_at(self) -> datetime | None:
+    def find_next_at(self) -> datetime | None:
         while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
@@ -106,7 +106,7 @@ class Alarms:
     def take_due(self, now: datetime, *, count_max: int) -> list[Address]:
         """Remove and return the actors whose alarms are due, the earliest first."""
         taken: list[Address] = []
-        while len(taken) < count_max and (at := self.next_at()) is not None and at <= now:
+        while len(taken) < count_max and (at := self.find_next_at()) is not None and at <= now:
             _, address = heapq.heappop(self._heap)
             del self._at[address]
             taken.append(address)

@@ -106,12 +106,12 @@ class BatchRunner:
             if actor is None and address not in self.alarms and address.kind in self._kinds:
                 self.alarms.set(address, at)
 
-    def oldest_touch(self) -> datetime | None:
+    def find_oldest_touch(self) -> datetime | None:
         """Return the last activity of the least recently used actor."""
         first = next(iter(self._actors.values()), None)
         return None if first is None else first.touched_at
 
-    def idle_since(self, oldest: datetime, *, count_max: int) -> list[ActiveActor]:
+    def list_idle_since(self, oldest: datetime, *, count_max: int) -> list[ActiveActor]:
         idle = takewhile(lambda actor: actor.touched_at <= oldest, self._actors.values())
         return list(islice(idle, count_max))
 

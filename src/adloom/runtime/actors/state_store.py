@@ -70,7 +70,7 @@ class PostgresStateStore:
             rows = await self._pool.fetch(LOAD, kinds, keys)
         return {Address(kind, key): StoredState(*stored) for kind, key, *stored in rows}
 
-    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+    async def list_timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
         with unavailable_when_away("The timers cannot be read"):
             rows = await self._pool.fetch(TIMERS, until)
         return [(Address(row["kind"], row["key"]), row["wake_at"]) for row in rows]

@@ -52,7 +52,7 @@ class DiskReserve:
         except OSError as error:
             raise InstallationError(self._describe()) from error
 
-    def look(self) -> bool:
+    def check_disk(self) -> bool:
         """Look at the disk; return whether it has just become full, and give the reserve back then."""
         if not self._reserve_bytes:
             return False

@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 from adloom.runtime.loops import pause
 
 EVERY_SECONDS: Final = 0.5
-# A part that has not answered by then is away; the look itself goes on, to find out when it is back.
+# A part that has not answered by then is away; the check itself goes on, to find out when it is back.
 SECONDS_MAX: Final = 1.0
 GIVEN_BACK_SECONDS_MAX: Final = 0.2
 FIRST_SECONDS_MAX: Final = 0.15  # A probe must be answered within 0.2 s.
@@ -26,13 +26,13 @@ class BackgroundCheck(Generic[T]):
 
     def __init__(
         self,
-        look: Callable[[], Awaitable[T | None]],
+        check: Callable[[], Awaitable[T | None]],
         *,
         away: tuple[type[Exception], ...],
         every_seconds: float = EVERY_SECONDS,
         quiet_after_seconds: float = QUIET_AFTER_SECONDS,
     ) -> None:
-        self._look = look
+        self._check = check
         self._every_seconds = every_seconds
         self._quiet_after_seconds = quiet_after_seconds
         self._away = away
@@ -55,7 +55,7 @@ class BackgroundCheck(Generic[T]):
         await pause(EVERY_SECONDS, self._is_asked)
         while True:
             self._is_asked.clear()
-            await self.look()
+            await self.check()
             await asyncio.sleep(self._every_seconds)
             if clock() - self._asked_at >= self._quiet_after_seconds:
                 await self._is_asked.wait()
@@ -70,25 +70,25 @@ class BackgroundCheck(Generic[T]):
             await pause(FIRST_SECONDS_MAX, self._is_known)
         elif is_quiet and now - self._seen_at > self._every_seconds:
             self._is_known.clear()
-            # By then the look has ended, or the part counts as away.
+            # By then the check has ended, or the part counts as away.
             await pause(SECONDS_MAX + FIRST_SECONDS_MAX, self._is_known)
 
-    async def look(self) -> None:
-        """Look once. A look that takes too long means away from then on, until it has ended."""
-        looking = asyncio.ensure_future(self._try_to_look())
+    async def check(self) -> None:
+        """Check once. A check that takes too long means away from then on, until it has ended."""
+        checking = asyncio.ensure_future(self._try_to_check())
         try:
-            done, _ = await asyncio.wait({looking}, timeout=SECONDS_MAX)
+            done, _ = await asyncio.wait({checking}, timeout=SECONDS_MAX)
             if not done:
                 self._set(None)
-            self._set(await looking)
+            self._set(await checking)
         finally:
             # When we stop, its connection is given back before the pool is closed, unless the server is frozen.
-            await asyncio.wait({looking}, timeout=GIVEN_BACK_SECONDS_MAX)
-            looking.cancel()
+            await asyncio.wait({checking}, timeout=GIVEN_BACK_SECONDS_MAX)
+            checking.cancel()
 
-    async def _try_to_look(self) -> T | None:
+    async def _try_to_check(self) -> T | None:
         try:
-            return await self._look()
+            return await self._check()
         except self._away:
             return None
 
@@ -116,7 +116,7 @@ async def wait_until_known(*checks: BackgroundCheck[int] | BackgroundCheck[bool]
             group.create_task(check.wait_until_known())
 
 
-def oldest(*checks: BackgroundCheck[int] | BackgroundCheck[bool]) -> float | None:
+def find_oldest_age(*checks: BackgroundCheck[int] | BackgroundCheck[bool]) -> float | None:
     """Return the age of the oldest of some results; None if one of them is not there yet."""
     ages = [check.age_seconds for check in checks]
     known = [age for age in ages if age is not None]

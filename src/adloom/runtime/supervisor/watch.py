@@ -72,7 +72,7 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: Livenes
             heard_at = loop.time()
             continue
         is_heard = await listener.is_heard()
-        waited, works = listener.look()
+        waited, works = listener.measure_activity()
         now = loop.time()
         liveness = record_tick(
             liveness,
@@ -140,7 +140,7 @@ class _Listener:
         self._activity = now
         return True
 
-    def look(self) -> tuple[float, bool]:
+    def measure_activity(self) -> tuple[float, bool]:
         """Return how long the child has waited for a processor since the last look, and whether it works.
 
         The latter is asked of servers only: of our own processes the event loop must be heard.

@@ -71,7 +71,7 @@ class Traffic:
         now = self._clock.now()
         looked_at = next_visit_at = now
         past = self._draw_past(manifest) if now - manifest.loaded_at < PAST_UNTIL else iter(())
-        self._tell_past(past)
+        self._report_past(past)
         while True:
             now = self._clock.now()
             if now - looked_at >= timedelta(seconds=LOOK_SECONDS):
@@ -162,14 +162,14 @@ class Traffic:
         while batch := list(itertools.islice(events, BATCH_EVENTS)):
             yield batch
 
-    def _tell_past(self, batches: Iterator[list[Event]]) -> None:
+    def _report_past(self, batches: Iterator[list[Event]]) -> None:
         """Report the day before the load, in small batches beside live traffic."""
         batch = next(batches, None)
         if batch is None:
             return
 
         def tell() -> None:
-            self._tell_past(batches)
+            self._report_past(batches)
             self._delivery.report(None, batch)
 
         self._act_in(PAST_PAUSE_SECONDS, tell)

@@ -10,7 +10,7 @@ from typing import Final
 
 from adloom.budgets.traffic.page_counts import SlotCounts, add_page_counts
 from adloom.core.clock import Clock
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 ADD_SECONDS: Final = 5.0
@@ -41,9 +41,9 @@ class PageTraffic:
             counts.filled += 1
 
     async def run(self, stop: asyncio.Event) -> None:
-        adding = LookLoop(self.add, every_seconds=ADD_SECONDS, away=VALKEY_AWAY, name="page_traffic")
+        adding = PollLoop(self.add, every_seconds=ADD_SECONDS, away=VALKEY_AWAY, name="page_traffic")
         await adding.run(stop)
-        await adding.try_to_look()  # What was counted since the last time.
+        await adding.try_to_poll()  # What was counted since the last time.
 
     async def add(self) -> None:
         """Add what was counted since the last time."""

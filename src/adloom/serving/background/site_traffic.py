@@ -17,7 +17,7 @@ import msgspec
 from adloom.budgets.traffic.counts import INSTALLATION, HourCounts, add_counts
 from adloom.budgets.traffic.site_day import DAY_SECONDS, SiteDay, find_site_day
 from adloom.core.clock import Clock
-from adloom.runtime.loops import LookLoop
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Market
 from adloom.serving.index.index import Index
@@ -73,9 +73,9 @@ class SiteTraffic:
             self._left_out = left_out
 
     async def run(self, stop: asyncio.Event) -> None:
-        adding = LookLoop(self.add, every_seconds=ADD_SECONDS, away=VALKEY_AWAY, name="site_traffic")
+        adding = PollLoop(self.add, every_seconds=ADD_SECONDS, away=VALKEY_AWAY, name="site_traffic")
         await adding.run(stop)
-        await adding.try_to_look()  # What was counted since the last time.
+        await adding.try_to_poll()  # What was counted since the last time.
 
     async def add(self) -> None:
         """Add what was counted since the last time."""

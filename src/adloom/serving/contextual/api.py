@@ -172,7 +172,7 @@ class SlotRoutes:
             if slot is None:
                 return NO_SUCH_PLACEMENT
             question.check_host(slot[1])
-            look = self._known.look_at(slot[1], question.url, now)
+            look = self._known.find_page(slot[1], question.url, now)
             plan = self._plan(index, slot, look)
             if isinstance(plan, str):
                 question.known = None
@@ -272,7 +272,7 @@ class SlotRoutes:
         if site is None:
             look = FoundPage(url, PageState.UNKNOWN)
             return None, look, [NO_SUCH_PLACEMENT if slot is None else OTHER_SITE for slot in found]
-        look = self._known.look_at(site, url, now)
+        look = self._known.find_page(site, url, now)
         plans: list[SlotPlan] = []
         for slot in found:
             if slot is None:

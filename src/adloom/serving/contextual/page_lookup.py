@@ -76,7 +76,7 @@ class KnownPages:
         self._find_shortlists = shortlists.find
         self._recent = recent
 
-    def look_at(self, site: IndexedSite, url: NormalizedUrl, now: datetime) -> FoundPage:
+    def find_page(self, site: IndexedSite, url: NormalizedUrl, now: datetime) -> FoundPage:
         table = self._find_pages(site.id)
         entry = None if table is None else table.entries.get(url.text)
         if entry is None or entry.classified_at is None:

@@ -84,7 +84,7 @@ class SpendFeed(EventFeed[SpendListener]):
     def distribute(self, data: bytes) -> None:
         for news in decode_updates(data):
             if isinstance(news, SpendUpdate):
-                self._tell(news)
+                self._push_update(news)
 
     async def _forward(self, valkey: Valkey) -> None:
         subscription = Subscription(valkey, SPEND_CHANNEL, heard=self.distribute, began=self._began)
@@ -99,7 +99,7 @@ class SpendFeed(EventFeed[SpendListener]):
         for listener in self._listeners:
             listener.begin()
 
-    def _tell(self, update: SpendUpdate) -> None:
+    def _push_update(self, update: SpendUpdate) -> None:
         concerned = [one for one in self._listeners if not one.is_over and one.may_see(update.advertiser_id)]
         if not concerned:
             return

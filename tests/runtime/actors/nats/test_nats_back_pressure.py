@@ -7,7 +7,7 @@ import pytest
 
 from adloom.core.ids import SystemIds
 from adloom.runtime.actors.nats.messages import SentMessage, encode_group
-from adloom.runtime.actors.nats.pinned import ID_HEADER, ensure_stream, subject_of
+from adloom.runtime.actors.nats.pinned import ID_HEADER, ensure_stream, name_subject
 from adloom.runtime.actors.nats.shard_pulls import PULL_MAX, WAITING_MAX
 from adloom.runtime.actors.nats.store import ShardCommit, ShardStore
 from adloom.runtime.postgres import Pool
@@ -39,7 +39,7 @@ async def test_a_worker_that_cannot_write_leaves_messages_in_the_stream(
             address = addresses[number % SHARDS_USED]
             body = TALLY.encode_message(Add(amount=1, is_kept=False, records=(number,)))
             group = encode_group([SentMessage(ids.new(), *address, body, is_exact=True)])
-            subject = subject_of(number % SHARDS_USED)
+            subject = name_subject(number % SHARDS_USED)
             await connection.publish(subject, group, headers={ID_HEADER: str(number)})
 
         async def are_all_kept() -> bool:

@@ -20,7 +20,7 @@ from adloom.runtime.actors.actor import (
     UnreadableActorStateError,
 )
 from adloom.runtime.actors.mailboxes import Envelope
-from adloom.runtime.actors.nats.messages import SentMessage, first_id, is_current
+from adloom.runtime.actors.nats.messages import SentMessage, is_current, make_first_id
 from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardCommit, ShardStore, maintain_days
 from adloom.runtime.actors.runner import NeverKeptError
@@ -243,7 +243,7 @@ def test_an_id_tells_when_it_was_made() -> None:
     made = SystemIds().new()
     clock = ManualClock(now)
 
-    assert first_id(now.date()) < made < first_id(now.date() + timedelta(days=2))
+    assert make_first_id(now.date()) < made < make_first_id(now.date() + timedelta(days=2))
     assert is_current(made, clock.now())
     assert is_current(made, now - timedelta(hours=23))
     assert not is_current(made, now + timedelta(days=3))

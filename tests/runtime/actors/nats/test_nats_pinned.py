@@ -145,7 +145,7 @@ async def test_a_deleted_stream_is_noticed(
     await first.pull()
 
     async def is_open() -> bool:
-        answer = await connection.request(f"$JS.API.CONSUMER.INFO.BRAIN.{pinned.consumer_of(7)}", b"")
+        answer = await connection.request(f"$JS.API.CONSUMER.INFO.BRAIN.{pinned.name_consumer(7)}", b"")
         return bool(msgspec.json.decode(answer)["num_waiting"])
 
     # The server takes pulls and requests side by side.

@@ -166,7 +166,7 @@ class DiskSpool:
             try:
                 if time() >= look_at:
                     look_at = time() + self._limits.look_seconds
-                    await self._look()
+                    await self._adopt_left()
                 self._wake.clear()
                 has_more = await self._drain_some()
             except (UnavailableError, OSError) as error:  # A time-out is an OSError, too.
@@ -182,7 +182,7 @@ class DiskSpool:
                 if not has_more:
                     await pause(max(0.0, look_at - time()), self._wake)
 
-    async def _look(self) -> None:
+    async def _adopt_left(self) -> None:
         """Adopt what dead processes left, unless we have not even drained our own: another process may."""
         try:
             await self._backlog.tidy()

@@ -47,7 +47,7 @@ def list_spool_files(folder: Path) -> list[SpoolFileInfo]:
     for name in os.listdir(folder):  # noqa: PTH208 - names, not paths
         if (parsed := _parse_name(name)) is not None:
             names.append((parsed, name))  # noqa: PERF401 - a comprehension would not know that it is one
-    infos = [_look_at(folder / name) for _, name in sorted(names)]
+    infos = [_read_info(folder / name) for _, name in sorted(names)]
     return [info for info in infos if info is not None]
 
 
@@ -91,7 +91,7 @@ def _parse_name(name: str) -> SpoolFileName | None:
     return parse_name(name.removesuffix(DAMAGED))
 
 
-def _look_at(path: Path) -> SpoolFileInfo | None:
+def _read_info(path: Path) -> SpoolFileInfo | None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

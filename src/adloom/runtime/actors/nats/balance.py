@@ -30,7 +30,7 @@ class Peers:
     def __init__(self) -> None:
         self._heard: dict[str, tuple[float, WorkerBeat]] = {}
 
-    def hear(self, beat: WorkerBeat, *, at: float) -> None:
+    def record_beat(self, beat: WorkerBeat, *, at: float) -> None:
         if beat.is_leaving:
             self._heard.pop(beat.name, None)
         else:

@@ -169,8 +169,10 @@ class NatsActorHost:
             return
         self.pulls.has_work.clear()
         now = self._clock.now()
-        due = [at for one in self._runners if (at := one.alarms.next_at()) is not None]
-        idle = [at + one.family.idle_max for one in self._runners if (at := one.oldest_touch()) is not None]
+        due = [at for one in self._runners if (at := one.alarms.find_next_at()) is not None]
+        idle = [
+            at + one.family.idle_max for one in self._runners if (at := one.find_oldest_touch()) is not None
+        ]
         seconds = [(at - now).total_seconds() for at in (*due, *idle)]
         await pause(max(0.0, min([WAIT_SECONDS_MAX, *seconds])), self.pulls.has_work)
 
@@ -240,7 +242,7 @@ class NatsActorHost:
     async def _passivate(self) -> None:
         for runner in self._runners:
             oldest = self._clock.now() - runner.family.idle_max
-            idle = runner.idle_since(oldest, count_max=PASSIVATED_AT_ONCE)
+            idle = runner.list_idle_since(oldest, count_max=PASSIVATED_AT_ONCE)
             await runner.persist(idle)
             for actor in idle:
                 runner.evict(actor)
@@ -274,7 +276,7 @@ class NatsActorHost:
     async def _on_beat(self, received: Received) -> None:
         beat = _decode_beat(received.data)
         if beat.name != self.name:
-            self._peers.hear(beat, at=asyncio.get_running_loop().time())
+            self._peers.record_beat(beat, at=asyncio.get_running_loop().time())
 
     async def _beat(self, *, is_leaving: bool = False) -> None:
         beat = WorkerBeat(self.name, tuple(self.pulls.list_held()), self._version, is_leaving)
@@ -292,7 +294,7 @@ class NatsActorHost:
             await pause(BEAT_SECONDS, over)
 
     async def _balance(self) -> None:
-        await self.pulls.look()
+        await self.pulls.open_pulls()
         if self.pulls.is_pulling:
             await self._beat()
         held = self.pulls.list_held()
@@ -300,7 +302,7 @@ class NatsActorHost:
         peers = self._peers.list_alive(asyncio.get_running_loop().time())
         if self.pulls.is_pulling and self._connection.is_connected:
             for shard in sorted(find_unowned(held, peers)):
-                await self.pulls.greet(shard)
+                await self.pulls.offer_shard(shard)
         # Handed over by the loop that runs the actors.
         self._unwanted.update(choose_given_up(held, peers))
 

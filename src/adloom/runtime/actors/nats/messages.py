@@ -133,7 +133,7 @@ def is_current(message_id: UUID, now: datetime) -> bool:
     return _count_milliseconds(now - ID_AGE_MAX) <= milliseconds <= _count_milliseconds(now + ID_AHEAD_MAX)
 
 
-def first_id(day: date) -> UUID:
+def make_first_id(day: date) -> UUID:
     """Return the least id that can be made on a day."""
     return UUID(int=_count_milliseconds(datetime.combine(day, time(), UTC)) << _RANDOM_BITS)
 

@@ -76,11 +76,11 @@ class JetStreamError(UnavailableError):
     """JetStream has refused a request."""
 
 
-def subject_of(shard: int) -> str:
+def name_subject(shard: int) -> str:
     return f"brain.{shard}"
 
 
-def consumer_of(shard: int) -> str:
+def name_consumer(shard: int) -> str:
     return f"shard-{shard:02d}"
 
 
@@ -110,7 +110,7 @@ async def ensure_stream(connection: Messaging, *, replicas: int = 1) -> None:
     }
     check_answer(await connection.request(f"$JS.API.STREAM.CREATE.{STREAM}", _encode(stream)))
     for shard in range(SHARDS):
-        name, subject = consumer_of(shard), subject_of(shard)
+        name, subject = name_consumer(shard), name_subject(shard)
         request = {
             "stream_name": STREAM,
             "config": {
@@ -137,14 +137,14 @@ async def pull(  # noqa: PLR0913 - what a pull says
     request: dict[str, object] = {"batch": count_max, "expires": int(seconds * SECOND), "group": GROUP}
     if pin is not None:
         request["id"] = pin
-    subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{consumer_of(shard)}"
+    subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{name_consumer(shard)}"
     return await connection.publish(subject, _encode(request), reply=f"{inbox}.{shard}")
 
 
 async def unpin(connection: Messaging, shard: int) -> None:
     """Take the pin from whichever client has it: the next message goes to another one that pulls."""
     answer = await connection.request(
-        f"$JS.API.CONSUMER.UNPIN.{STREAM}.{consumer_of(shard)}", _encode({"group": GROUP})
+        f"$JS.API.CONSUMER.UNPIN.{STREAM}.{name_consumer(shard)}", _encode({"group": GROUP})
     )
     check_answer(answer)
 

@@ -24,7 +24,7 @@ from adloom.runtime.actors.nats.messages import (
     encode_group,
     split_groups,
 )
-from adloom.runtime.actors.nats.pinned import ID_HEADER, JetStreamError, check_answer, subject_of
+from adloom.runtime.actors.nats.pinned import ID_HEADER, JetStreamError, check_answer, name_subject
 from adloom.runtime.actors.nats.ports import Messaging, Received
 from adloom.runtime.loops import pass_on, pause
 
@@ -177,7 +177,7 @@ class NatsSender:
     async def flush(self) -> None:
         """Publish what waits, and once more what has waited too long for an answer."""
         self._has_work.clear()
-        self._look()
+        self._repeat_late()
         unsent, self._unsent = self._unsent, {}
         for (shard, attempt), messages in unsent.items():
             for group in split_groups(messages):
@@ -247,13 +247,13 @@ class NatsSender:
     async def _publish_group(self, number: int, published: _Published) -> None:
         published.again_at = _read_loop_seconds() + PUBLISH_AGAIN_SECONDS
         await self._connection.publish(
-            subject_of(published.shard),
+            name_subject(published.shard),
             published.data,
             reply=f"{self._inbox}.sent.{number}",
             headers={ID_HEADER: published.dedup_id},
         )
 
-    def _look(self) -> None:
+    def _repeat_late(self) -> None:
         """Send again what has no result yet, and give up what has waited too long."""
         now = _read_loop_seconds()
         for message_id, awaited in list(self._awaited.items()):

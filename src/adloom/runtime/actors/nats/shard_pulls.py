@@ -94,7 +94,7 @@ class ShardPulls:
         self._got.update(shards)
         self.has_work.set()
 
-    async def look(self) -> None:
+    async def open_pulls(self) -> None:
         """Make the stream where it is missing, and pull where no pull is open."""
         now = _read_loop_seconds()
         if not self._is_made and now >= self._make_at and self._connection.is_connected:
@@ -124,14 +124,14 @@ class ShardPulls:
         except UnavailableError as error:
             log.warning("shard_not_unpinned", shard=number, reason=error.detail)
         else:
-            await self.greet(number)
+            await self.offer_shard(number)
 
-    async def greet(self, number: int) -> None:
+    async def offer_shard(self, number: int) -> None:
         """Send a shard that nobody has a message without content: a shard gets its owner with a message."""
         shard = self._shards[number]
         if shard.paused_until - _read_loop_seconds() < GIVEN_UP_SECONDS - TAKEN_SECONDS:
             shard.paused_until = 0.0  # Those that it was given up for have not taken it.
-        subject = pinned.subject_of(number)
+        subject = pinned.name_subject(number)
         second = int(_read_loop_seconds() / OWN_PULL_SECONDS)
         await self._connection.publish(
             subject, b"", headers={pinned.ID_HEADER: f"{self._inbox}-{number}-{second}"}

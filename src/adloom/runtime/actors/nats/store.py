@@ -10,7 +10,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite
-from adloom.runtime.actors.nats.messages import SentMessage, decode_message, encode_message, first_id
+from adloom.runtime.actors.nats.messages import SentMessage, decode_message, encode_message, make_first_id
 from adloom.runtime.actors.nats.terms import ShardTerms
 from adloom.runtime.actors.state_store import REFUSED, PostgresStateStore, RecordWriter
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
@@ -140,7 +140,7 @@ async def maintain_days(pool: Pool, today: date) -> None:
             names: list[str] = [row[0] for row in await connection.fetch(LIST_DAYS)]
             known = {date.fromisoformat(name) for name in names}
             for day in sorted(wanted - known):
-                first, after = first_id(day), first_id(day + timedelta(days=1))
+                first, after = make_first_id(day), make_first_id(day + timedelta(days=1))
                 await connection.execute(
                     f"CREATE TABLE brain_applied_{day:%Y%m%d} PARTITION OF brain_applied"
                     f" FOR VALUES FROM ('{first}') TO ('{after}')"

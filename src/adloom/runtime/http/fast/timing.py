@@ -38,7 +38,7 @@ class ServeTimes:
     def samples(self) -> int:
         return len(self._samples)
 
-    def quantile(self, share: float) -> float | None:
+    def compute_quantile(self, share: float) -> float | None:
         """Return a quantile in seconds; None if nothing was measured yet."""
         ordered = sorted(self._samples.copy())
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None

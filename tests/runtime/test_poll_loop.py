@@ -5,7 +5,7 @@ import asyncio
 from structlog.testing import capture_logs
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.loops import LookLoop, pause, pause_until_next, sleep_until_next, until_next
+from adloom.runtime.loops import PollLoop, pause, pause_until_next, sleep_until_next, until_next
 from tests.support.eventually import eventually
 
 
@@ -23,7 +23,7 @@ async def test_what_is_away_is_logged_once_and_looked_for_again() -> None:
         else:
             raise outcome
 
-    loop = LookLoop(look, every_seconds=0, away=(UnavailableError,), name="pages")
+    loop = PollLoop(look, every_seconds=0, away=(UnavailableError,), name="pages")
     with capture_logs() as logs:
         await loop.run(stop)
 
@@ -90,7 +90,7 @@ async def test_a_notice_is_followed_at_once() -> None:
         await asyncio.sleep(0)
         looks += 1
 
-    loop = LookLoop(look, every_seconds=3_600, away=(), name="pages")
+    loop = PollLoop(look, every_seconds=3_600, away=(), name="pages")
     async with asyncio.TaskGroup() as group:
         group.create_task(loop.run(stop))
         await eventually(lambda: looks == 1, seconds=30)
