@@ -21,7 +21,6 @@ from adloom.events.log.event import (
     Impression,
     Mark,
     Unsold,
-    parse_entry_id,
 )
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.apply_batch import (
@@ -30,11 +29,9 @@ from adloom.events.tables.apply_batch import (
     EventBatch,
     EventRow,
     Offer,
-    OfferSet,
     StoredOffers,
     TableState,
     apply_batch,
-    count_by_day,
     count_by_key,
     get_offer,
     split_by_kind,
@@ -93,7 +90,7 @@ class TablesServer:
             offer: [
                 key.correlation_id
                 for key in self._of_offer.get(("click", offer), ())
-                if Mark.CLICK_WITHOUT_IMPRESSION in (self.rows[key].marks or ())
+                if Mark.CLICK_WITHOUT_IMPRESSION in self.rows[key].marks
             ]
             for offer in offers
         }
@@ -110,16 +107,14 @@ class TablesServer:
             ),
         )
 
-    def reported(self, kind: str, offers: Set[Offer]) -> OfferSet:
-        """Return the offers that have an event of a kind, and those that have a valid one."""
+    def reported(self, kind: str, offers: Set[Offer]) -> dict[Offer, bool]:
+        """Return the offers that have an event of a kind, and whether a good one."""
         known = {offer: self._of_offer.get((kind, offer), ()) for offer in offers}
-        is_good = {
-            key for keys in known.values() for key in keys if GOOD.issuperset(self.rows[key].marks or ())
+        return {
+            offer: any(GOOD.issuperset(self.rows[key].marks) for key in keys)
+            for offer, keys in known.items()
+            if keys
         }
-        return OfferSet(
-            all={offer for offer, keys in known.items() if keys},
-            valid={offer for offer, keys in known.items() if not is_good.isdisjoint(keys)},
-        )
 
     def taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
         return frozenset(
@@ -129,17 +124,17 @@ class TablesServer:
     def apply(self, added: Additions) -> None:
         for kind, rows in (("impression", added.impressions), ("click", added.clicks)):
             for row in rows:
-                key = EventKey(kind, row.correlation_id)
+                key = EventKey(kind, row.event.correlation_id)
                 self.rows[key] = row
-                if row.request_id is not None and row.slot is not None:
-                    self._of_offer[kind, (row.request_id.int, row.slot)].append(key)
+                if offer := get_offer(row.event):
+                    self._of_offer[kind, offer].append(key)
         for key, count in count_by_key(added).items():
             day = key.hour.date()
             self.counts[day, "impression"] += count.impressions + count.unbound_impressions
             self.counts[day, "click"] += count.clicks + count.unbound_clicks
             self.invalid_counts[day, "impression"] += count.invalid_impressions + count.unbound_impressions
             self.invalid_counts[day, "click"] += count.invalid_clicks + count.unbound_clicks
-        for day, count in count_by_day(added).items():
+        for day, count in added.days.items():
             self.day_events[day] += count.events
         self.take_back(added.clicks_now_seen)
 
@@ -147,10 +142,10 @@ class TablesServer:
         for correlation_id in now_seen:
             key = EventKey("click", correlation_id)
             row = self.rows[key]
-            marks = [mark for mark in row.marks or () if mark != Mark.CLICK_WITHOUT_IMPRESSION]
+            marks = tuple(mark for mark in row.marks if mark != Mark.CLICK_WITHOUT_IMPRESSION)
             is_valid = HARMLESS_MARKS.issuperset(marks)
-            self.rows[key] = msgspec.structs.replace(row, marks=marks or None, is_valid=is_valid)
-            self.invalid_counts[row.occurred_at.date(), "click"] -= is_valid and not row.is_valid
+            self.rows[key] = msgspec.structs.replace(row, marks=marks, is_valid=is_valid)
+            self.invalid_counts[row.event.occurred_at.date(), "click"] -= is_valid and not row.is_valid
 
     def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         """Return the entries that the rows were made from."""
@@ -162,15 +157,14 @@ class TablesServer:
                 found.append(CountedEntry(entry_id, happening, happening.user_id))
                 continue
             row = self.rows.get(get_key(happening))
-            if row is not None and (row.entry_ms, row.entry_seq) == parse_entry_id(entry_id):
-                marks = tuple(row.marks or ())
-                found.append(CountedEntry(entry_id, happening, row.user_id, marks, row.is_valid))
+            if row is not None and row.entry_id == entry_id:
+                found.append(row)
         return found
 
     def roll_up(self, day: date) -> None:
         for kind in KINDS:
             self.rolled_up[day, kind] = sum(
-                row.occurred_at.date() == day and key.kind == kind for key, row in self.rows.items()
+                row.event.occurred_at.date() == day and key.kind == kind for key, row in self.rows.items()
             )
         self.rolled_events[day] = self.day_events[day]
         self.faults.trace.note("rolled up", day.isoformat().encode())
@@ -182,7 +176,7 @@ class TablesServer:
 
     def said_rows(self) -> list[Row]:
         return [
-            Row(key, row.occurred_at.date(), _offer(row), frozenset(row.marks or ()))
+            Row(key, row.event.occurred_at.date(), _offer(row.event), frozenset(row.marks))
             for key, row in self.rows.items()
         ]
 
@@ -230,8 +224,8 @@ def get_key(event: Event) -> EventKey:
     return EventKey("impression" if isinstance(event, Impression) else "click", event.correlation_id)
 
 
-def _offer(row: EventRow) -> tuple[str, int] | None:
-    return None if row.request_id is None or row.slot is None else (str(row.request_id), row.slot)
+def _offer(event: Event) -> tuple[str, int] | None:
+    return None if event.request_id is None or event.slot is None else (str(event.request_id), event.slot)
 
 
 class TopicServer:

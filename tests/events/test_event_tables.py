@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from ipaddress import ip_interface
+from ipaddress import ip_address, ip_interface
 from typing import Any
 from uuid import UUID
 
@@ -112,7 +112,7 @@ async def test_a_row_has_all_fields_of_the_event_and_its_entry(ledger: Ledger) -
     network = {"client_network": "203.0.113.0/24", "marks": (Mark.DATA_CENTER,)}
     await ledger.apply(
         an_impression("i", referrer_url="https://r.example", **attributes, **network),
-        a_click("c", destination_url="https://d.example", **attributes),
+        a_click("c", destination_url="https://d.example", client_network="2001:db8::7", **attributes),
     )
 
     [impression], [click] = await ledger.rows(), await ledger.rows("banner_clicks")
@@ -130,6 +130,7 @@ async def test_a_row_has_all_fields_of_the_event_and_its_entry(ledger: Ledger) -
         >= (attributes | entry | {"entry_seq": 1, "destination_url": "https://d.example"}).items()
     )
     assert (click["marks"], click["is_valid"], impression["is_valid"]) == (None, True, False)
+    assert click["client_network"] == ip_address("2001:db8::7")
 
 
 async def test_counts_are_kept_by_hour_country_and_known_device(ledger: Ledger) -> None:

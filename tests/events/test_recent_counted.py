@@ -1,5 +1,6 @@
 """Recently counted entries are kept in memory, and equal those of the event tables."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -28,6 +29,11 @@ def counted(*numbers: int) -> list[CountedEntry]:
     return [CountedEntry(f"{number}-0", an_impression(f"{number}"), None) for number in numbers]
 
 
+def describe(entries: Sequence[CountedEntry]) -> list[tuple[object, ...]]:
+    """What followers read; the writer of the tables keeps its rows, which have more."""
+    return [(one.entry_id, one.event, one.user_id, one.marks, one.is_valid) for one in entries]
+
+
 async def apply(followed: Followed, recent_counted: RecentCounted) -> BatchResult:
     return await followed.apply(EventTables(followed.pool, recent_counted=recent_counted))
 
@@ -50,7 +56,7 @@ async def test_recent_entries_equal_those_of_the_tables(followed: Followed) -> N
 
     known = await CountedStore(followed.pool, recent_counted).find_counted(records)
 
-    assert known == await followed.lookup.find_counted(records)
+    assert describe(known) == describe(await followed.lookup.find_counted(records))
     assert len(known) == 6
 
 
@@ -70,7 +76,7 @@ async def test_a_user_erased_since_then_is_left_out(followed: Followed) -> None:
     known = await CountedStore(followed.pool, recent_counted).find_counted(records)
 
     assert [one.user_id for one in known] == [None, OTHER_USER, None, USER]
-    assert known == await followed.lookup.find_counted(records)
+    assert describe(known) == describe(await followed.lookup.find_counted(records))
 
 
 async def test_impressions_without_a_user_need_no_database(followed: Followed, database_url: str) -> None:

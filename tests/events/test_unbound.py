@@ -48,9 +48,9 @@ def describe_bound(added: Additions) -> list[Any]:
     """What the tables have of the offers, without the place in the log."""
     rows = [*(("impression", row) for row in added.impressions), *(("click", row) for row in added.clicks)]
     return [
-        (kind, msgspec.structs.replace(row, entry_ms=0, entry_seq=0))
+        (kind, msgspec.structs.replace(row, entry_id=""))
         for kind, row in rows
-        if row.request_id is not None
+        if row.event.request_id is not None
     ]
 
 
@@ -92,7 +92,7 @@ def test_an_offer_has_one_good_event_of_a_kind(order: list[bool], first: str, se
 
     rows = asyncio.run(run()).impressions
 
-    assert [row.correlation_id for row in rows if row.is_valid] == [OFFER_NAME]
+    assert [row.event.correlation_id for row in rows if row.is_valid] == [OFFER_NAME]
 
 
 async def test_an_unbound_event_is_marked_and_counted_apart() -> None:
@@ -100,7 +100,7 @@ async def test_an_unbound_event_is_marked_and_counted_apart() -> None:
         added = apply(await send(edge, [(None, "impression", "a", False), (None, "click", "a", False)]))
 
     [count] = count_by_key(added).values()
-    assert [list(row.marks or ()) for row in (*added.impressions, *added.clicks)] == [[Mark.UNBOUND]] * 2
+    assert [list(row.marks) for row in (*added.impressions, *added.clicks)] == [[Mark.UNBOUND]] * 2
     assert not any(row.is_valid for row in (*added.impressions, *added.clicks))
     assert (count.impressions, count.clicks, count.invalid_impressions, count.invalid_clicks) == (0, 0, 0, 0)
     assert (count.unbound_impressions, count.unbound_clicks) == (1, 1)
@@ -111,7 +111,7 @@ async def test_ids_that_do_not_belong_together_are_marked_and_not_counted() -> N
         edge.index.assigned = False
         added = apply(await send(edge, [(None, "impression", "a", False)]))
 
-    assert [list(row.marks or ()) for row in added.impressions] == [[Mark.UNBOUND, Mark.NOT_ASSIGNED]]
+    assert [list(row.marks) for row in added.impressions] == [[Mark.UNBOUND, Mark.NOT_ASSIGNED]]
     assert count_by_key(added) == {}
 
 
@@ -160,8 +160,8 @@ async def test_a_server_with_a_key_is_believed() -> None:
     added = apply(edge.store.events)
     [count] = count_by_key(added).values()
     assert (count.impressions, count.invalid_impressions, count.unbound_impressions) == (1, 0, 0)
-    assert [row.correlation_id for row in added.clicks] == ["k:one"]
-    assert len(added.impressions[0].correlation_id) <= 128
+    assert [row.event.correlation_id for row in added.clicks] == ["k:one"]
+    assert len(added.impressions[0].event.correlation_id) <= 128
 
 
 async def test_nobody_takes_the_name_of_a_server_s_event() -> None:

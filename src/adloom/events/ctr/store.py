@@ -106,11 +106,8 @@ class LearningStore:
 
     async def find_impressions(self, records: Sequence[DecodedEntry]) -> list[PendingExample]:
         """Return the valid impressions of auctions that counted, in the order of the log."""
-        seen = [record for record in records if _has_offer(record)]
         with _database_errors():
-            if not seen:
-                return []
-            seen = await _keep_auctioned(self._pool, seen)
+            seen = [one for one in await _keep_auctioned(self._pool, records) if _has_offer(one)]
             if not seen:
                 return []
             async with self._pool.acquire() as connection, connection.transaction(readonly=True):
@@ -207,16 +204,16 @@ def _has_offer(record: DecodedEntry) -> bool:
     return isinstance(event, Impression) and event.request_id is not None and event.offered_at > 0
 
 
-async def _keep_auctioned(pool: Pool, seen: Sequence[DecodedEntry]) -> list[DecodedEntry]:
+async def _keep_auctioned(pool: Pool, records: Sequence[DecodedEntry]) -> list[DecodedEntry]:
     """Leave out impressions of placements without auctions, which may be nearly all."""
     placements = {
-        event.placement_id.int: event.placement_id for _, event in seen if isinstance(event, Impression)
+        event.placement_id.int: event.placement_id for _, event in records if isinstance(event, Impression)
     }
-    rows = await pool.fetch(AUCTION_PLACEMENTS, list(placements.values()))
+    rows = await pool.fetch(AUCTION_PLACEMENTS, list(placements.values())) if placements else ()
     known = {row["public_id"].int for row in rows}
     return [
         one
-        for one in (seen if known else ())
+        for one in (records if known else ())
         if isinstance(one.event, Impression) and one.event.placement_id.int in known
     ]
 

@@ -1,4 +1,4 @@
-"""Takes a user out of an entry of the log."""
+"""Takes a user out of an event of the log."""
 
 # pure
 
@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from adloom.events.log.event import (
     Click,
     Conversion,
+    Event,
     Impression,
     UnreadableEntryError,
     decode_event,
@@ -20,13 +21,17 @@ def remove_user(data: bytes) -> bytes | None:
         event = decode_event(data)
     except UnreadableEntryError:
         return None
-    nothing = {"user_id": None, "session_id": None, "page_url": None, "client_network": None}
     match event:
-        case Impression():
-            return encode_event(replace(event, referrer_url=None, **nothing))
-        case Click():
-            return encode_event(replace(event, destination_url=None, **nothing))
+        case Impression() | Click():
+            return encode_event(remove_personal(event))
         case Conversion():
             return data  # It names nobody.
         case _:
             return None
+
+
+def remove_personal(event: Event) -> Event:
+    """Return an event without its user, and without what may tell who that is."""
+    address = "referrer_url" if isinstance(event, Impression) else "destination_url"
+    personal = ("user_id", "session_id", "page_url", "client_network", address)
+    return replace(event, **dict.fromkeys(personal))

@@ -8,9 +8,9 @@ is removed when the impression comes, so the order of arrival does not matter.
 # pure
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -28,6 +28,7 @@ from adloom.events.log.event import (
     get_event_time,
     parse_entry_id,
 )
+from adloom.events.log.personal import remove_personal
 from adloom.events.ports import DecodedEntry
 
 IMPRESSIONS: Final = "banner_impressions"
@@ -41,7 +42,6 @@ _SERVED: Final = (Served, Auctioned)
 # Marks that a row may have and be good by itself, whatever the other events of its offer are.
 GOOD: Final = HARMLESS_MARKS | {Mark.CLICK_WITHOUT_IMPRESSION}
 
-E = TypeVar("E", bound=Event)
 # The dimensions of rows, their marks, and whether they are valid. Hours are numbers: datetimes are slow to compare.
 _Group: TypeAlias = tuple[int, int, int, int | None, str | None, str | None, tuple[str, ...], bool]
 # The number of the request's id, and the slot: numbers are much faster to compare than ids.
@@ -71,18 +71,11 @@ class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
         return min(firsts, key=parse_entry_id)
 
 
-class OfferSet(msgspec.Struct, frozen=True, kw_only=True):
-    """Offers with an event of a kind, and those of them with a good one."""
-
-    all: Set[Offer] = frozenset()
-    valid: Set[Offer] = frozenset()
-
-
 class StoredOffers(msgspec.Struct, frozen=True, kw_only=True):
     """Offers with an impression, offers with a click, and clicks that are marked because their impression is missing."""
 
-    impressions: OfferSet = OfferSet()
-    clicks: OfferSet = OfferSet()
+    impressions: Mapping[Offer, bool] = {}  # And whether one of its events is a good one.
+    clicks: Mapping[Offer, bool] = {}
     clicks_alone: Mapping[Offer, Sequence[str]] = {}
 
 
@@ -99,28 +92,13 @@ class TableState(msgspec.Struct, frozen=True, kw_only=True):
     days: frozenset[date] = frozenset()
 
 
-class EventRow(msgspec.Struct, frozen=True, gc=False):
-    """A row of either table, in the order in which its columns are written."""
+class EventRow(CountedEntry, frozen=True, gc=False):
+    """A row of either table: an event that counts, without what is personal if its user was erased, and its keys."""
 
-    correlation_id: str
-    banner_id: int
-    placement_id: int
-    campaign_id: int | None
-    session_id: str | None
-    user_id: UUID | None
-    device_type: str | None
-    country_code: str | None
-    page_url: str | None
-    address: str | None  # The referrer of an impression, or the destination of a click.
-    occurred_at: datetime
-    received_at: datetime
-    request_id: UUID | None
-    slot: int | None
-    client_network: str | None
-    marks: Sequence[str] | None
-    is_valid: bool
-    entry_ms: int
-    entry_seq: int
+    event: Event  # pyright: ignore[reportIncompatibleVariableOverride] - nothing changes it
+    banner_id: int = 0
+    placement_id: int = 0
+    campaign_id: int | None = None
 
 
 class CountKey(NamedTuple):
@@ -152,12 +130,6 @@ class DayCount(msgspec.Struct, gc=False):
     last_entry_ms: int = 0
 
 
-class _NewEvents(NamedTuple, Generic[E]):
-    kept: list[tuple[str, E, int, int]]  # With the keys of its banner and its placement.
-    repeated: int
-    dropped: int
-
-
 class Additions(msgspec.Struct, frozen=True, kw_only=True):
     """What a batch adds to the tables."""
 
@@ -169,19 +141,11 @@ class Additions(msgspec.Struct, frozen=True, kw_only=True):
     clicks_now_seen: list[str] = []
     # Entries of the log that name erased users.
     erased_entries: list[str] = []
-    # The entries that the rows of the impressions were made from.
-    impression_entries: list[tuple[str, Impression]] = []
+    days: Mapping[date, DayCount] = {}
 
     @property
     def size(self) -> int:
         return len(self.impressions) + len(self.clicks)
-
-    def list_counted(self) -> list[CountedEntry]:
-        """Return the impressions, for the followers of the tables."""
-        return [
-            CountedEntry(entry_id, event, row.user_id, tuple(row.marks or ()), row.is_valid)
-            for (entry_id, event), row in zip(self.impression_entries, self.impressions, strict=True)
-        ]
 
 
 def split_by_kind(records: Sequence[DecodedEntry]) -> EventBatch:
@@ -217,33 +181,22 @@ def get_offer(event: Event) -> Offer | None:
 
 def apply_batch(batch: EventBatch, state: TableState) -> Additions:
     """Choose the new events, in the order of the log, and add the marks that depend on other events of the offer."""
-    impressions = _select_new(batch.impressions, state, set(state.impressions))
-    clicks = _select_new(batch.clicks, state, set(state.clicks))
-    seen, clicked = _SecondEvents(state.offers.impressions), _SecondEvents(state.offers.clicks)
-    impression_rows: list[EventRow] = []
-    for kept in impressions.kept:
-        event = kept[1]
-        marks = [*event.marks, Mark.SECOND_IMPRESSION] if seen.is_second(event) else event.marks
-        impression_rows.append(_build_row(kept, event.referrer_url, marks, state))
-    click_rows: list[EventRow] = []
-    for kept in clicks.kept:
-        event = kept[1]
-        marks = [*event.marks, Mark.SECOND_CLICK] if clicked.is_second(event) else list(event.marks)
-        offer = get_offer(event)
-        if offer is not None and offer not in seen.all:
-            marks.append(Mark.CLICK_WITHOUT_IMPRESSION)
-        click_rows.append(_build_row(kept, event.destination_url, marks, state))
+    stored = state.offers
+    seen = _RowChooser(state, state.impressions, stored.impressions, Mark.SECOND_IMPRESSION)
+    clicked = _RowChooser(state, state.clicks, stored.clicks, Mark.SECOND_CLICK)
+    impressions = seen.choose(batch.impressions)
+    clicks = clicked.choose(batch.clicks, seen=seen.offers)
     return Additions(
-        impressions=impression_rows,
-        clicks=click_rows,
-        repeated=impressions.repeated + clicks.repeated,
-        dropped=impressions.dropped + clicks.dropped,
-        impression_entries=[(entry_id, event) for entry_id, event, _, _ in impressions.kept],
+        impressions=impressions,
+        clicks=clicks,
+        repeated=seen.repeated + clicked.repeated,
+        dropped=seen.dropped + clicked.dropped,
+        days=_count_by_day(impressions, clicks),
         erased_entries=find_erased_entries(batch, state),
         clicks_now_seen=[
             click
-            for offer, lone_clicks in state.offers.clicks_alone.items()
-            if offer in seen.all
+            for offer, lone_clicks in stored.clicks_alone.items()
+            if offer in seen.offers
             for click in lone_clicks
         ],
     )
@@ -260,78 +213,62 @@ def find_erased_entries(batch: EventBatch, state: TableState) -> list[str]:
     ]
 
 
-class _SecondEvents:
-    """Finds second events of an offer, kind by kind, in the order of the log."""
+class _RowChooser:
+    """Keeps the events of a kind with a place in the catalog and a new correlation id; the first of several wins."""
 
-    def __init__(self, stored: OfferSet) -> None:
-        self.all = set(stored.all)
-        self._valid = set(stored.valid)
+    def __init__(
+        self, state: TableState, known: Collection[str], offers: Mapping[Offer, bool], second: Mark
+    ) -> None:
+        self._state = state
+        self._taken = set(known)
+        self._second = second
+        self.offers = dict(offers)
+        self.repeated = self.dropped = 0
 
-    def is_second(self, event: Event) -> bool:
-        """Return whether an event is not the first of its offer, and add it.
-
-        A browser that prefetches, or a crawler, must not take the place of the visitor who comes after it: a
-        good event is a second one only after a good one.
-        """
-        offer = get_offer(event)
-        if offer is None:
-            return False
-        is_valid = not event.marks or event.is_valid
-        is_second = offer in (self._valid if is_valid else self.all)
-        self.all.add(offer)
-        if is_valid:
-            self._valid.add(offer)
-        return is_second
-
-
-def _select_new(events: Sequence[tuple[str, E]], state: TableState, taken: set[str]) -> _NewEvents[E]:
-    """Keep events with a place in the catalog and a new correlation id; the first of several wins."""
-    kept: list[tuple[str, E, int, int]] = []
-    banners, placements = state.banners, state.placements
-    repeated = dropped = 0
-    for entry_id, event in events:
-        banner_id = banners.get(event.banner_id.int)
-        placement_id = placements.get(event.placement_id.int)
-        if banner_id is None or placement_id is None:
-            dropped += 1
-        elif event.correlation_id in taken:
-            repeated += 1
-        else:
+    def choose(
+        self, events: Sequence[tuple[str, Event]], seen: Collection[Offer] | None = None
+    ) -> list[EventRow]:
+        """Return rows in the order of the log; `seen` are the offers with an impression, for clicks."""
+        taken, offers, erased_at = self._taken, self.offers, self._state.erased_at
+        find_banner, find_placement = self._state.banners.get, self._state.placements.get
+        find_campaign = self._state.campaigns.get
+        rows: list[EventRow] = []
+        for entry_id, event in events:
+            banner_id = find_banner(event.banner_id.int)
+            placement_id = find_placement(event.placement_id.int)
+            if banner_id is None or placement_id is None:
+                self.dropped += 1
+                continue
+            if event.correlation_id in taken:
+                self.repeated += 1
+                continue
             taken.add(event.correlation_id)
-            kept.append((entry_id, event, banner_id, placement_id))
-    return _NewEvents(kept, repeated, dropped)
-
-
-def _build_row(
-    kept: tuple[str, Event, int, int], address: str | None, marks: Sequence[str], state: TableState
-) -> EventRow:
-    entry_id, event, banner_id, placement_id = kept
-    entry_ms, entry_seq = parse_entry_id(entry_id)
-    session_id, user_id, page_url = event.session_id, event.user_id, event.page_url
-    network = event.client_network
-    if state.erased_at and user_id and event.received_at <= state.erased_at.get(user_id, NEVER):
-        session_id = user_id = page_url = address = network = None
-    return EventRow(
-        event.correlation_id,
-        banner_id,
-        placement_id,
-        None if event.campaign_id is None else state.campaigns.get(event.campaign_id.int),
-        session_id,
-        user_id,
-        event.device_type,
-        event.country_code,
-        page_url,
-        address,
-        at if (at := event.occurred_at).tzinfo is UTC else at.astimezone(UTC),
-        event.received_at,
-        event.request_id,
-        event.slot,
-        network,
-        marks or None,
-        not marks or HARMLESS_MARKS.issuperset(marks),
-        entry_ms,
-        entry_seq,
-    )
+            marks: tuple[str, ...] = event.marks
+            if (request_id := event.request_id) is not None and event.slot is not None:
+                offer = request_id.int, event.slot
+                is_good, was_good = not marks or event.is_valid, offers.get(offer)
+                # A browser that prefetches, or a crawler, must not take the place of the visitor who comes after
+                # it: a good event is a second one only after a good one.
+                if was_good or (was_good is not None and not is_good):
+                    marks = (*marks, self._second)
+                offers[offer] = was_good or is_good
+                if seen is not None and offer not in seen:
+                    marks = (*marks, Mark.CLICK_WITHOUT_IMPRESSION)
+            user_id, campaign_id = event.user_id, event.campaign_id
+            is_erased = erased_at and user_id and event.received_at <= erased_at.get(user_id, NEVER)
+            rows.append(
+                EventRow(
+                    entry_id,
+                    remove_personal(event) if is_erased else event,
+                    None if is_erased else user_id,
+                    marks,
+                    not marks or HARMLESS_MARKS.issuperset(marks),
+                    banner_id,
+                    placement_id,
+                    None if campaign_id is None else find_campaign(campaign_id.int),
+                )
+            )
+        return rows
 
 
 def count_by_key(added: Additions) -> dict[CountKey, Count]:
@@ -357,13 +294,13 @@ def _group_rows(rows: Sequence[EventRow]) -> Iterator[tuple[CountKey, tuple[str,
     groups: Counter[_Group] = Counter(
         [
             (
-                (at := row.occurred_at).toordinal() * 24 + at.hour,
+                (at := (event := row.event).occurred_at).toordinal() * 24 + at.hour,
                 row.banner_id,
                 row.placement_id,
                 row.campaign_id,
-                row.country_code,
-                row.device_type,
-                tuple(row.marks) if row.marks else (),
+                event.country_code,
+                event.device_type,
+                row.marks,
                 row.is_valid,
             )
             for row in rows
@@ -386,10 +323,13 @@ def _group_rows(rows: Sequence[EventRow]) -> Iterator[tuple[CountKey, tuple[str,
             yield key, marks, is_valid, count
 
 
-def count_by_day(added: Additions) -> dict[date, DayCount]:
-    rows = [*added.impressions, *added.clicks]
+def _count_by_day(*kinds: Sequence[EventRow]) -> dict[date, DayCount]:
     counted: dict[date, DayCount] = {}
-    for day in {row.occurred_at.toordinal() for row in rows}:  # One, or two around midnight.
-        millis = [row.entry_ms for row in rows if row.occurred_at.toordinal() == day]
-        counted[date.fromordinal(day)] = DayCount(len(millis), max(millis))
+    for rows in kinds:
+        days = [row.event.occurred_at.toordinal() for row in rows]
+        last = dict(zip(days, rows, strict=True))  # They are in the order of the log.
+        for day, events in Counter(days).items():
+            count = counted.setdefault(date.fromordinal(day), DayCount())
+            count.events += events
+            count.last_entry_ms = max(count.last_entry_ms, parse_entry_id(last[day].entry_id)[0])
     return counted

@@ -71,9 +71,8 @@ class DedupFilter:
             return  # Batches without events came before this one; the next `begin` notices.
         for kind, rows in ((IMPRESSIONS, added.impressions), (CLICKS, added.clicks)):
             if rows:
-                written = {row.occurred_at.date() for row in rows}
-                self._filters[kind].add(_list_names(rows), last_day=max(written))
-                self._complete |= {(kind, day) for day in written.difference(days_before) for kind in KINDS}
+                self._filters[kind].add(_list_names(rows), last_day=max(added.days))
+        self._complete |= {(kind, day) for day in added.days.keys() - days_before for kind in KINDS}
         self._valid_at = (cursor, self._valid_at[1])
 
     def next_unread(self, added: Additions, days: Collection[date]) -> UnreadIds | None:
@@ -109,13 +108,13 @@ class DedupFilter:
 
 def _list_names(rows: Sequence[EventRow]) -> list[str]:
     """Return the ids of rows, and the names of their offers where those are others."""
-    names = [row.correlation_id for row in rows]
+    names = [row.event.correlation_id for row in rows]
     return names + [
         offer
         for row in rows
-        if row.request_id is not None
-        and row.slot is not None
-        and (offer := find_offer_name(name := row.correlation_id, row.request_id, row.slot)) != name
+        if (event := row.event).request_id is not None
+        and event.slot is not None
+        and (offer := find_offer_name(name := event.correlation_id, event.request_id, event.slot)) != name
     ]
 
 

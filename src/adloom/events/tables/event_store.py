@@ -17,6 +17,7 @@ from adloom.events.tables.apply_batch import (
     DayCount,
     EventRow,
 )
+from adloom.events.tables.copy_rows import COLUMNS, encode_rows
 from adloom.runtime.postgres import Connection
 
 _ADDRESSES: Final = {IMPRESSIONS: "referrer_url", CLICKS: "destination_url"}
@@ -85,9 +86,12 @@ class EventRows:
     async def insert(self, connection: Connection, table: str, rows: Sequence[EventRow]) -> None:
         if not rows:
             return
-        columns = [_ADDRESSES[table] if name == "address" else name for name in EventRow.__struct_fields__]
-        await connection.copy_records_to_table(
-            table, schema_name=self._schema, records=map(astuple, rows), columns=columns
+        await connection.copy_to_table(
+            table,
+            source=encode_rows(rows),  # pyright: ignore[reportArgumentType] - its stubs leave out bytes in memory
+            schema_name=self._schema,
+            columns=[_ADDRESSES[table] if name == "address" else name for name in COLUMNS],
+            format="binary",
         )
 
     async def add_counts(self, connection: Connection, counts: Mapping[CountKey, Count]) -> None:

@@ -1,6 +1,6 @@
 """SQL of what the event tables hold of a batch before it is applied: catalog keys, known ids, offers, erased users."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -18,7 +18,6 @@ from adloom.events.tables.apply_batch import (
     Additions,
     EventBatch,
     Offer,
-    OfferSet,
     StoredOffers,
     TableState,
 )
@@ -200,9 +199,7 @@ class StateLookup:
         ):
             offer = (request_id.int, slot)
             clicks[offer] = is_good or clicks.get(offer, False)
-        return StoredOffers(
-            impressions=_build_set(impressions), clicks=_build_set(clicks), clicks_alone=clicks_alone
-        )
+        return StoredOffers(impressions=impressions, clicks=clicks, clicks_alone=clicks_alone)
 
 
 async def find_keys(
@@ -242,7 +239,3 @@ def _write_ids(numbers: Collection[int]) -> str:
     For a list of ids the driver takes some microseconds each: it looks whether one is a list itself.
     """
     return f"{{{','.join([f'{number:032x}' for number in sorted(numbers)])}}}"
-
-
-def _build_set(is_good: Mapping[Offer, bool]) -> OfferSet:
-    return OfferSet(all=is_good.keys(), valid={offer for offer, good in is_good.items() if good})

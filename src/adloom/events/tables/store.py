@@ -27,7 +27,6 @@ from adloom.events.tables.apply_batch import (
     EventBatch,
     TableState,
     apply_batch,
-    count_by_day,
     count_by_key,
     find_erased_entries,
     split_by_kind,
@@ -90,7 +89,7 @@ class EventTables:
                     await move_cursor(connection, self._projection, after=after, cursor=cursor)
                 if self._recent_counted is not None:
                     at = asyncio.get_running_loop().time()
-                    self._recent_counted.add_batch(after, cursor, added.list_counted(), at=at)
+                    self._recent_counted.add_batch(after, cursor, added.impressions, at=at)
                 if self._dedup is not None:
                     self._dedup.add_batch(after, cursor, added, state.days)
                     with contextlib.suppress(*POSTGRES_AWAY):  # The batch is in, whatever comes now.
@@ -118,12 +117,11 @@ class EventTables:
         since = await self._lookup.find_start(connection, batch)
         state = await self._lookup.look_up(connection, batch, since, cursor=cursor)
         added = apply_batch(batch, state)
-        days = count_by_day(added)
-        await ensure_days(connection, self._partitions, days)
+        await ensure_days(connection, self._partitions, added.days)
         await self._rows.insert(connection, IMPRESSIONS, added.impressions)
         await self._rows.insert(connection, CLICKS, added.clicks)
         await self._rows.add_counts(connection, count_by_key(added))
-        await self._rows.add_days(connection, days)
+        await self._rows.add_days(connection, added.days)
         await self._rows.unmark_clicks(connection, added.clicks_now_seen, since)
         await note_entries(connection, added.erased_entries)
         return state, added
@@ -144,7 +142,7 @@ class EventTables:
             )
         # Offers with a new conversion, a new click, or a click whose impression has come.
         requests = {one.event.request_id.int for one in new.kept}
-        requests |= {row.request_id.int for row in added.clicks if row.request_id is not None}
+        requests |= {one.int for row in added.clicks if (one := row.event.request_id) is not None}
         if added.clicks_now_seen:
             requests |= {request for request, _ in state.offers.clicks_alone}
         await self._conversions.settle(connection, [UUID(int=one) for one in sorted(requests)])
