@@ -43,7 +43,9 @@ from bench.servers import find_nginx, run_floor, run_nginx
 
 MANY: Final = "serve 3 of 50 paid"
 AUCTION: Final = "auction"
-SERVE_BEHIND: Final = "serve paid, proxy"  # With clients of public addresses, which are counted.
+# With clients of public addresses, which are counted.
+SERVE_BEHIND: Final = "serve, proxy"
+PAID_BEHIND: Final = "serve paid, proxy"
 EVENT_BEHIND: Final = "event, proxy"
 MANY_CAMPAIGNS: Final = 50
 MANY_SLOTS: Final = 3
@@ -55,6 +57,7 @@ GOALS: Final = (
     CpuGoal(target=AUCTION, of=NGINX, at_most=3.0),
     CpuGoal(target=EVENT, of=NGINX, at_most=2.5),
     CpuGoal(target=SERVE_BEHIND, of=NGINX, at_most=2.5),
+    CpuGoal(target=PAID_BEHIND, of=NGINX, at_most=2.5),
 )
 
 
@@ -167,7 +170,8 @@ def build_targets(product: Product) -> list[Target]:
     return [
         Target(name=NO_OP, port=port, path="/health/live"),
         Target(name=SERVE, port=port, path=product.serve_path),
-        Target(name=SERVE_BEHIND, port=port, path=PAID_PATH, addresses=ADDRESSES),
+        Target(name=SERVE_BEHIND, port=port, path=product.serve_path, addresses=ADDRESSES),
+        Target(name=PAID_BEHIND, port=port, path=PAID_PATH, addresses=ADDRESSES),
         Target(name=MANY, port=port, path="/banners/serve/bench-many"),
         Target(name=AUCTION, port=port, path="/api/v1/ads/serve", body=auction),
         Target(name=EVENT, port=port, path="/banners/events/impression", body=product.impression),

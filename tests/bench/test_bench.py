@@ -17,6 +17,7 @@ from bench.routes.measure import (
     EVENT_BEHIND,
     GOALS,
     MANY,
+    PAID_BEHIND,
     SERVE_BEHIND,
     find_last_file,
     measure_routes,
@@ -90,7 +91,7 @@ def test_the_bench_measures_the_real_product(tmp_path: Path, capsys: pytest.Capt
 
     report = msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=BenchReport)
     targets = [figures.target for figures in report.figures]
-    assert targets[:8] == [NO_OP, SERVE, SERVE_BEHIND, MANY, AUCTION, EVENT, EVENT_BEHIND, FLOOR]
+    assert targets[:9] == [NO_OP, SERVE, SERVE_BEHIND, PAID_BEHIND, MANY, AUCTION, EVENT, EVENT_BEHIND, FLOOR]
     assert targets[-2:] == [BEHIND, BEHIND_PAID]
     assert all("worker" in one.found and "PostgreSQL" in one.found for one in report.behind)
     assert read_report(tmp_path / "last.json") == report
