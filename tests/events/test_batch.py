@@ -276,7 +276,7 @@ async def test_the_request_is_examined_once_for_all_events() -> None:
 
 
 async def test_only_accepted_events_count_towards_a_flood() -> None:
-    detector = TrafficDetector(lambda _: False, events=MinuteCounts(3))
+    detector = TrafficDetector(lambda _: False, unbound=MinuteCounts(3))
     async with an_edge(detector=detector) as edge:
         await edge.post("impression", a_report(), client="203.0.113.7")
         await post_batch(edge, *events(2), 7, *events(2), client="203.0.113.7")

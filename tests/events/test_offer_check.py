@@ -7,6 +7,7 @@ import pytest
 
 from adloom.core.ids import PlacementId
 from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.ivt.offers import MARKS, OfferBounds, OfferCheck
 from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.ivt.pair_counts import PairCounts
@@ -86,7 +87,9 @@ async def test_an_offer_of_a_process_whose_clock_is_ahead_is_not_too_soon() -> N
 
 @pytest.mark.parametrize("client", ["127.0.0.1", "10.0.0.3", None])
 async def test_an_internal_address_is_not_judged_by_time_or_number(client: str | None) -> None:
-    bounds = OfferBounds(impression_after=timedelta(seconds=1), events=PairCounts(1), clicks=PairCounts(1))
+    bounds = OfferBounds(
+        impression_after=timedelta(seconds=1), impressions=PairCounts(1), clicks=PairCounts(1)
+    )
     async with an_edge(**parts(a_check(bounds))) as edge:
         for _ in range(3):
             await edge.ask(b"GET", b"/c/" + a_token(), client=client)
@@ -95,21 +98,60 @@ async def test_an_internal_address_is_not_judged_by_time_or_number(client: str |
 
 
 async def test_events_beyond_the_bounds_of_an_address_and_a_campaign_are_marked() -> None:
-    check = a_check(OfferBounds(events=PairCounts(4), clicks=PairCounts(2)))
-    token = a_token(issued_at=FAR_BACK)
+    check = a_check(OfferBounds(impressions=PairCounts(1), clicks=PairCounts(2)))
+    tokens = [a_token(issued_at=FAR_BACK, charge=1, slot=slot) for slot in range(3)]
     async with an_edge(**parts(check)) as edge:
-        for path in (b"/c/", b"/c/", b"/c/", b"/i/", b"/i/"):
-            await edge.ask(b"GET", path + token, client=CLIENT)
-        await edge.ask(b"GET", b"/i/" + token, client="203.0.113.8")
+        for path in (b"/c/", b"/i/"):
+            for token in tokens:
+                await edge.ask(b"GET", path + token, client=CLIENT)
+        await edge.ask(b"GET", b"/i/" + tokens[2], client="203.0.113.8")
 
     flood = (Mark.CAMPAIGN_FLOOD,)
-    assert [event.marks for event in edge.store.events] == [(), (), flood, (), flood, ()]
-    assert [event.client_network for event in edge.store.events if event.marks] == ["203.0.113.0/24"] * 2
-    assert check.marked[Mark.CAMPAIGN_FLOOD] == 2
+    assert [event.marks for event in edge.store.events] == [(), (), flood, (), flood, flood, ()]
+    assert [event.client_network for event in edge.store.events if event.marks] == ["203.0.113.0/24"] * 3
+    assert check.marked[Mark.CAMPAIGN_FLOOD] == 3
+
+
+async def test_what_costs_nothing_keeps_nothing_from_being_billed() -> None:
+    """Repeated tokens, free offers, the other kind of event, and events without a token fill no bound of the paid."""
+    check = a_check(OfferBounds(impressions=PairCounts(2), clicks=PairCounts(2)))
+    detector = TrafficDetector(lambda _: False, events=MinuteCounts(6), unbound=MinuteCounts(6))
+    paid, more = (a_token(issued_at=FAR_BACK, charge=1, slot=slot) for slot in (0, 1))
+    free = [a_token(issued_at=FAR_BACK, slot=slot) for slot in (2, 3)]
+    async with an_edge(detector=detector, offer_check=check) as edge:
+        for number in range(9):
+            await edge.post("impression", a_report(correlationId=str(number)), client=CLIENT)
+            await edge.ask(b"GET", b"/i/" + paid, client=CLIENT)
+        for token in free:
+            await edge.ask(b"GET", b"/c/" + token, client=CLIENT)
+        for path in (b"/c/" + paid, b"/c/" + more, b"/i/" + more):
+            await edge.ask(b"GET", path, client=CLIENT)
+
+    bound = [event.marks for event in edge.store.events if event.request_id is not None]
+    assert bound == [()] * len(bound)
+    floods = [Mark.ADDRESS_FLOOD in event.marks for event in edge.store.events if event.request_id is None]
+    assert floods == [False] * 6 + [True] * 3
+
+
+async def test_reports_that_are_repeated_after_a_marked_one_or_from_elsewhere_do_count() -> None:
+    """Else one who reports each click twice would have no bound."""
+    bounds = OfferBounds(click_after=timedelta(seconds=1), clicks=PairCounts(1))
+    async with an_edge(**parts(a_check(bounds))) as edge:
+        tokens = [a_token(issued_at=NOW, charge=1, slot=slot) for slot in range(3)]
+        for token in tokens:
+            await edge.ask(b"GET", b"/c/" + token, client=CLIENT)
+        edge.clock.advance(timedelta(seconds=2))
+        for client in (CLIENT, CLIENT, "203.0.113.8"):
+            for token in tokens:
+                await edge.ask(b"GET", b"/c/" + token, client=client)
+
+    flood, once = (Mark.CAMPAIGN_FLOOD,), [(), (Mark.CAMPAIGN_FLOOD,), (Mark.CAMPAIGN_FLOOD,)]
+    marks = [event.marks for event in edge.store.events]
+    assert marks == [(Mark.TOO_SOON,)] * 3 + once + [flood] * 3 + once
 
 
 async def test_an_event_that_is_marked_or_expired_counts_for_no_bound() -> None:
-    check = a_check(OfferBounds(events=PairCounts(1)))
+    check = a_check(OfferBounds(impressions=PairCounts(1)))
     old = a_token(issued_at=NOW - timedelta(hours=1))
     async with an_edge(**parts(check)) as edge:
         await edge.ask(b"GET", b"/i/" + a_token(), client=CLIENT, headers={"user-agent": "a bot"})

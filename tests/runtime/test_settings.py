@@ -55,7 +55,7 @@ def test_without_traffic_limits_no_bound_goes_by_address() -> None:
         0,
     )
     bounds = build_offer_bounds(off.traffic)
-    assert (bounds.events.bound, bounds.clicks.bound) == (0, 0)
+    assert (bounds.impressions.bound, bounds.clicks.bound) == (0, 0)
     assert (bounds.impression_after, bounds.click_after) == (timedelta(), timedelta())
 
 

@@ -28,7 +28,8 @@ class AddressBounds(msgspec.Struct, frozen=True, kw_only=True):
     """What an address may send and have; all delivery processes count it together."""
 
     offers: OfferBounds
-    events: MinuteCounts
+    events: MinuteCounts  # With a token.
+    unbound: MinuteCounts  # And without.
     requests: MinuteCounts
     paid_requests: MinuteCounts  # Whose offers may hold budget.
     texts: MinuteCounts
@@ -82,7 +83,7 @@ def build_offer_bounds(settings: TrafficSettings) -> OfferBounds:
     return OfferBounds(
         impression_after=timedelta(milliseconds=settings.impression_ms_min),
         click_after=timedelta(milliseconds=settings.click_ms_min),
-        events=PairCounts(settings.events_per_hour),
+        impressions=PairCounts(settings.events_per_hour),
         clicks=PairCounts(settings.clicks_per_hour),
     )
 
@@ -91,6 +92,7 @@ def build_bounds(settings: DeliverySettings) -> AddressBounds:
     return AddressBounds(
         offers=build_offer_bounds(settings.traffic),
         events=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
+        unbound=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
         requests=MinuteCounts(settings.rate_limit_permits_per_minute),
         paid_requests=MinuteCounts(settings.events_per_address_per_minute),
         texts=MinuteCounts(settings.texts_per_address_per_minute),
@@ -101,9 +103,10 @@ def build_bounds(settings: DeliverySettings) -> AddressBounds:
 def build_sharer(valkey: Valkey, bounds: AddressBounds, clock: Clock, *, secret: str) -> CountSharer:
     return CountSharer(
         valkey,
-        {"events": bounds.offers.events, "clicks": bounds.offers.clicks},
+        {"impressions": bounds.offers.impressions, "clicks": bounds.offers.clicks},
         {
             "events-by-minute": (bounds.events, lambda: clock.now().timestamp()),
+            "unbound-by-minute": (bounds.unbound, lambda: clock.now().timestamp()),
             "requests": (bounds.requests, monotonic),
             "paid-requests": (bounds.paid_requests, lambda: clock.now().timestamp()),
             "texts": (bounds.texts, monotonic),
@@ -124,6 +127,7 @@ def build_traffic(
         trusted=settings.trusted_proxies,
         data_centers=Networks(settings.data_centers),
         events=bounds.events,
+        unbound=bounds.unbound,
     )
     pages = PageCheck(settings.public_url)
     return TrafficParts(

@@ -45,6 +45,7 @@ from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.ingest.conversion_reports import ConversionRequest, build_conversion
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags
+from adloom.events.ingest.ivt.recent_reports import RecentReports
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import encode_event
@@ -154,6 +155,8 @@ class EventRoutes:
         self._now = clock.now
         self._identify_sender = detector.identify_sender
         self._flag_event = detector.flag_event
+        self._flag_unbound = detector.flag_unbound
+        self._count_report = RecentReports().count
         self._flag_report = (offer_check or NoOfferFlagger()).flag_report
         self._read_request_info = read_request_info
         self._is_reporter = (reporters or NoReporters()).is_reporter
@@ -295,7 +298,7 @@ class EventRoutes:
         if trust is Trust.NONE and self._refuses_unbound:
             raise require_token()
         is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
-        flags = self._flag_event(sender, now.timestamp())
+        flags = self._flag_unbound(sender, now.timestamp())
         return encode_bounded(
             build_event(report, report, info, flags, now=now, trust=trust, is_assigned=is_assigned)
         )
@@ -314,7 +317,9 @@ class EventRoutes:
         if not is_click:
             self._on_seen(sender, offer, second)
         # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-        flags = self._flag_event(sender, second)
+        address = sender.rate_key
+        step = 1 if address is None else self._count_report(offer, is_click, address)
+        flags = self._flag_event(sender, second, step)
         if not flags.marks:
             flags = self._flag_report(request, sender, offer, report.page_url, is_click, second, is_immediate)
         return encode_offered(report, offer, info, flags, now)

@@ -43,8 +43,12 @@ class Detector(Protocol):
 
     def identify_sender(self, request: FastRequest, /) -> Sender: ...
 
-    def flag_event(self, sender: Sender, second: float, /) -> TrafficFlags:
-        """Count one event of a sender, and return its flags."""
+    def flag_event(self, sender: Sender, second: float, step: int = 1, /) -> TrafficFlags:
+        """Count an event of a sender with a token, or none if it is repeated, and return its flags."""
+        ...
+
+    def flag_unbound(self, sender: Sender, second: float, /) -> TrafficFlags:
+        """Count an event of a sender without a token, apart from those with one, and return its flags."""
         ...
 
 
@@ -54,7 +58,10 @@ class NullDetector:
     def identify_sender(self, request: FastRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
         return UNKNOWN_SENDER
 
-    def flag_event(self, sender: Sender, second: float) -> TrafficFlags:  # noqa: ARG002 - likewise
+    def flag_event(self, sender: Sender, second: float, step: int = 1) -> TrafficFlags:  # noqa: ARG002 - likewise
+        return NO_FLAGS
+
+    def flag_unbound(self, sender: Sender, second: float) -> TrafficFlags:  # noqa: ARG002 - likewise
         return NO_FLAGS
 
 
@@ -94,12 +101,15 @@ class TrafficDetector:
         trusted: Sequence[Network] = (),
         data_centers: Networks | None = None,
         events: MinuteCounts | None = None,
+        unbound: MinuteCounts | None = None,
     ) -> None:
         self._is_crawler = is_crawler
         self._trusted = trusted
         self._proxies = Networks(trusted)
         self._data_centers = data_centers or Networks()
         self._find_count = (MinuteCounts(0) if events is None else events).find
+        # Anybody can send these, so they must not keep other events from being billed.
+        self._is_unbound_flood = (MinuteCounts(0) if unbound is None else unbound).exceeds
         # By peer and forwarded addresses, in two generations: when the newer one is full, the older is forgotten.
         self._senders: dict[SenderKey, Sender] = {}
         self._older_senders: dict[SenderKey, Sender] = {}
@@ -148,19 +158,25 @@ class TrafficDetector:
         purposes = [values.get(name, b"") for name in (_SEC_PURPOSE, _PURPOSE, _X_MOZ)]
         return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
 
-    def flag_event(self, sender: Sender, second: float) -> TrafficFlags:
+    def flag_event(self, sender: Sender, second: float, step: int = 1) -> TrafficFlags:
+        if sender.rate_key is None:
+            return self._flag(sender)
+        counts = sender.counts
+        count = (counts is not None and counts.events) or self._find_events(sender, sender.rate_key)
+        return self._flag(sender, count.exceeds(second, step))
+
+    def flag_unbound(self, sender: Sender, second: float) -> TrafficFlags:
+        key = sender.rate_key
+        return self._flag(sender, key is not None and self._is_unbound_flood(key, second))
+
+    def _flag(self, sender: Sender, is_flood: bool = False) -> TrafficFlags:  # noqa: FBT001, FBT002 - on the path of every event
         peers = self.peers
         if sender.rate_key is not None:
             peers.others += 1
-            counts = sender.counts
-            count = (counts is not None and counts.events) or self._find_events(sender, sender.rate_key)
-            is_flood = count.exceeds(second)
+        elif peers.last is sender.address is not None:  # As `count` does.
+            peers.internal += 1
         else:
-            is_flood = False
-            if peers.last is sender.address is not None:  # As `count` does.
-                peers.internal += 1
-            else:
-                peers.count(sender.address)
+            peers.count(sender.address)
         if not (is_flood or sender.marks):
             return NO_FLAGS
         flags = build_flags(sender, is_flood=is_flood)

@@ -62,15 +62,15 @@ class AddressCount:
     def is_told(self) -> bool:
         return self.here == self._told
 
-    def exceeds(self, second: float) -> bool:
-        """Count one more, and return whether that is beyond the bound."""
+    def exceeds(self, second: float, step: int = 1) -> bool:
+        """Count one more, or none, and return whether that is beyond the bound."""
         # A clock that was set back begins another minute too.
         if self.begins_at <= second < self.ends_at:
-            self._count = count = self._count + 1
+            self._count = count = self._count + step
         else:
-            count = self._begin(second)
+            count = self._begin(second, step)
         is_beyond = count > self._limit and self._check(count)
-        return is_beyond if self._wide is None else self._wide.exceeds(second) or is_beyond
+        return is_beyond if self._wide is None else self._wide.exceeds(second, step) or is_beyond
 
     def find_wait(self, second: float) -> int:
         """Return the seconds until a request is allowed again; at least one."""
@@ -88,11 +88,11 @@ class AddressCount:
             self._others, self._told = others, told.requests
             self.ends_at = ends_at
 
-    def _begin(self, second: float) -> int:
+    def _begin(self, second: float, step: int) -> int:
         self.begins_at, self.ends_at = second, second + MINUTE_SECONDS
-        self._count, self._others, self._told = 1, 0, 0
+        self._count, self._others, self._told = step, 0, 0
         self._limit = self._bound if self._bound == math.inf else self._bound // SHARED_PART
-        return 1
+        return step
 
     def _check(self, count: int) -> bool:
         if self._limit < self._bound:

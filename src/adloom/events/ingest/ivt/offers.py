@@ -15,6 +15,7 @@ from adloom.core.ids import PlacementId
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags, truncate_address
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.events.ingest.ivt.pair_counts import PairCounts
+from adloom.events.ingest.ivt.recent_reports import RecentReports
 from adloom.events.ingest.token import TICK_SECONDS, OfferToken
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
@@ -26,11 +27,11 @@ MARKS: Final = (Mark.DOUBTFUL_OFFER, Mark.OTHER_SITE, Mark.TOO_SOON, Mark.CAMPAI
 
 
 class OfferBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """The least times, and the counts of how many events one address has of one campaign."""
+    """The least times, and the counts of how many impressions and clicks one address has of one campaign."""
 
     impression_after: timedelta = NO_TIME
     click_after: timedelta = NO_TIME  # The impression.
-    events: PairCounts = msgspec.field(default_factory=lambda: PairCounts(0))
+    impressions: PairCounts = msgspec.field(default_factory=lambda: PairCounts(0))
     clicks: PairCounts = msgspec.field(default_factory=lambda: PairCounts(0))
 
 
@@ -42,8 +43,9 @@ class OfferCheck:
     ) -> None:
         self._impression_after = bounds.impression_after.total_seconds() - HALF_A_MICROSECOND
         self._click_after = self._impression_after + bounds.click_after.total_seconds()
-        self._is_beyond = bounds.events.exceeds
+        self._is_beyond_impressions = bounds.impressions.exceeds
         self._is_beyond_clicks = bounds.clicks.exceeds
+        self._count_report = RecentReports().count
         self._judge_page = pages.judge
         self._find_site = find_site
         # Plain counters, read by the metrics.
@@ -59,7 +61,7 @@ class OfferCheck:
         second: float,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> TrafficFlags:
-        """Return the flags of a report that has no others; it counts for its address if it has none."""
+        """Return the flags of a report that has no others; it counts for its address if it has none and is new."""
         terms, site = offer.terms, self._find_site(offer.terms.placement_id)
         if site is None and sender.rate_key is None and not terms.is_void:
             return NO_FLAGS  # There is nothing to compare it with.
@@ -98,8 +100,8 @@ class OfferCheck:
         # An offer from the future was made by a process whose clock is ahead.
         if 0 <= second - offer.second - offer.tick * TICK_SECONDS < least and not is_immediate:
             return Mark.TOO_SOON
-        campaign = terms.campaign_id.int
-        is_flood = self._is_beyond(address, campaign, second)
-        if is_click:
-            is_flood |= self._is_beyond_clicks(address, campaign, second)
-        return Mark.CAMPAIGN_FLOOD if is_flood else None
+        # Only what may be billed itself keeps others from it: neither free offers nor events of the other kind do.
+        campaign = terms.campaign_id.int if terms.charge else ~terms.campaign_id.int
+        is_beyond = self._is_beyond_clicks if is_click else self._is_beyond_impressions
+        step = self._count_report(offer, is_click, address)
+        return Mark.CAMPAIGN_FLOOD if is_beyond(address, campaign, second, step) else None

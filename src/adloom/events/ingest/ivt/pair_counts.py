@@ -49,16 +49,16 @@ class PairCounts:
         self.begun = 0  # How many hours were begun, some of them again by a clock that was set back.
         self._begins = self._ends = 0
 
-    def exceeds(self, address: bytes, campaign: int, second: float) -> bool:
-        """Count an event, and return whether it is beyond the bound."""
+    def exceeds(self, address: bytes, campaign: int, second: float, step: int = 1) -> bool:
+        """Count an event, or none, and return whether it is beyond the bound."""
         if not self.bound:
             return False
         # A clock that was set back begins another hour too.
         if not self._begins <= second < self._ends:
             self._begin(second)
-        is_beyond = self._count((address, campaign), self.bound)
+        is_beyond = self._count((address, campaign), self.bound, step)
         if len(address) == IPV6_KEY_BYTES:
-            return self._count((address[:WIDE_BYTES], campaign), WIDE_FACTOR * self.bound) or is_beyond
+            return self._count((address[:WIDE_BYTES], campaign), WIDE_FACTOR * self.bound, step) or is_beyond
         return is_beyond
 
     def _begin(self, second: float) -> None:
@@ -69,18 +69,20 @@ class PairCounts:
         self._begins = self.hour * HOUR_SECONDS
         self._ends = self._begins + HOUR_SECONDS
 
-    def _count(self, pair: Pair, bound: int) -> bool:
+    def _count(self, pair: Pair, bound: int, step: int) -> bool:
         counts = self._counts
         place = hash(pair) & _MASK
-        counts[place] = count = counts[place] + 1
+        counts[place] = count = counts[place] + step
         if count < self._shared_from:
             return False
         one = self.shared.get(pair)
         if one is not None:
-            one.here += 1
+            one.here += step
             return one.here + one.others > bound
         if len(self.shared) >= self._shared_max:
             return count > bound
+        if not step:
+            return False
         self.shared[pair] = SharedPair(self._shared_from)
         return self._shared_from > bound
 

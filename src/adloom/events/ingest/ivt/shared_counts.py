@@ -104,7 +104,10 @@ class CountSharer:
             told = pending[start : start + AT_ONCE]
             answers = await self._tell(
                 ToldCount(
-                    self._build_key(name, hour, campaign.to_bytes(16, "big"), address), field, events, _HOURS
+                    self._build_key(name, hour, campaign.to_bytes(17, "big", signed=True), address),
+                    field,
+                    events,
+                    _HOURS,
                 )
                 for (address, campaign), events in told
             )
