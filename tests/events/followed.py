@@ -14,6 +14,7 @@ from adloom.events.log.event import LogEvent, Served, decode_event, encode_event
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.ports import BatchResult, DecodedEntry, ProjectionStore
 from adloom.events.tables.store import EventTables
+from adloom.events.topics.publish import TOPICS
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST
@@ -89,3 +90,9 @@ class Followed:
 
 def ids_of(payloads: Sequence[dict[str, Any]]) -> list[str]:
     return [payload["correlationId"] for payload in payloads]
+
+
+async def begin_topics(valkey: Valkey) -> None:
+    """Make a consumer group of every topic, so that it is published."""
+    for name in TOPICS:
+        await valkey.xgroup_create(name, "reader", mkstream=True)

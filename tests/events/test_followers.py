@@ -36,7 +36,7 @@ from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.compile import compile_index
 from tests.events.builders import BANNER, SECRET, a_click, an_impression
 from tests.events.catalog import cap_banners, insert_catalog
-from tests.events.followed import NEXT_HOUR, USER, Followed, a_served, ids_of
+from tests.events.followed import NEXT_HOUR, USER, Followed, a_served, begin_topics, ids_of
 from tests.support.answers import at_once
 from tests.support.forked import ForkedPopen
 from tests.support.rows import a_snapshot, an_assignment_row
@@ -57,6 +57,7 @@ def clicked(number: int) -> Click:
 async def followed(pool: Pool, valkey: Valkey) -> Followed:
     await insert_catalog(pool)
     await cap_banners(pool)
+    await begin_topics(valkey)
     return Followed(pool, valkey)
 
 

@@ -40,13 +40,14 @@ from tests.events.builders import (
     an_impression,
 )
 from tests.events.catalog import insert_catalog
-from tests.events.followed import USER, Followed, a_served, ids_of
+from tests.events.followed import USER, Followed, a_served, begin_topics, ids_of
 from tests.events.json_schema import problems
 
 
 @pytest.fixture
 async def followed(pool: Pool, valkey: Valkey) -> Followed:
     await insert_catalog(pool)
+    await begin_topics(valkey)
     return Followed(pool, valkey)
 
 
@@ -311,6 +312,40 @@ async def test_a_topic_is_trimmed_to_about_its_maximum_length(followed: Followed
     assert ids_of(await followed.topic(IMPRESSION_TRACKED))[-1] == "4-299"
 
 
+async def test_a_topic_is_published_from_its_first_consumer_group_until_it_is_deleted(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    await followed.valkey.delete(*TOPICS)
+    await followed.record(an_impression("a"), a_click("x"), a_served())
+    assert await followed.apply(topics) == BatchResult()
+    assert not await followed.valkey.exists(*TOPICS)
+
+    await followed.valkey.xgroup_create(CLICK_TRACKED, "reader", mkstream=True)
+    await followed.record(an_impression("b"), a_click("y"), a_click("y"), a_served(slot=1))
+    assert await followed.apply(topics) == BatchResult(counted=1, repeated=1)
+    assert ids_of(await followed.topic(CLICK_TRACKED)) == ["y"]
+    assert await followed.valkey.exists(*TOPICS) == 1
+
+
+class TopicsDeletedMeanwhile:
+    """A look-up after which there are no topics."""
+
+    def __init__(self, followed: Followed) -> None:
+        self._followed = followed
+
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
+        await self._followed.valkey.delete(*TOPICS)
+        return await self._followed.lookup.find_counted(records)
+
+
+async def test_a_topic_that_is_deleted_while_a_batch_is_published_stays_deleted(followed: Followed) -> None:
+    await followed.record(an_impression("a"))
+
+    await followed.apply(TopicsProjection(followed.valkey, TopicsDeletedMeanwhile(followed)))
+
+    assert not await followed.valkey.exists(*TOPICS)
+
+
 async def test_topics_of_length_zero_only_move_the_cursor(
     followed: Followed,
 ) -> None:
@@ -319,7 +354,7 @@ async def test_topics_of_length_zero_only_move_the_cursor(
     await followed.apply(TopicsProjection(followed.valkey, followed.lookup, entries_max=0))
 
     assert await followed.apply(TopicsProjection(followed.valkey, followed.lookup)) == BatchResult()
-    assert not await followed.valkey.exists(*TOPICS)
+    assert [await followed.topic(name) for name in TOPICS] == [[]] * len(TOPICS)
 
 
 # --- once
@@ -360,6 +395,7 @@ async def test_a_topic_key_of_another_type_stops_all_publication(
     followed: Followed, topics: TopicsProjection
 ) -> None:
     await followed.record(an_impression("a"), a_click("b"))
+    await followed.valkey.delete(CLICK_TRACKED)
     await followed.valkey.set(CLICK_TRACKED, "something else")
 
     with pytest.raises(UnavailableError, match=CLICK_TRACKED):

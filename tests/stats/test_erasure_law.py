@@ -13,10 +13,12 @@ from adloom.events.log.names import hide_user
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import EventTablesRebuild
+from adloom.events.topics.publish import IMPRESSION_TRACKED
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, PLACEMENT, REQUEST, a_click, an_auction, an_impression
 from tests.events.catalog import cap_banners
+from tests.events.followed import begin_topics
 from tests.stats.log_worker import LogWorker
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
@@ -101,6 +103,7 @@ async def test_an_erased_id_is_nowhere(
     control: ControlPlane, admin: Client, pool: Pool, valkey: Valkey, worker: LogWorker
 ) -> None:
     await cap_banners(pool)
+    await begin_topics(valkey)
     await worker.append("one", "one", "two", referrer_url=f"https://r.example/{USER}", **PERSONAL)
     await worker.append(HIDDEN, user_id=USER)
     await worker.append_click("three", destination_url=f"https://shop.example/?u={USER}", **PERSONAL)
@@ -117,6 +120,7 @@ async def test_an_erased_id_is_nowhere(
     assert len({place.partition(" ")[0] for place in await search(pool, valkey)}) == 2, (
         "it finds what is there"
     )
+    assert await valkey.xlen(IMPRESSION_TRACKED)
     # On its way: in the log, and not applied yet.
     await worker.append("four", "one", **PERSONAL)
     await worker.append_events(a_served(user_id=USER))

@@ -116,10 +116,12 @@ async def report_topics(redis_url: str) -> AsyncGenerator[str]:
             for topic in TOPICS:
                 entries: int = await valkey.xlen(topic)
                 rows = cast("list[tuple[bytes, object]]", await valkey.xrevrange(topic, count=1))
-                newest = (
-                    f", the last at {entry_time(rows[0][0].decode()):%Y-%m-%d %H:%M:%S} UTC" if rows else ""
-                )
-                yield f"{topic:<27}{entries:>12,} entries{newest} ({ABOUT[topic]})"
+                more = ""
+                if rows:
+                    more = f", the last at {entry_time(rows[0][0].decode()):%Y-%m-%d %H:%M:%S} UTC"
+                elif not await valkey.exists(topic):
+                    more = ", published from its first consumer group on"
+                yield f"{topic:<27}{entries:>12,} entries{more} ({ABOUT[topic]})"
     except VALKEY_AWAY as error:
         raise LedgerCommandError(f"Valkey does not answer: {error}") from error
 

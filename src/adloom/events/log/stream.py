@@ -99,9 +99,9 @@ class MemoryUse(msgspec.Struct, frozen=True):
     limit_bytes: int = 0
 
 
-def pack_adds(stream: str, field: bytes, entries: Iterable[bytes]) -> bytes:
+def pack_adds(stream: str, field: bytes, entries: Iterable[bytes], *options: str) -> bytes:
     """Pack a command for each entry that appends it to a stream, as the protocol has it."""
-    head = pack_command("XADD", stream, "*", field, b"").removesuffix(b"$0\r\n\r\n")
+    head = pack_command("XADD", stream, *options, "*", field, b"").removesuffix(b"$0\r\n\r\n")
     return b"".join([b"%b$%d\r\n%b\r\n" % (head, len(entry), entry) for entry in entries])
 
 
