@@ -53,6 +53,35 @@ _MESSAGES: Final = {
     "json_invalid": "is not valid JSON",
     "model_attributes_type": "must be a JSON object, sent with the content type application/json",
     "string_unicode": "must be valid Unicode text",
+    "string_type": "must be text",
+    "string_too_short": "must have {min_length} or more characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "too_short": "must have {min_length} or more items",
+    "too_long": "must have at most {max_length} items",
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be {le} or less",
+    "less_than": "must be less than {lt}",
+    "int_parsing_size": "has too many digits",
+    "decimal_max_places": "must have at most {decimal_places} decimals",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
+}
+# By the first word of other kinds: `int` of `int_parsing`, `int_type` and `int_from_float`.
+_MESSAGES_OF_TYPES: Final = {
+    "bool": "must be true or false",
+    "date": "must be a date such as 2026-11-18",
+    "datetime": "must be a date and a time such as 2026-11-18T12:00:00Z",
+    "decimal": "must be a number",
+    "dict": "must be an object",
+    "finite": "must be a number",
+    "float": "must be a number",
+    "int": "must be a whole number",
+    "list": "must be a list",
+    "time": "must be a time of day such as 09:30",
+    "timezone": "must have a time zone, such as 2026-11-18T12:00:00Z",
+    "uuid": "must be an id such as 01a1ee54-30c5-72fb-ad0c-9a66750e8905",
 }
 
 
@@ -97,7 +126,8 @@ def _message(error: Mapping[str, Any]) -> str:
         return str(error["msg"]).removeprefix("Value error, ")
     if kind == "too_long" and isinstance(error["input"], str):
         return f"must have at most {error['ctx']['max_length']} characters"
-    return _MESSAGES.get(kind) or _make_printable(str(error["msg"]))
+    said = _MESSAGES.get(kind) or _MESSAGES_OF_TYPES.get(kind.partition("_")[0])
+    return _make_printable(said.format_map(error.get("ctx", {})) if said else str(error["msg"]))
 
 
 def _make_printable(text: str) -> str:
