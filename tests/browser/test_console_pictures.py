@@ -57,6 +57,7 @@ FITTED = (
     "/console/sites/{}?tab=market",
     "/console/sites/{}?tab=approvals",
     "/console/campaigns/{}?tab=contextual",
+    "/console/system?tab=accounts",
     "/console/system?tab=transfer",
 )
 # Pages that nobody has to log in for; the magazine is delivery's.

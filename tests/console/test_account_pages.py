@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -142,6 +142,10 @@ def test_the_menu_of_an_account_has_only_what_it_can_use() -> None:
         assert {"Advertisers", "Publishers", "Jobs"}.isdisjoint(menus[role])
         assert menus[role].count("My record") == 1
     assert "My record" not in menus[Role.ADMIN]
+    account_id = uuid4()
+    own = {one.path for one in list_entries(Role.PUBLISHER, registered=paths, account_id=account_id)}
+    assert f"/console/publishers/{account_id}" in own
+    assert "/console/publishers" not in own  # A list of oneself.
 
 
 async def test_rules_about_countries_that_nobody_can_tell_are_explained(

@@ -27,7 +27,8 @@ from adloom.core.currency import Currency
         ("JPY", 1200.5, "must be a whole number: JPY has no decimals"),
         ("BHD", 1.25, None),
         ("BHD", 1.255, "must have at most 2 decimals: budgets are kept in hundredths of BHD"),
-        ("EUR", -1, "must be 0 or more"),
+        ("EUR", -1, "must be from 0 to 1,000,000,000,000"),
+        ("EUR", 1e12 + 1, "must be from 0 to 1,000,000,000,000"),
     ],
 )
 def test_an_amount_has_no_more_decimals_than_its_currency(code: str, value: float, error: str | None) -> None:
@@ -61,7 +62,7 @@ def test_an_amount_may_have_a_comma_before_its_decimals(text: str, value: float 
 
 
 @pytest.mark.parametrize(
-    "text", ["1,250", "1,250.00", "1.250,00", "abc", "1e5", "nan", ".", "-", "9" * 16, "1,5,0"]
+    "text", ["1,250", "1,250.00", "1.250,00", "abc", "1e5", "nan", ".", "-", "9" * 31, "1,5,0"]
 )
 def test_what_is_no_amount_or_may_be_two_is_refused(text: str) -> None:
     assert read_amount(text) == text
@@ -73,6 +74,7 @@ def test_a_number_beyond_what_is_stored_is_refused_by_its_bound() -> None:
     assert (
         check_natural(INTEGER_MAX + 1) == check_positive(INTEGER_MAX + 1) == "must be at most 2,147,483,647"
     )
+    assert check_price(1e9 + 1) == "must be at most 1,000,000,000"
     assert check_natural(-1) == "must be a whole number, 0 or more"
     assert (check_natural(0), check_positive(0)) == (None, "must be a whole number, 1 or more")
 

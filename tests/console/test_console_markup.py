@@ -1,6 +1,7 @@
 """Names given by users stay text: in tooltips of charts, and in attributes of elements."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,18 @@ def test_only_constants_are_written_into_parsed_strings() -> None:
     ]
 
     assert found == []
+
+
+def test_every_class_of_the_console_has_a_rule() -> None:
+    root = Path(console.__file__).parent
+    rules = "".join(
+        path.read_text() for path in (root / "assets").iterdir() if path.suffix in {".css", ".js"}
+    )
+    used = {
+        name for path in root.rglob("*.py") for name in re.findall(r"(?<![\w-])al-[\w-]*\w", path.read_text())
+    }
+
+    assert sorted(name for name in used if name not in rules) == []
 
 
 def _find_calls(name: str, tree: ast.AST) -> Iterator[ast.Call]:

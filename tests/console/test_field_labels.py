@@ -93,6 +93,10 @@ def test_sentences_of_the_api_name_fields_as_the_console_does(text: str, named: 
         ("bidAmountMicros", 2_500_000, "2.50"),
         ("isActive", False, "No"),
         ("labels", [], "nothing"),
+        ("categories", ["283"], "Home & Garden \u203a Interior Decorating"),
+        ("categories", {"283": 0.9}, "Home & Garden \u203a Interior Decorating 90%"),
+        ("adProductCategory", "1002", "Alcohol"),
+        ("state", "pending", "Pending"),
     ],
 )
 def test_values_in_the_history_are_words(name: str, value: object, shown: str) -> None:

@@ -20,6 +20,7 @@ from adloom.sample.content.catalog import (
     OUTSIDE,
     SLOT_BY_SLUG,
     SLOTS,
+    BannerShape,
 )
 from adloom.sample.content.document import build_document, choose_ids
 from adloom.schedule.pacing import PacingStrategy
@@ -38,6 +39,8 @@ def test_one_placement_is_free_for_the_first_ad_of_the_user() -> None:
 
     assert [slot.slug for slot in SLOTS if slot.is_free] == [FREE_SLUG]
     assert FREE_SLUG not in shown
+    # The guide offers the pictures of the last six, for a card: of a wide one it would show the middle only.
+    assert {banner.shape for banner in BANNERS[-6:]} == {BannerShape.CARD}
 
 
 def test_there_is_a_campaign_of_every_status_and_a_deleted_one() -> None:

@@ -11,12 +11,14 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
+from adloom.console.components.categories import describe_node
 from adloom.console.components.format import format_ago, format_full_moment, format_money, format_price
 from adloom.console.components.layout import card, empty_state, html
 from adloom.console.page import PageVisit
 from adloom.console.words.device_words import name_device
 from adloom.console.words.field_labels import UNIT, label_field
 from adloom.resource.audit.difference import HIDDEN, VALUE_LENGTH_MAX
+from adloom.taxonomy.iab import load_content, load_products
 
 PARTS: Final = {
     "link": "the use of a placement",
@@ -82,7 +84,10 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "delivery": strings.DELIVERIES,
     "bidType": strings.BID_TYPES,
     "pacingStrategy": strings.PACINGS,
-    "state": {"requested": "Requested", "accepted": "Accepted", "refused": "Refused"},
+    "state": {
+        state: state.capitalize()
+        for state in ("requested", "accepted", "refused", "pending", "approved", "rejected", "flagged")
+    },
     "operator": {"in": "One of", "not_in": "None of", "between": "Between", "is": "Is"},
     "ruleType": {
         "device": "Device",
@@ -95,6 +100,13 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "login_state": "Logged in",
         "new_visitor": "New visitor",
     },
+}
+
+# Whose ids the values of a field are.
+TAXONOMIES: Final = {
+    "categories": load_content,
+    "adProductCategory": load_products,
+    "adProductBlocklist": load_products,
 }
 
 
@@ -182,8 +194,9 @@ def list_changes(entry: Json) -> Markup:
     changes = Markup("").join(
         _change(name, change, names, is_new=is_new)
         for name, change in entry["changes"].items()
-        # For a new item, leave out empty values and what the entry says anyway.
-        if not (is_new and (change.get("to") in (None, "", [], {}) or name in HIDDEN_FIELDS))
+        # For a new item, leave out what the entry says anyway.
+        if not (_is_empty(change.get("to")) and (is_new or _is_empty(change.get("from"))))
+        and not (is_new and name in HIDDEN_FIELDS)
     )
     return Markup("<dl>{}</dl>").format(changes) if changes else Markup("")
 
@@ -247,7 +260,7 @@ def _change(name: str, change: Mapping[str, Any], names: Mapping[str, str], *, i
 
 def format_value(name: str, value: Any, names: Mapping[str, str]) -> str:  # noqa: ANN401 - whatever a field has
     """Write a value as people read it; `names` has those of ids."""
-    if value is None or value in ("", [], {}):
+    if _is_empty(value):
         return "nothing"
     if isinstance(value, bool):
         return "Yes" if value else "No"
@@ -257,12 +270,24 @@ def format_value(name: str, value: Any, names: Mapping[str, str]) -> str:  # noq
         return format_money(value) if name.endswith("Paisa") else format_price(value / MICROS)
     if isinstance(value, str):
         return _format_text(name, value, names)
-    return _cut(msgspec.json.encode(value).decode())
+    shares: Any = value
+    return _format_shares(name, shares) if name in TAXONOMIES else _cut(msgspec.json.encode(value).decode())
+
+
+def _format_shares(name: str, shares: Mapping[str, float]) -> str:
+    """Write categories with how sure they are."""
+    return ", ".join(f"{_format_text(name, one, {})} {share:.0%}" for one, share in shares.items())
+
+
+def _is_empty(value: Any) -> bool:  # noqa: ANN401 - whatever a field has
+    return value is None or value in ("", [], {})
 
 
 def _format_text(name: str, text: str, names: Mapping[str, str]) -> str:
     if name.endswith("At"):
         return format_full_moment(text)
+    if name in TAXONOMIES:
+        return describe_node(TAXONOMIES[name](), text)
     known = names.get(text) or WORDS.get(name, {}).get(text)
     if name == "value":
         # Of a condition; only a segment could have such a word as its name.

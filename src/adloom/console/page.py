@@ -22,7 +22,7 @@ from adloom.console.client import ApiClient, ProblemError, SessionEndedError
 from adloom.console.components.format import show_times_in
 from adloom.console.components.layout import empty_state, problem_notice
 from adloom.console.components.messages import notify_error
-from adloom.console.shell import EVERYBODY, shell
+from adloom.console.shell import EVERYBODY, list_entries, shell
 from adloom.console.sign_in.gate import LOG_IN, SessionGuard, make_log_in_url
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
@@ -106,7 +106,8 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
     show_times_in(visit.zone)
     ui.context.client.on_exception(lambda error: _show_failure(visit.path, error))
     tab = visit.query.get("tab", "")
-    with shell(path=visit.path, tab=tab, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
+    entries = list_entries(role, registered=REGISTERED, account_id=session.user.account_id)
+    with shell(path=visit.path, tab=tab, role=role, email=visit.email, entries=entries, api=visit.api):
         if role not in roles:
             ui.context.client.status_code = FORBIDDEN
             empty_state(

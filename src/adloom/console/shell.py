@@ -1,11 +1,13 @@
 """The frame around every page: the header, the navigation of the pages a role can use, and the account menu."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final
+from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 from nicegui import ui
 
 from adloom.console.client import ApiClient
@@ -25,6 +27,7 @@ STAFF: Final = frozenset({Role.ADMIN, Role.VIEWER})
 ADVERTISER_SIDE: Final = STAFF | {Role.ADVERTISER}
 PUBLISHER_SIDE: Final = STAFF | {Role.PUBLISHER}
 ADMINS: Final = frozenset({Role.ADMIN})
+OWN: Final = "My record"
 # A form, so that the browser itself sends the request with the cookie.
 _LOG_OUT_FORM = (
     '<form method="post" action="/console/logout"><button type="submit" role="menuitem" class="q-item full" '
@@ -54,8 +57,8 @@ ENTRIES: Final = (
     NavigationEntry("/console/advertisers", "Advertisers", "storefront", STAFF, "Catalog"),
     NavigationEntry("/console/publishers", "Publishers", "groups", STAFF, "Catalog"),
     # An account sees nobody but itself there.
-    NavigationEntry("/console/advertisers", "My record", "storefront", {Role.ADVERTISER}, "Catalog"),
-    NavigationEntry("/console/publishers", "My record", "groups", {Role.PUBLISHER}, "Catalog"),
+    NavigationEntry("/console/advertisers", OWN, "storefront", {Role.ADVERTISER}, "Catalog"),
+    NavigationEntry("/console/publishers", OWN, "groups", {Role.PUBLISHER}, "Catalog"),
     NavigationEntry("/console/first-campaign", "My first campaign", "auto_awesome", ADMINS, "Catalog"),
     NavigationEntry("/console/why", "Why?", "help_outline", EVERYBODY, "Insight"),
     NavigationEntry("/console/auctions", "Auctions", "gavel", ADVERTISER_SIDE, "Insight"),
@@ -69,17 +72,26 @@ ENTRIES: Final = (
 )
 
 
-def list_entries(role: Role, *, registered: AbstractSet[str]) -> list[NavigationEntry]:
-    return [section for section in ENTRIES if role in section.roles and section.path in registered]
+def list_entries(
+    role: Role, *, registered: AbstractSet[str], account_id: UUID | None = None
+) -> list[NavigationEntry]:
+    """Return what the navigation of a role has; the record of an account is a page of its own, not a list."""
+    return [
+        replace(section, path=f"{section.path}/{account_id}")
+        if section.label == OWN and account_id
+        else section
+        for section in ENTRIES
+        if role in section.roles and section.path in registered
+    ]
 
 
 @contextmanager
 def shell(  # noqa: PLR0913 - what the frame shows
-    *, path: str, tab: str, role: Role, email: str, registered: AbstractSet[str], api: ApiClient
+    *, path: str, tab: str, role: Role, email: str, entries: Sequence[NavigationEntry], api: ApiClient
 ) -> Generator[None]:
     drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
     with drawer:
-        _show_navigation(path, role, registered)
+        _show_navigation(path, entries)
     currency = get_shown_currency()
     header = ui.header().classes("al-header")
     with set_attributes(header, data_symbol=currency.symbol, data_places=str(currency.places)):
@@ -92,7 +104,7 @@ def shell(  # noqa: PLR0913 - what the frame shows
         palette = CommandPalette(
             api,
             role,
-            [Hit(one.label, "page", one.path, one.icon) for one in list_entries(role, registered=registered)],
+            [Hit(one.label, "page", one.path, one.icon) for one in entries],
         )
         _add_button("search", "Go to a page or a thing (Ctrl-K)").on_click(palette.open)
         # In another tab: who reads help has something half done here.
@@ -112,10 +124,9 @@ def _add_button(icon: str, label: str) -> ui.button:
     return set_attributes(ui.button(icon=icon).props('flat round color=""'), aria_label=label, title=label)
 
 
-def _show_navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
+def _show_navigation(path: str, sections: Sequence[NavigationEntry]) -> None:
     group = ""
     with ui.element("nav").classes("al-nav").props('aria-label="Pages"'):
-        sections = list_entries(role, registered=registered)
         # The longest matching path is the current entry.
         current = max((one.path for one in sections if _is_under(path, one.path)), key=len, default="")
         for section in sections:

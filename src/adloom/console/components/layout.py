@@ -192,8 +192,8 @@ class Tile:
         self, figure: str, *, note: str = "", values: Sequence[float | None] = (), kind: str = ""
     ) -> None:
         content = Markup(
-            '<div class="label">{}</div><div class="figure {}">{}</div><div class="note" title="{}">{}</div>{}'
-        ).format(self._label, kind, figure, note, note, _draw_sparkline(values) if values else "")
+            '<div class="label">{}</div><div class="figure {}">{}</div><div class="note">{}</div>{}'
+        ).format(self._label, kind, figure, note, _draw_sparkline(values) if values else "")
         if self._element.content != content:
             self._element.content = content
 

@@ -54,7 +54,7 @@ def _show_time_zone(visit: PageVisit) -> None:
 
     with card("Time zone"), div("stack tight"):
         hint("Days of reports, hours of charts and calendars, and when your e-mails are sent.")
-        with div("grid-of tiles"):
+        with div("al-narrow"):
             form.time_zone("timeZone", is_required=False, hint=NOT_CHOSEN)
         form.buttons("Save", save)
 

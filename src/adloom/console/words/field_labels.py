@@ -101,6 +101,7 @@ LABELS: Final = {
     "recurrenceRule": "Recurrence rule",
     "recurrenceWindowEnd": "Every day until",
     "recurrenceWindowStart": "Every day from",
+    "revenueSharePercent": "Its share of what is charged, in percent",
     "ruleType": "What it is about",
     "scheduleStatus": "Schedule",
     "scheduleTimezone": "Time zone",

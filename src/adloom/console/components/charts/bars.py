@@ -67,9 +67,9 @@ def split(parts: Sequence[Part], *, whole: float | None = None, description: str
 def split_key(parts: Sequence[tuple[str, str, str]]) -> Markup:
     """Draw the key of a split: name, text and colour of each part."""
     return Markup("").join(
-        Markup(
-            '<span class="al-split_key" style="--colour: var(--{})">{} <b class="num">{}</b></span>'
-        ).format(colour, name, text)
+        Markup('<span class="al-key" style="--colour: var(--{})">{} <b class="num">{}</b></span>').format(
+            colour, name, text
+        )
         for name, text, colour in parts
     )
 

@@ -12,10 +12,12 @@ from nicegui.events import GenericEventArguments
 from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms import checks
 from adloom.core.currency import PRICE_PLACES_MAX, Currency
+from adloom.resource.shapes import PAISA_MAX, PRICE_MAX
 
 PAISA_PLACES: Final = 2  # The API keeps budgets in hundredths of a unit, in every currency.
+MONEY_MAX: Final = PAISA_MAX // 10**PAISA_PLACES
 NO_AMOUNT: Final = "must be a number such as 1250.50, without signs between thousands"
-AMOUNT: Final = re.compile(r"-?(?=[.,]?\d)\d{0,15}(?:[.,]\d{0,10})?", re.ASCII)
+AMOUNT: Final = re.compile(r"-?(?=[.,]?\d)\d{0,30}(?:[.,]\d{0,10})?", re.ASCII)
 # It may be a thousand or a fraction.
 TWO_WAYS: Final = re.compile(r"-?0*[1-9]\d*,\d{3}")
 
@@ -88,8 +90,8 @@ def make_money_check(currency: Currency) -> checks.Check:
     def check(value: float | str) -> str | None:
         if isinstance(value, str):
             return NO_AMOUNT
-        if value < 0:
-            return "must be 0 or more"
+        if not 0 <= value <= MONEY_MAX:
+            return f"must be from 0 to {MONEY_MAX:,}"
         return None if value == round(value, places) else said
 
     return check
@@ -98,5 +100,7 @@ def make_money_check(currency: Currency) -> checks.Check:
 def check_price(value: float | str) -> str | None:
     if isinstance(value, str):
         return NO_AMOUNT
+    if value > PRICE_MAX:
+        return f"must be at most {PRICE_MAX:,}"
     is_price = value >= 0 and value == round(value, PRICE_PLACES_MAX)
     return None if is_price else "must be a number, 0 or more, with at most 4 decimal places"

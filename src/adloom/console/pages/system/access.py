@@ -95,7 +95,7 @@ async def show_keys(visit: PageVisit) -> None:
 
 async def show_tokens(visit: PageVisit) -> None:
     ui.label(
-        "Tokens that `adloom token` has made. One is listed once it was used, or made where the database is."
+        "Tokens that “adloom token” has made. One is listed once it was used, or made where the database is."
     ).classes("quiet")
 
     async def read(query: Mapping[str, str]) -> Json:
@@ -123,7 +123,7 @@ async def show_tokens(visit: PageVisit) -> None:
         empty=(
             "terminal",
             "There are no tokens",
-            "`adloom token` makes one, for 24 hours unless told otherwise.",
+            "“adloom token” makes one, for 24 hours unless told otherwise.",
         ),
         caption="Tokens",
     )
