@@ -115,7 +115,7 @@ async def test_events_beyond_the_bounds_of_an_address_and_a_campaign_are_marked(
 async def test_what_costs_nothing_keeps_nothing_from_being_billed() -> None:
     """Repeated tokens, free offers, the other kind of event, and events without a token fill no bound of the paid."""
     check = a_check(OfferBounds(impressions=PairCounts(2), clicks=PairCounts(2)))
-    detector = TrafficDetector(lambda _: False, events=MinuteCounts(6), unbound=MinuteCounts(6))
+    detector = TrafficDetector(lambda _: False, events=MinuteCounts(7), unbound=MinuteCounts(6))
     paid, more = (a_token(issued_at=FAR_BACK, charge=1, slot=slot) for slot in (0, 1))
     free = [a_token(issued_at=FAR_BACK, slot=slot) for slot in (2, 3)]
     async with an_edge(detector=detector, offer_check=check) as edge:

@@ -45,7 +45,6 @@ from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.ingest.conversion_reports import ConversionRequest, build_conversion
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags
-from adloom.events.ingest.ivt.recent_reports import RecentReports
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import encode_event
@@ -156,7 +155,6 @@ class EventRoutes:
         self._identify_sender = detector.identify_sender
         self._flag_event = detector.flag_event
         self._flag_unbound = detector.flag_unbound
-        self._count_report = RecentReports().count
         self._flag_report = (offer_check or NoOfferFlagger()).flag_report
         self._read_request_info = read_request_info
         self._is_reporter = (reporters or NoReporters()).is_reporter
@@ -317,9 +315,7 @@ class EventRoutes:
         if not is_click:
             self._on_seen(sender, offer, second)
         # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-        address = sender.rate_key
-        step = 1 if address is None else self._count_report(offer, is_click, address)
-        flags = self._flag_event(sender, second, step)
+        flags = self._flag_event(sender, second, offer, is_click)
         if not flags.marks:
             flags = self._flag_report(request, sender, offer, report.page_url, is_click, second, is_immediate)
         return encode_offered(report, offer, info, flags, now)

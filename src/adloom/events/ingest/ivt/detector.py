@@ -22,6 +22,8 @@ from adloom.events.ingest.ivt.flags import (
     is_prefetch,
 )
 from adloom.events.ingest.ivt.minute_counts import AddressCount, MinuteCounts
+from adloom.events.ingest.ivt.recent_reports import RecentReports
+from adloom.events.ingest.token import OfferToken
 from adloom.events.log.event import Mark
 from adloom.runtime.http.client_address import find_client
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
@@ -43,8 +45,15 @@ class Detector(Protocol):
 
     def identify_sender(self, request: FastRequest, /) -> Sender: ...
 
-    def flag_event(self, sender: Sender, second: float, step: int = 1, /) -> TrafficFlags:
-        """Count an event of a sender with a token, or none if it is repeated, and return its flags."""
+    def flag_event(
+        self,
+        sender: Sender,
+        second: float,
+        offer: OfferToken,
+        is_click: bool,  # noqa: FBT001 - on the path of every event, where names would cost
+        /,
+    ) -> TrafficFlags:
+        """Count an event of a sender with a token, once if it is repeated, and return its flags."""
         ...
 
     def flag_unbound(self, sender: Sender, second: float, /) -> TrafficFlags:
@@ -58,7 +67,8 @@ class NullDetector:
     def identify_sender(self, request: FastRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
         return UNKNOWN_SENDER
 
-    def flag_event(self, sender: Sender, second: float, step: int = 1) -> TrafficFlags:  # noqa: ARG002 - likewise
+    def flag_event(self, *about: object) -> TrafficFlags:
+        del about
         return NO_FLAGS
 
     def flag_unbound(self, sender: Sender, second: float) -> TrafficFlags:  # noqa: ARG002 - likewise
@@ -107,6 +117,7 @@ class TrafficDetector:
         self._trusted = trusted
         self._proxies = Networks(trusted)
         self._data_centers = data_centers or Networks()
+        self._count_report = RecentReports().count
         self._find_count = (MinuteCounts(0) if events is None else events).find
         # Anybody can send these, so they must not keep other events from being billed.
         self._is_unbound_flood = (MinuteCounts(0) if unbound is None else unbound).exceeds
@@ -158,11 +169,19 @@ class TrafficDetector:
         purposes = [values.get(name, b"") for name in (_SEC_PURPOSE, _PURPOSE, _X_MOZ)]
         return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
 
-    def flag_event(self, sender: Sender, second: float, step: int = 1) -> TrafficFlags:
-        if sender.rate_key is None:
+    def flag_event(
+        self,
+        sender: Sender,
+        second: float,
+        offer: OfferToken | None = None,
+        is_click: bool = False,  # noqa: FBT001, FBT002 - on the path of every event, where names would cost
+    ) -> TrafficFlags:
+        key = sender.rate_key
+        if key is None:
             return self._flag(sender)
         counts = sender.counts
-        count = (counts is not None and counts.events) or self._find_events(sender, sender.rate_key)
+        count = (counts is not None and counts.events) or self._find_events(sender, key)
+        step = self._count_report(offer, is_click, key) if count.is_frequent and offer is not None else 1
         return self._flag(sender, count.exceeds(second, step))
 
     def flag_unbound(self, sender: Sender, second: float) -> TrafficFlags:

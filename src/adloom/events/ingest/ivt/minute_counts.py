@@ -38,6 +38,7 @@ class AddressCount:
         "_wide",
         "begins_at",
         "ends_at",
+        "is_frequent",
     )
 
     def __init__(
@@ -51,6 +52,7 @@ class AddressCount:
         self._others = 0  # Of these, what other processes have counted.
         self._told = 0  # What they know of the rest.
         self._wide = wide
+        self.is_frequent = False  # From a part of the bound on.
         self.begins_at = self.ends_at = 0.0
 
     @property
@@ -91,12 +93,14 @@ class AddressCount:
     def _begin(self, second: float, step: int) -> int:
         self.begins_at, self.ends_at = second, second + MINUTE_SECONDS
         self._count, self._others, self._told = step, 0, 0
+        self.is_frequent = False
         self._limit = self._bound if self._bound == math.inf else self._bound // SHARED_PART
         return step
 
     def _check(self, count: int) -> bool:
         if self._limit < self._bound:
             self._limit = self._bound
+            self.is_frequent = True
             self._owner.share(self._key, self)
         return count > self._bound
 

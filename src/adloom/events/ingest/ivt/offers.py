@@ -15,7 +15,6 @@ from adloom.core.ids import PlacementId
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags, truncate_address
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.events.ingest.ivt.pair_counts import PairCounts
-from adloom.events.ingest.ivt.recent_reports import RecentReports
 from adloom.events.ingest.token import TICK_SECONDS, OfferToken
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
@@ -45,7 +44,6 @@ class OfferCheck:
         self._click_after = self._impression_after + bounds.click_after.total_seconds()
         self._is_beyond_impressions = bounds.impressions.exceeds
         self._is_beyond_clicks = bounds.clicks.exceeds
-        self._count_report = RecentReports().count
         self._judge_page = pages.judge
         self._find_site = find_site
         # Plain counters, read by the metrics.
@@ -103,5 +101,4 @@ class OfferCheck:
         # Only what may be billed itself keeps others from it: neither free offers nor events of the other kind do.
         campaign = terms.campaign_id.int if terms.charge else ~terms.campaign_id.int
         is_beyond = self._is_beyond_clicks if is_click else self._is_beyond_impressions
-        step = self._count_report(offer, is_click, address)
-        return Mark.CAMPAIGN_FLOOD if is_beyond(address, campaign, second, step) else None
+        return Mark.CAMPAIGN_FLOOD if is_beyond(address, campaign, second, offer) else None

@@ -9,6 +9,9 @@ together exceed the bound by no more than what each takes before it shares a pai
 from array import array
 from typing import Final, TypeAlias
 
+from adloom.events.ingest.ivt.recent_reports import RecentReports
+from adloom.events.ingest.token import OfferToken
+
 HOUR_SECONDS: Final = 3_600
 COUNTERS: Final = 1 << 18  # 1 MB: pairs that meet in one are shared a little sooner.
 _MASK: Final = COUNTERS - 1
@@ -48,17 +51,18 @@ class PairCounts:
         self.hour = 0  # Since the epoch.
         self.begun = 0  # How many hours were begun, some of them again by a clock that was set back.
         self._begins = self._ends = 0
+        self._count_report = RecentReports().count
 
-    def exceeds(self, address: bytes, campaign: int, second: float, step: int = 1) -> bool:
-        """Count an event, or none, and return whether it is beyond the bound."""
+    def exceeds(self, address: bytes, campaign: int, second: float, offer: OfferToken | None = None) -> bool:
+        """Count an event of an offer, once if it is repeated, and return whether it is beyond the bound."""
         if not self.bound:
             return False
         # A clock that was set back begins another hour too.
         if not self._begins <= second < self._ends:
             self._begin(second)
-        is_beyond = self._count((address, campaign), self.bound, step)
+        is_beyond = self._count((address, campaign), self.bound, offer)
         if len(address) == IPV6_KEY_BYTES:
-            return self._count((address[:WIDE_BYTES], campaign), WIDE_FACTOR * self.bound, step) or is_beyond
+            return self._count((address[:WIDE_BYTES], campaign), WIDE_FACTOR * self.bound, offer) or is_beyond
         return is_beyond
 
     def _begin(self, second: float) -> None:
@@ -69,13 +73,14 @@ class PairCounts:
         self._begins = self.hour * HOUR_SECONDS
         self._ends = self._begins + HOUR_SECONDS
 
-    def _count(self, pair: Pair, bound: int, step: int) -> bool:
+    def _count(self, pair: Pair, bound: int, offer: OfferToken | None) -> bool:
         counts = self._counts
         place = hash(pair) & _MASK
-        counts[place] = count = counts[place] + step
+        counts[place] = count = counts[place] + 1
         if count < self._shared_from:
             return False
         one = self.shared.get(pair)
+        step = 1 if offer is None else self._count_report(offer, False, pair[0])  # noqa: FBT003 - one kind only
         if one is not None:
             one.here += step
             return one.here + one.others > bound

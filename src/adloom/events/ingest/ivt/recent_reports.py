@@ -1,4 +1,7 @@
-"""Which reports of offers came before, in bounded memory: a repeated one counts for no bound of its address."""
+"""Which reports of offers came before, in bounded memory: a repeated one counts for no bound of its address.
+
+Only addresses that have come to a part of a bound are looked up, so that most events cost nothing here.
+"""
 
 # pure
 
@@ -7,7 +10,7 @@ from typing import Final
 
 from adloom.events.ingest.token import OfferToken
 
-PLACES: Final = 1 << 17  # 1 MB: a report is forgotten when another one takes its place.
+PLACES: Final = 1 << 15  # 256 KB: a report is forgotten when another one takes its place.
 _MASK: Final = PLACES - 1
 
 
