@@ -389,7 +389,7 @@ async def test_offers_made_since_the_start_are_not_looked_up_in_the_money_ledger
     host.fails = False
     charges = make_projection(events, host, clock)
     later = int(now().timestamp()) + 60
-    await events.record(seen(1), seen(2))
+    await events.record(seen(1, charge=0))  # It costs nothing, and yet is a start.
     await events.apply(charges)
     await events.record(seen(3, offered_at=later), seen(4, offered_at=later))
     clock.advance(timedelta(seconds=61))

@@ -46,6 +46,10 @@ def encode_integer(number: int | None) -> bytes:
     return NULL if number is None else _pack_integer(4, number)
 
 
+def encode_long(number: int) -> bytes:
+    return _pack_long(8, number)
+
+
 def encode_date(day: date) -> bytes:
     return _pack_integer(4, day.toordinal() - _FIRST_DAY)
 

@@ -92,6 +92,7 @@ class ChargesProjection:
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Confirm new offers, wait until that is persisted, and move the cursor."""
+        self._current_memory()  # It begins with the first batch, also with one that costs nothing.
         costly = [record for record in records if may_cost(record.event)]
         result = BatchResult()
         if costly:

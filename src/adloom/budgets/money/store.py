@@ -4,33 +4,29 @@ Rows are only added, in the transaction that persists the state they follow from
 already, that is a bug: the whole transaction fails.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
-from msgspec.structs import astuple
 
 from adloom.budgets.bid_model import BidRow
 from adloom.budgets.bids.store import write_decisions
 from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow, WaitingOffer
+from adloom.budgets.money.copy_rows import COLUMNS, RowGroup, encode_rows
 from adloom.core.money import MICROS_PER_PAISA
 from adloom.events.cursor_store import BY_INDEX
 from adloom.events.log.event import OCCURRED_AGE_MAX
 from adloom.runtime.actors.actor import StateRejectedError
 from adloom.runtime.postgres import Connection
 
-# In the order of a row's fields.
-COLUMNS: Final = (
-    *("kind", "campaign_id", "advertiser_id", "day", "budget_window", "amount_micros", "at", "lease"),
-    *("second", "request_id", "slot", "confirmed_by", "banner_id", "placement_id"),
-)
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
 _OVER_BUDGET: Final = MoneyKind.OVER_BUDGET
-_KNOWN: Final = (MoneyRow, DayTotal, DayRefund, WaitingOffer, BidRow)
+_COUNTED: Final = (_CHARGE, _OVER_BUDGET)  # In statistics.
+_KNOWN: Final = frozenset({MoneyRow, DayTotal, DayRefund, WaitingOffer, BidRow})
 IS_CHARGED: Final = """
     SELECT EXISTS (
         SELECT FROM money_entries AS it
@@ -121,37 +117,44 @@ class MoneyWriter:
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
         """Write rows in the connection's transaction; of several totals of a day the last counts."""
+        by_class: defaultdict[type, list[Any]] = defaultdict(list)
         for record in records:
-            if not isinstance(record, _KNOWN):
-                raise TypeError(f"No table takes a {type(record).__name__}.")
-        rows = [one for one in records if isinstance(one, MoneyRow)]
-        given_back = [one for one in records if isinstance(one, DayRefund)]
-        waiting = [one for one in records if isinstance(one, WaitingOffer)]
-        decisions = [one for one in records if isinstance(one, BidRow)]
+            by_class[type(record)].append(record)
+        for unknown in by_class.keys() - _KNOWN:
+            raise TypeError(f"No table takes a {unknown.__name__}.")
+        rows: list[MoneyRow] = by_class[MoneyRow]
         totals: dict[tuple[str, UUID, int], DayTotal] = {
-            (one.kind, one.id, one.day.toordinal()): one for one in records if isinstance(one, DayTotal)
+            (one.kind, one.id, one.day.toordinal()): one for one in by_class[DayTotal]
         }
-        if waiting:
+        if waiting := by_class[WaitingOffer]:
             await _refuse_charged(connection, waiting)
-        charges = [row for row in rows if row.kind is _CHARGE]
         if rows:
-            await connection.copy_records_to_table(
-                "money_entries", records=map(astuple, rows), columns=COLUMNS
-            )
-            free = [row for row in rows if row.kind is _OVER_BUDGET]
-            await _add_hours(connection, [*charges, *free])
-            await _mark_over_budget(connection, free)
-            await _take_from_hours(connection, [row for row in rows if row.kind is MoneyKind.REFUND])
+            await self._write_rows(connection, rows)
         if totals:
             await _set_totals(connection, totals)
-        if given_back:
+        if given_back := by_class[DayRefund]:
             await _take_from_days(connection, given_back)
-        if decisions:
+        if decisions := by_class[BidRow]:
             await write_decisions(connection, decisions)
-        self.rows[_CHARGE.value] += len(charges)
-        self.rows.update(row.kind.value for row in rows if row.kind is not _CHARGE)
-        self.charged_micros += sum(row.amount for row in charges)
-        self.released_micros += sum(row.amount for row in rows if row.kind is MoneyKind.RELEASE)
+
+    async def _write_rows(self, connection: Connection, rows: Sequence[MoneyRow]) -> None:
+        encoded, groups = encode_rows(rows)
+        await connection.copy_to_table(
+            "money_entries",
+            source=encoded,  # pyright: ignore[reportArgumentType] - its stubs leave out bytes in memory
+            columns=COLUMNS,
+            format="binary",
+        )
+        await _add_hours(connection, groups)
+        kinds = {group.row.kind for group in groups}
+        if _OVER_BUDGET in kinds:
+            await _mark_over_budget(connection, [row for row in rows if row.kind is _OVER_BUDGET])
+        if MoneyKind.REFUND in kinds:
+            await _take_from_hours(connection, [row for row in rows if row.kind is MoneyKind.REFUND])
+        for group in groups:
+            self.rows[group.row.kind.value] += group.count
+            self.charged_micros += group.amount if group.row.kind is _CHARGE else 0
+            self.released_micros += group.amount if group.row.kind is MoneyKind.RELEASE else 0
 
 
 async def _refuse_charged(connection: Connection, waiting: Sequence[WaitingOffer]) -> None:
@@ -191,8 +194,6 @@ async def _take_from_days(connection: Connection, given_back: Sequence[DayRefund
 
 
 async def _take_from_hours(connection: Connection, refunds: Sequence[MoneyRow]) -> None:
-    if not refunds:
-        return
     await connection.execute(
         TAKE_FROM_HOURS,
         [datetime.fromtimestamp(row.second, UTC) for row in refunds],
@@ -205,8 +206,6 @@ async def _take_from_hours(connection: Connection, refunds: Sequence[MoneyRow]) 
 
 
 async def _mark_over_budget(connection: Connection, free: Sequence[MoneyRow]) -> None:
-    if not free:
-        return
     # A browser's clock may be wrong by as much as we believe it.
     since = datetime.fromtimestamp(min(row.second for row in free), UTC) - OCCURRED_AGE_MAX
     await connection.execute(BY_INDEX)
@@ -215,23 +214,21 @@ async def _mark_over_budget(connection: Connection, free: Sequence[MoneyRow]) ->
     )
 
 
-async def _add_hours(connection: Connection, rows: Iterable[MoneyRow]) -> None:
+async def _add_hours(connection: Connection, groups: Sequence[RowGroup]) -> None:
     """Add charges, and clicks that are free."""
     found: dict[_HourKey, tuple[MoneyRow, list[int]]] = {}
-    hours: dict[datetime, datetime] = {}  # Rows that are written together were made at few moments.
-    for row in rows:
-        if row.banner_id is None or row.placement_id is None:
+    for group in groups:
+        row = group.row
+        if row.kind not in _COUNTED or row.banner_id is None or row.placement_id is None:
             continue
-        if (hour := hours.get(row.at)) is None:
-            hour = hours[row.at] = row.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        hour = row.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         key = hour, row.banner_id.int, row.placement_id.int, row.campaign_id.int
-        if (sums := found.get(key)) is None:
-            sums = found[key] = row, [0, 0, 0]
+        _, sums = found.setdefault(key, (row, [0, 0, 0]))
         if row.kind is _CHARGE:
-            sums[1][0] += 1
-            sums[1][1] += row.amount
+            sums[0] += group.count
+            sums[1] += group.amount
         else:
-            sums[1][2] += 1
+            sums[2] += group.count
     if found:
         await connection.execute(
             ADD_HOURS,
