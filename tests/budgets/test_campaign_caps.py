@@ -16,13 +16,14 @@ from adloom.budgets.messages import (
     CountedImpressions,
     GiveBack,
     LeaseAnswer,
+    MoneyKind,
     Recall,
     SessionOver,
     SpendReport,
     SpendUpdate,
 )
 from adloom.core.money import Micros
-from tests.budgets.builders import SECOND, UNIT, CampaignBench
+from tests.budgets.builders import SECOND, UNIT, CampaignBench, a_campaign
 from tests.budgets.test_campaign_clicks import HOLD, by_click
 from tests.budgets.test_campaign_reports import an_allotted_campaign, answer
 
@@ -239,6 +240,47 @@ class CappedCampaign:
         )
 
 
+@given(
+    before=st.integers(0, 3), cap=st.integers(0, 9), seed=st.integers(0, 2**32), is_told_first=st.booleans()
+)
+def test_clicks_within_a_cap_are_paid_and_those_beyond_it_are_not_however_late_counts_and_confirms_are(
+    before: int,
+    cap: int,
+    seed: int,
+    is_told_first: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """Some clicks were confirmed before the cap was set; all others are, after the tables have counted them."""
+    bench, chance = CampaignBench(a_campaign(click_cap=cap)), Random(seed)  # noqa: S311 - not a secret
+    clicks = confirmed = before
+    read: list[int] = []  # Counts that are on their way.
+    told: list[int] = []
+    for action in [*(["count", "tell"] if is_told_first else []), *chance.choices(CLICK_ACTIONS, k=60)]:
+        match action:
+            case "click":
+                clicks += 1
+            case "count":
+                read.append(clicks)
+            case "tell" if read:
+                told.append(read.pop(0))
+                bench.take(CampaignCounts(impressions=99, clicks=told[-1], until=f"{told[-1]}-0"))
+            case "confirm" if confirmed < clicks:
+                confirmed += 1
+                bench.take(by_click(bench, entry_id=f"{confirmed}-0"))
+            case _:
+                bench.wait(1)
+    bench.wait(1)
+
+    kinds = [row.kind for row in bench.rows]
+    paid, left = kinds.count(MoneyKind.CHARGE), max(0, cap - before)
+    assert len(kinds) == confirmed - before
+    # Until a campaign hears of the clicks before, it takes the first for all of them.
+    assert paid <= (left if is_told_first or not before else cap)
+    # Where the first counts are beyond the cap, nobody knows which of those clicks were within it.
+    if not told or told[0] <= cap:
+        assert paid >= min(confirmed - before, left)
+
+
+CLICK_ACTIONS = ("click", "click", "click", "confirm", "confirm", "confirm", "count", "tell", "wait")
 ACTIONS = ("ask", "offer", "offer", "offer", "see", "click", "over", "give back", "allot", "allot", "wait")
 
 

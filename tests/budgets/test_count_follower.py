@@ -108,3 +108,20 @@ def test_clicks_before_a_click_cap_was_set_are_within_it() -> None:
     bench.wait(1)
 
     assert [row.kind for row in bench.rows] == [MoneyKind.CHARGE, MoneyKind.OVER_CAP]
+
+
+def test_clicks_while_there_was_no_click_cap_are_within_the_next_one() -> None:
+    bench = CampaignBench(a_campaign(click_cap=10))
+    bench.take(CampaignCounts(impressions=100, clicks=0, until="1-0"))
+    for number in range(1, 7):
+        if number == 3:
+            bench.take(a_campaign(version=2))
+        bench.take(a_confirm(number, kind=ChargeKind.CLICK, entry_id=f"{number + 1}-0"))
+
+    bench.take(a_campaign(version=3, click_cap=7))
+    bench.take(CampaignCounts(impressions=100, clicks=6, until="7-0"))
+    for number in (7, 8):
+        bench.take(a_confirm(number, kind=ChargeKind.CLICK, entry_id=f"{number + 1}-0"))
+    bench.wait(1)
+
+    assert [row.kind for row in bench.rows] == [MoneyKind.CHARGE] * 7 + [MoneyKind.OVER_CAP]

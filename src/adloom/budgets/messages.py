@@ -14,6 +14,7 @@ from adloom.bidding.window import BidStrategy
 from adloom.budgets.bid_model import BidsDecided
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
+from adloom.events.log.event import BEGINNING
 from adloom.schedule.pacing import PacingStrategy
 from adloom.schedule.traffic_shape import TrafficShape
 
@@ -108,6 +109,7 @@ class Confirm(msgspec.Struct, frozen=True, kw_only=True, tag="confirm.v1"):
     banner_id: BannerId
     placement_id: PlacementId
     occurred_at: datetime
+    entry_id: str = BEGINNING  # Of a click: the entry of the log with which it counts.
 
 
 class Confirms(msgspec.Struct, frozen=True, tag="confirms.v1"):

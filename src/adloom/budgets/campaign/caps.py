@@ -82,16 +82,32 @@ def apply_counts(
         if until < parse_entry_id(state.counted.until):
             return state
         counts = _changed(counts, complete_until=max(counts.complete_until, state.counted.complete_until))
-    # Clicks are only counted here while there is a click cap.
-    before = state.clicked_before if state.configured.click_cap is not None else None
-    if before is None and state.configured.click_cap is not None:
-        before = max(0, counts.clicks - state.clicked)
-    return _changed(
-        state,
-        counted=counts,
-        seen=tuple(entry_id for entry_id in state.seen if parse_entry_id(entry_id) > until),
-        clicked_before=before,
-    )
+    if state.configured.click_cap is not None and state.clicked_before is None:
+        later = sum(parse_entry_id(entry_id) > until for entry_id in state.clicked_entries)
+        before = max(0, counts.clicks - (state.clicked - later))
+        state = _changed(state, clicked_before=before, clicked_until=counts.until, clicked_entries=())
+    seen = tuple(entry_id for entry_id in state.seen if parse_entry_id(entry_id) > until)
+    return _changed(state, counted=counts, seen=seen)
+
+
+def count_click(state: CampaignState, entry_id: str) -> tuple[CampaignState, bool]:
+    """Count a click that is confirmed, and return whether it is within the click cap."""
+    if state.configured.click_cap is None:
+        return state, True
+    before, entries = state.clicked_before, state.clicked_entries
+    if before is None:
+        entries = (*entries, entry_id)
+    elif before and entry_id != BEGINNING and parse_entry_id(entry_id) <= parse_entry_id(state.clicked_until):
+        before -= 1  # The tables have told of it: it counts once.
+    state = _changed(state, clicked_before=before)
+    return _changed(state, clicked=state.clicked + 1, clicked_entries=entries), state.has_click_left
+
+
+def forget_clicks(state: CampaignState) -> CampaignState:
+    """Forget the clicks of a campaign without a click cap: the tables will say how many there were."""
+    if state.configured.click_cap is not None:
+        return state
+    return _changed(state, clicked=0, clicked_before=None, clicked_until=BEGINNING, clicked_entries=())
 
 
 def release_offers(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:

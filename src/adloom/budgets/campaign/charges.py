@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from adloom.budgets.addresses import CAMPAIGN
+from adloom.budgets.campaign.caps import count_click
 from adloom.budgets.campaign.headroom import compute_headroom, compute_pacing_allowance, find_unfit_budget
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend, queue_report
@@ -95,9 +96,7 @@ def _apply_click(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Charge a click where it fits what is left; one that only its advertiser's budget may refuse waits for that."""
-    is_within_cap = state.has_click_left
-    if state.configured.click_cap is not None:
-        state = _changed(state, clicked=state.clicked + 1)
+    state, is_within_cap = count_click(state, confirm.entry_id)
     if not is_within_cap:
         return _record_click(state, confirm, now, effects, kind=MoneyKind.OVER_CAP)
     unfit = find_unfit_budget(state, confirm.amount)

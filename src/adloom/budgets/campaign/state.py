@@ -12,7 +12,7 @@ from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.messages import BudgetVerdict, CampaignCounts, ConfigureCampaign, Confirm, MoneyRow
 from adloom.core.ids import RequestId
 from adloom.core.money import Micros
-from adloom.events.log.event import BEGINNING
+from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.schedule.budget_day import BudgetDay, build_budget_day, find_budget_day
 from adloom.schedule.pace_control import PaceState
 
@@ -52,10 +52,10 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     counted: CampaignCounts | None = None  # As the event tables say,
     seen: tuple[str, ...] = ()  # and the entries after that which we were told of,
     seen_until: str = BEGINNING  # up to this one.
-    clicked: int = (
-        0  # Clicks that were charged or could have been, since the tables first said how many there were,
-    )
-    clicked_before: int | None = None  # and until then.
+    clicked: int = 0  # Clicks that were confirmed since there is a click cap,
+    clicked_before: int | None = None  # others, as the tables first said,
+    clicked_until: str = BEGINNING  # up to this entry,
+    clicked_entries: tuple[str, ...] = ()  # and entries that were confirmed before they said so.
     sessions_over: dict[int, int] = {}  # Since which second: what they said before may still arrive.
     held_since: int | None = None  # No hold is of an earlier second.
     released_until: int = 0  # Holds of this second and before have come back.
@@ -140,9 +140,13 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
         cap = self.configured.click_cap
         if cap is None:
             return True
-        if self.clicked_before is None:
-            return max(self.clicked, 0 if self.counted is None else self.counted.clicks) < cap
-        return self.clicked + self.clicked_before < cap
+        if self.clicked_before is not None:
+            return self.clicked + self.clicked_before < cap
+        if self.counted is None:
+            return self.clicked < cap
+        until = parse_entry_id(self.counted.until)
+        later = sum(parse_entry_id(entry_id) > until for entry_id in self.clicked_entries)
+        return max(self.clicked, self.counted.clicks + later) < cap
 
     @property
     def offer_price(self) -> Micros:

@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeAlias
 
 from adloom.budgets.messages import COUNTED_LEASE, ChargeKind, Confirm
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.event import EVENTS, Event, Impression, LogEvent
+from adloom.events.log.event import BEGINNING, EVENTS, Event, Impression, LogEvent
 
 OFFERS_MAX: Final = 50_000  # In the cache, and in a filter.
 ERROR_RATE: Final = 0.0001  # Of a filter.
@@ -139,7 +139,9 @@ def build_confirm(counted: CountedEntry) -> Confirm | None:
     if not isinstance(event, EVENTS) or not counted.is_valid or not event.charge:
         return None
     kind = _IMPRESSION if isinstance(event, Impression) else _CLICK
-    return _build_confirm(event, kind) if event.charged_by == kind else None
+    if event.charged_by != kind:
+        return None
+    return _build_confirm(event, kind, BEGINNING if kind is _IMPRESSION else counted.entry_id)
 
 
 def build_awaited_click(counted: CountedEntry) -> Confirm | None:
@@ -147,7 +149,7 @@ def build_awaited_click(counted: CountedEntry) -> Confirm | None:
     event = counted.event
     if not isinstance(event, Impression) or event.charged_by != _CLICK or not event.charge:
         return None
-    return _build_confirm(event, _CLICK)
+    return _build_confirm(event, _CLICK, counted.entry_id)
 
 
 def find_capped_impression(counted: CountedEntry) -> tuple[int, int, str] | None:
@@ -158,7 +160,7 @@ def find_capped_impression(counted: CountedEntry) -> tuple[int, int, str] | None
     return event.lease & ~COUNTED_LEASE, event.offered_at, counted.entry_id
 
 
-def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
+def _build_confirm(event: Event, kind: ChargeKind, entry_id: str) -> Confirm:
     assert event.request_id is not None
     assert event.slot is not None
     return Confirm(
@@ -171,6 +173,7 @@ def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
         banner_id=event.banner_id,
         placement_id=event.placement_id,
         occurred_at=event.occurred_at,
+        entry_id=entry_id,
     )
 
 
