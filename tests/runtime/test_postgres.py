@@ -39,6 +39,20 @@ async def test_waiting_for_a_connection_is_bounded(database_url: str) -> None:
         assert asyncio.get_running_loop().time() - started_at == pytest.approx(ACQUIRE_SECONDS_MAX, abs=1)
 
 
+async def test_another_connection_is_opened_only_if_none_is_returned_for_a_moment(database_url: str) -> None:
+    async def ask(pool: Pool, times: int) -> list[int]:
+        return await asyncio.gather(*(pool.fetchval("SELECT pg_backend_pid()") for _ in range(times)))
+
+    async with open_pool(database_url, size_max=5, patience_seconds=60.0) as pool:
+        [first] = await ask(pool, 1)
+        assert await ask(pool, 20) == [first] * 20
+        assert pool.get_size() == 1
+
+    async with open_pool(database_url, size_max=5, patience_seconds=0.01) as pool, pool.acquire():
+        assert len(await ask(pool, 20)) == 20
+        assert pool.get_size() > 1
+
+
 async def test_a_process_frozen_in_a_transaction_loses_its_locks(pool: Pool) -> None:
     bound = await pool.fetchval("SHOW idle_in_transaction_session_timeout")
 

@@ -107,7 +107,7 @@ from adloom.serving.openapi import add_delivery_routes
 from adloom.stats.spend.feed import SpendFeed
 from adloom.sync.queue import StatsQueue, open_stats_queue
 
-POOL_SIZE_MAX = 10
+open_control_pool = functools.partial(open_pool, size_max=10, patience_seconds=0.01)  # People wait.
 DRAIN_SECONDS_MAX = 5
 VALKEY_SECONDS_MAX = 1.0  # Requests wait no longer for it.
 
@@ -259,7 +259,7 @@ def build_control(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with (
-            open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
+            open_control_pool(settings.services.database_url) as pool,
             open_valkey(redis_url, answer_seconds_max=VALKEY_SECONDS_MAX) as valkey,
             feed.run(valkey),
             site_feed.run(pool),

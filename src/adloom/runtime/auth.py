@@ -7,19 +7,20 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 import argon2
-import jwt
 import msgspec
-from jwt.types import Options
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 from adloom.core.errors import UnauthenticatedError, UnavailableError
 from adloom.core.ids import SystemIds
 from adloom.runtime.secret_hash import API_KEY_PREFIX
 from adloom.runtime.settings import TokenSettings
+
+if TYPE_CHECKING:
+    from jwt.types import Options
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,7 +34,7 @@ RANDOM_BYTES: Final = 32
 PASSWORDS_AT_ONCE_MAX: Final = 2
 PASSWORDS_WAITING_MAX: Final = 100  # Some seconds of work; beyond, we answer 503 at once.
 
-_SIGNATURE_ONLY: Final[Options] = {
+_SIGNATURE_ONLY: Final["Options"] = {
     "verify_exp": False,
     "verify_iat": False,
     "verify_nbf": False,
@@ -83,6 +84,8 @@ def issue_access_token(  # noqa: PLR0913 - what a token says
     log_in_id: UUID | None = None,
     epoch: int = 0,
 ) -> str:
+    import jwt  # noqa: PLC0415 - 3 MB that a supervisor, which only makes passwords, does not need
+
     claims: dict[str, str | int] = {
         "iss": tokens.issuer,
         "sub": actor.subject,
@@ -105,6 +108,8 @@ def verify_access_token(
     secret: str, token: str, *, now: datetime, tokens: TokenSettings = DEFAULT_TOKENS
 ) -> AccessToken:
     """Return what a token says, or raise UnauthenticatedError; older secrets are tried in turn."""
+    import jwt  # noqa: PLC0415 - see above
+
     for older in tokens.older_secrets:
         if not _is_signed(secret, token):
             secret = older
@@ -141,6 +146,8 @@ def verify_access_token(
 
 
 def _is_signed(secret: str, token: str) -> bool:
+    import jwt  # noqa: PLC0415 - see above
+
     try:
         jwt.decode(token, secret, algorithms=[ALGORITHM], options=_SIGNATURE_ONLY)
     except jwt.InvalidSignatureError:

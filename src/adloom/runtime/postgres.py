@@ -11,6 +11,7 @@ from asyncpg.pool import PoolAcquireContext, PoolConnectionProxy
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.failover.primary import PrimaryConnector
+from adloom.runtime.loops import pause
 
 CONNECT_SECONDS_MAX = 5.0
 ACQUIRE_SECONDS_MAX = 5.0  # For a connection that others use: beyond, it is an outage like any other.
@@ -21,6 +22,9 @@ QUERIES_PER_CONNECTION_MAX = 50_000
 # The one that was returned last is taken first, so what many needed at once, as at a start, is closed soon. Each has
 # 10 MB in the server; to open one takes some milliseconds.
 IDLE_SECONDS_MAX = 20.0
+# For one that others will have returned by then. Most use theirs for a millisecond, and many wake at the same moment.
+PATIENCE_SECONDS = 0.1
+PATIENCES_MAX = 3  # In all, where others are always faster.
 # Types below are the server's own, the same in each: what one connection has learned of them holds for all. To learn of
 # a few takes the server 15 ms, and each connection would do so for the arrays that it is given.
 OWN_TYPES_FROM = 16_384
@@ -42,11 +46,64 @@ POSTGRES_AWAY: Final = (
 
 
 class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] - see above
-    """A pool with a bounded wait for a connection, for every way to ask for one."""
+    """A pool with a bounded wait for a connection, for every way to ask for one.
+
+    It opens another only when those that are open were not returned for a moment.
+    """
+
+    def __init__(self, *arguments: object, patience_seconds: float, **options: object) -> None:
+        super().__init__(*arguments, **options)  # pyright: ignore[reportArgumentType] - the driver's own
+        self._patience_seconds = patience_seconds
+        self._returned = asyncio.Event()
+        self._moved_at = 0.0  # When one was returned or opened.
+        self._taking = 0  # How many are about to have one.
 
     def acquire(self, *, timeout: float | None = ACQUIRE_SECONDS_MAX) -> "PoolAcquireContext[asyncpg.Record]":
         """Take a connection, or raise TimeoutError."""
         return super().acquire(timeout=timeout)
+
+    async def release(
+        self,
+        connection: "PoolConnectionProxy[asyncpg.Record]",
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - the driver's
+    ) -> None:
+        try:
+            await super().release(connection, timeout=timeout)
+        finally:
+            self._moved_at = asyncio.get_running_loop().time()
+            self._returned.set()
+
+    async def _acquire(
+        self,
+        timeout: float | None,  # noqa: ASYNC109 - the driver's
+    ) -> "PoolConnectionProxy[asyncpg.Record]":
+        if 0 < self.get_size() < self.get_max_size() and not self._has_free():
+            await self._wait_for_free()
+        self._taking += 1
+        try:
+            # It is the driver's own, and not in its stubs.
+            return await cast("Any", super())._acquire(timeout)  # noqa: SLF001 - see above
+        finally:
+            self._taking -= 1
+
+    def _has_free(self) -> bool:
+        return self.get_idle_size() > self._taking
+
+    async def _wait_for_free(self) -> None:
+        """Wait until one is free, or none was returned or opened for a moment, or it takes too long."""
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        while not self._has_free():
+            moved_at = max(began_at, self._moved_at)
+            ends_at = min(
+                moved_at + self._patience_seconds, began_at + PATIENCES_MAX * self._patience_seconds
+            )
+            if (seconds := ends_at - loop.time()) <= 0:
+                self._moved_at = loop.time()  # We open one, and the others who wait may use it after us.
+                return
+            self._returned.clear()
+            await pause(seconds, self._returned)
 
 
 class _LeanConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] - see above
@@ -124,6 +181,7 @@ async def open_pool(
     size_max: int,
     command_seconds_max: float = COMMAND_SECONDS_MAX,
     idle_in_transaction_seconds_max: int = IDLE_IN_TRANSACTION_SECONDS_MAX,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> AsyncGenerator[Pool]:
     """Open a pool that connects when it is first used, to the server that takes writes, and close it at the end.
 
@@ -131,6 +189,7 @@ async def open_pool(
     """
     pool = _BoundedPool(
         database_url,
+        patience_seconds=patience_seconds,
         min_size=0,
         max_size=size_max,
         max_queries=QUERIES_PER_CONNECTION_MAX,

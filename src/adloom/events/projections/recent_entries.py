@@ -13,7 +13,7 @@ from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, 48 of them decoded forms.
 BYTES_MAX: Final = 2**25  # Of raw entries: three times those impressions. Large ones are as large decoded.
-KEPT_SECONDS: Final = 10.0  # Followers that keep up have read them long before.
+KEPT_SECONDS: Final = 4.0  # Followers that keep up have read them before: some take three seconds.
 
 
 class RecentEntries:
