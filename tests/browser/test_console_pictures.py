@@ -13,7 +13,7 @@ import os
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, TimeoutError, expect  # noqa: A004 - that of the browser
@@ -45,7 +45,6 @@ IS_WANTED = bool(os.environ.get("ADLOOM_CONSOLE_PICTURES"))
 PICTURES = Path(__file__).resolve().parents[2] / "artifacts" / "console"
 PHONE = (390, 844)
 COMPUTER = (1400, 900)
-THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
 SETTLE_MILLISECONDS = 200  # Figures come after the page, and charts are drawn.
 FIT_MILLISECONDS = 2_000  # Charts take the width of a window a little later.
 # The frame is the same on all pages of a role.
@@ -246,7 +245,7 @@ class Walk:
             wide = page.evaluate("document.documentElement.scrollWidth")
             if wide > width:  # A busy machine lays out late.
                 yield f"is {wide} wide in a window of {width}"
-        for theme in THEMES if IS_WANTED else ():
+        for theme in reversed(self._finder.themes) if IS_WANTED else ():
             name = name_page(address).removeprefix("/console").strip("/").replace("?tab=", "-")
             name = name.replace("/", "-").replace("{}", "one") or "overview"
             page.emulate_media(color_scheme=theme)

@@ -4,10 +4,10 @@ Colours take axe three quarters of its time, and there are a few dozen pairs of 
 enough for a walk.
 """
 
-import functools
+import json
 from collections.abc import Iterator, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Page
 
@@ -20,11 +20,13 @@ STILL = """*, ::before, ::after { transition: none !important; animation: none !
 .al-sticky, .al-chosen { position: static !important; }
 .q-body--prevent-scroll { position: static !important; }
 .q-dialog__inner, .q-dialog__backdrop { position: absolute !important; }"""
-# As a script does it, because policies of pages forbid further <style> elements.
-HOLD = """(text) => {
+# Runs before a page's own scripts, and adds the style as a script can: policies of pages forbid further <style> elements.
+# Sent with each page, axe would take a tenth of all that a browser does for it.
+PREPARE = """if (window === top) {
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(text);
+  sheet.replaceSync(%s);
   document.adoptedStyleSheets.push(sheet);
+  %s
 }"""
 # Keeps one element of each kind that is not known, and returns the kinds. Whether a text can be read follows from its
 # colour and size, what is behind it and, for a link, the text around it.
@@ -68,38 +70,34 @@ RUN = """async ([context, runOnly, rules]) => {
 SHOWN_MAX = 3
 
 
-@functools.cache
-def _script() -> str:
-    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-
-
 class BarrierFinder:
-    """Finds what is wrong with the pages that a browser shows one after another."""
+    """Finds what is wrong with the pages that a browser opens from now on, one after another."""
 
     def __init__(self, page: Page) -> None:
+        script = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+        page.add_init_script(PREPARE % (json.dumps(STILL), script))
         self._page = page
+        self.themes: list[Literal["light", "dark"]] = ["light", "dark"]  # The first is that of the page.
         self._kinds: set[str] = set()  # Of texts whose colours were looked at.
 
     def find(self, within: str = "html", *, without: Sequence[str] = ()) -> Iterator[str]:
-        """Yield what is wrong with a page: all rules in the light theme, and its colours in the dark one too.
+        """Yield what is wrong with a page: all rules, and its colours in both themes.
 
         `within` and `without` are selectors: what is the same on all pages need not be looked at on each.
         """
-        if not self._page.evaluate("() => !!globalThis.axe"):
-            self._page.evaluate(HOLD, STILL)
-            self._page.evaluate(_script())
         context = {"include": [[within]], "exclude": [[one] for one in without]}
         every = {"type": "tag", "values": TAGS}
         yield from self._run("", [context, every, {rule: {"enabled": False} for rule in COLOURS}])
-        for theme in ("light", "dark"):
-            self._page.emulate_media(color_scheme=theme)
+        for theme in self.themes:
+            if theme != self.themes[0]:
+                self._page.emulate_media(color_scheme=theme)
             fresh: list[str] = self._page.evaluate(MEET, [within, list(self._kinds)])
             self._kinds.update(fresh)
             if fresh:
                 yield from self._run(
                     f"in the {theme} theme: ", [None, {"type": "rule", "values": COLOURS}, {}]
                 )
-        self._page.emulate_media(color_scheme="light")
+        self.themes.reverse()  # The next page begins as this one ends: each change is a layout.
 
     def _run(self, where: str, arguments: list[Any]) -> Iterator[str]:
         found: list[dict[str, Any]] = self._page.evaluate(RUN, arguments)
