@@ -165,8 +165,8 @@ class HandOver:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
-        cores = os.cpu_count() or 1  # Some tests wait; without servers, the processors are idle meanwhile.
-        return 2 * cores if config.getoption("quick") else cores + 1
+        cores = os.cpu_count() or 1  # Some tests wait, and the processors are idle meanwhile.
+        return 2 * cores if config.getoption("quick") else cores + 2
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -73,7 +73,7 @@ def order_of(file: str) -> int:
 class SharedProductScheduling(LoadFileScheduling):
     """Gives all files of a product to one worker; any other file is by itself.
 
-    Tests of the real product wait much, so there is a worker more than processors. But only as many as processors
+    Tests of the real product wait much, so there are more workers than processors. But only as many as processors
     run such tests at once: they have bounds of time.
     """
 
