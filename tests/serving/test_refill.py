@@ -8,16 +8,20 @@ import msgspec
 
 from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.money import Micros
+from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.request.sender_limits import SenderCheck
 from tests.serving.test_reserve import COST, SECOND, a_row, leased_row
 from tests.serving.test_serve import serve_routes
 from tests.support.answers import at_once
 from tests.support.rows import a_snapshot
+
+CLIENT = "203.0.113.7"
 
 
 class LeasedRoutes:
@@ -26,7 +30,10 @@ class LeasedRoutes:
     def __init__(self, *rows: AssignmentRow, **placement: Any) -> None:
         snapshot = a_snapshot(*rows, **placement)
         self.states, self.leases = PlacementStates(), LocalLeases(1, draw=lambda: 0.0)
-        self.routes: ServeRoutes = serve_routes(snapshot, states=self.states, leases=self.leases)
+        self.senders = SenderCheck(TrafficDetector(lambda _: False).identify_sender, holds_max=6)
+        self.routes: ServeRoutes = serve_routes(
+            snapshot, states=self.states, leases=self.leases, senders=self.senders
+        )
         self._placement = compile_index(snapshot).by_slug[b"home"]
         self.leases.update({1: self._placement.terms}, at=0.0)
         self._mark()
@@ -54,12 +61,13 @@ class LeasedRoutes:
             self.leases.reserve(campaign, COST, SECOND)
 
     def served(self) -> list[str]:
-        answer = at_once(self.routes.serve(FastRequest(b"GET", b"/banners/serve/home")))
+        answer = at_once(self.routes.serve(FastRequest(b"GET", b"/banners/serve/home", client=CLIENT)))
         return [banner["title"] for banner in json.loads(answer.body)["banners"]]
 
     def served_page(self) -> list[str]:
         body = json.dumps({"placements": ["home"]}).encode()
-        answer = at_once(self.routes.serve_page(FastRequest(b"POST", b"/banners/serve", body=body)))
+        request = FastRequest(b"POST", b"/banners/serve", body=body, client=CLIENT)
+        answer = at_once(self.routes.serve_page(request))
         return [banner["title"] for banner in json.loads(answer.body)["results"]["home"]["banners"]]
 
     def _mark(self) -> None:
@@ -146,3 +154,13 @@ def test_a_candidate_that_is_offered_already_does_not_get_a_second_slot() -> Non
     assert routes.served() == ["first", "second"]
 
     assert routes.served() == ["first", "third"]
+
+
+def test_offers_that_are_not_made_do_not_count_for_the_bound_of_an_address() -> None:
+    routes = LeasedRoutes(*(leased_row(number, 7) for number in range(1, 4)), max_banners=3)
+    routes.grant(99, throttle=1.0)  # Its pace leaves all of them out.
+
+    for serve in (routes.served, routes.served_page):
+        assert [serve() for _ in range(5)] == [[]] * 5
+
+    assert routes.senders.free["open_holds"] == 0

@@ -151,6 +151,8 @@ class ServeRoutes:
         if placement.is_limited and offers and request.method != b"HEAD":
             if self._senders.may_hold(request, len(offers), second):
                 reserved = self._reserve(state, context, offers, second)
+                if unmade := len(offers) - len(reserved[0]):
+                    self._senders.give_back(request, unmade, second)
             else:
                 reserved = _make_free(offers)
         return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second))
@@ -288,8 +290,11 @@ class ServeRoutes:
             reserved = (
                 _make_free(offers) if is_free else self._reserve(state, context, offers, second, on_page)
             )
+            held -= len(reserved[0]) if state.placement.is_limited else 0
             body = self._answer(request, state.placement, reserved, now, second, user_id)
             filled[state.placement.slug] = FilledPlacement(body, state, context, reserved[0])
+        if held and not is_free:
+            self._senders.give_back(request, held, second)
         return filled
 
     def _hold(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
@@ -306,7 +311,10 @@ class ServeRoutes:
             return offers, NO_LEASES
         if not self._senders.may_hold(request, len(offers), second):
             return _make_free(offers)
-        return self._reserve(state, context, offers, second, set(seen))
+        reserved = self._reserve(state, context, offers, second, set(seen))
+        if unmade := len(offers) - len(reserved[0]):
+            self._senders.give_back(request, unmade, second)
+        return reserved
 
     def _find(self, request: FastRequest, slug: bytes, now: datetime) -> Found | FastAnswer:
         """Return the state of a placement and the context of a request for it, or why it is not served here."""
