@@ -61,6 +61,11 @@ def format_price(amount: float | None) -> str:
     return strings.NONE if amount is None else _Shown.currency.write_price(amount)
 
 
+def count_of(number: float, noun: str) -> str:
+    """Write how many of something there are: 1 click, 2 clicks."""
+    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def format_count(number: float | None) -> str:
     """Format a number with thousands separators; long ones in M and G."""
     if number is None:

@@ -13,7 +13,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, shorten_id
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
-from adloom.console.components.format import format_ago, format_count, format_money
+from adloom.console.components.format import count_of, format_ago, format_count, format_money
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import (
     badge,
@@ -229,14 +229,14 @@ def _build_ad(visit: PageVisit, row: Json) -> Markup:
     state = badge("Refused", "bad") if row["isRefused"] else build_state_badge(row["linkState"])
     return Markup(
         '<span class="strong">{}</span> {}<div class="small">{} · {}</div>'
-        '<div class="quiet small">{} impressions · {} clicks · {}{}</div>'
+        '<div class="quiet small">{} · {} · {}{}</div>'
     ).format(
         row["title"],
         state,
         row["advertiserName"] or strings.THE_HOUSE,
         row["campaignName"],
-        format_count(row["impressions"]),
-        format_count(row["clicks"]),
+        count_of(row["impressions"], "impression"),
+        count_of(row["clicks"], "click"),
         f"{_name_money(visit).lower()} {format_money(row['spendPaisa'])}",
         f" · {row['reason']}" if row["reason"] else "",
     )

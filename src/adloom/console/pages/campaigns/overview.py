@@ -9,7 +9,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.format import format_count, format_percent
+from adloom.console.components.format import count_of, format_count, format_percent
 from adloom.console.components.forms.fields import fetch_name
 from adloom.console.components.layout import card, div, facts, hint, html, link_button, meter, notice
 from adloom.console.components.status import format_bid, format_dates
@@ -107,7 +107,8 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
     )
     by_day = {row["date"]: row for row in answer["items"]}
     totals = answer["totals"]
-    note = f"{format_count(totals['impressions'])} impressions, {format_count(totals['clicks'])} clicks, {format_percent(totals['ctr'])} CTR"
+    counts = f"{count_of(totals['impressions'], 'impression')}, {count_of(totals['clicks'], 'click')}"
+    note = f"{counts}, {format_percent(totals['ctr'])} CTR"
     with card("The last 14 days", note=note):
         Chart(
             [f"{day:%-d %b}" for day in days],
