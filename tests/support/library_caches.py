@@ -6,8 +6,9 @@ It took longer than all else of a control plane's start.
 import functools
 import os
 import ssl
+import sys
 from collections.abc import Callable
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 import bullmq.redis_connection
@@ -22,6 +23,8 @@ def share_what_libraries_read() -> None:
     bullmq.redis_connection.loadScript = functools.cache(bullmq.redis_connection.loadScript)
     redis.utils.get_lib_version = functools.cache(redis.utils.get_lib_version)  # It parses a file for each.
     share_script_hashes()
+    # Clients look for this package some times in each request, and walk over all folders because there is none.
+    cast("dict[str, ModuleType | None]", sys.modules).setdefault("sniffio", None)
 
 
 def share_certificates() -> None:
