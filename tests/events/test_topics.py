@@ -328,13 +328,17 @@ async def test_a_topic_is_published_from_its_first_consumer_group_until_it_is_de
 
 
 class TopicsDeletedMeanwhile:
-    """A look-up after which there are no topics."""
+    """A look-up after which there are no topics, or something else in the place of one."""
 
-    def __init__(self, followed: Followed) -> None:
+    def __init__(self, followed: Followed, replaced: str | None = None) -> None:
         self._followed = followed
+        self._replaced = replaced
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
-        await self._followed.valkey.delete(*TOPICS)
+        if self._replaced is None:
+            await self._followed.valkey.delete(*TOPICS)
+        else:
+            await self._followed.valkey.set(self._replaced, "something else")
         return await self._followed.lookup.find_counted(records)
 
 
@@ -391,15 +395,19 @@ async def test_only_one_of_two_owners_publishes_the_same_batch(followed: Followe
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == [f"{number}" for number in range(20)]
 
 
+@pytest.mark.parametrize("is_meanwhile", [False, True])
 async def test_a_topic_key_of_another_type_stops_all_publication(
-    followed: Followed, topics: TopicsProjection
+    followed: Followed, topics: TopicsProjection, *, is_meanwhile: bool
 ) -> None:
     await followed.record(an_impression("a"), a_click("b"))
-    await followed.valkey.delete(CLICK_TRACKED)
-    await followed.valkey.set(CLICK_TRACKED, "something else")
+    stopped = topics
+    if is_meanwhile:
+        stopped = TopicsProjection(followed.valkey, TopicsDeletedMeanwhile(followed, CLICK_TRACKED))
+    else:
+        await followed.valkey.set(CLICK_TRACKED, "something else")
 
     with pytest.raises(UnavailableError, match=CLICK_TRACKED):
-        await followed.apply(topics)
+        await followed.apply(stopped)
 
     assert await followed.topic(IMPRESSION_TRACKED) == []
     await followed.valkey.delete(CLICK_TRACKED)

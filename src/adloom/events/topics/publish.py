@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
+from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import NO_USER
@@ -248,12 +249,12 @@ class TopicsProjection:
                     result = await self._publish(execute_packed, records, after=after, cursor=cursor)
             if result is not None:
                 return result
-        raise UnavailableError("Users are being erased faster than a batch can be committed.")
+        raise UnavailableError("Users are erased, or topics replaced, faster than a batch can be committed.")
 
     async def _publish(
         self, execute_packed: ExecutePacked, records: Sequence[DecodedEntry], *, after: str, cursor: str
     ) -> BatchResult | None:
-        """Return what counted of the topics that there are; None if the cursor was moved meanwhile, or a user was erased."""
+        """Return what counted of the topics that there are; None if the cursor, a topic or a user went meanwhile."""
         _, found, *kinds = await execute_packed(_LOOK, 2 + len(TOPICS))
         if found != after.encode():
             raise CursorMovedError
@@ -273,8 +274,35 @@ class TopicsProjection:
         )
         if answers[-1] is None:
             return None
-        raise_first_error(answers[-1])
+        try:
+            raise_first_error(answers[-1])
+        except ResponseError:
+            await self._take_back(execute_packed, payloads, answers[-1], after=after, cursor=cursor)
+            return None
         return BatchResult(counted=len(counted), repeated=len(wanted) - len(counted))
+
+    async def _take_back(
+        self,
+        execute_packed: ExecutePacked,
+        payloads: Mapping[str, Sequence[bytes]],
+        added: Sequence[object],
+        *,
+        after: str,
+        cursor: str,
+    ) -> None:
+        """Undo a batch of which a topic took nothing, because its key became another one after the look."""
+        _, found = await execute_packed(pack_command("WATCH", CURSOR) + pack_command("GET", CURSOR), 2)
+        if found != cursor.encode():
+            return
+        topics = [topic for topic, several in payloads.items() for _ in several]
+        entries = [(topic, one) for topic, one in zip(topics, added, strict=False) if isinstance(one, bytes)]
+        commands = [
+            MULTI,
+            *(pack_command("XDEL", topic, entry) for topic, entry in entries),
+            pack_command("SET", CURSOR, after),
+            EXEC,
+        ]
+        await execute_packed(b"".join(commands), len(entries) + 3)
 
     def _find_published(self, kinds: Sequence[bytes]) -> set[str]:
         """Return the topics whose streams there are."""
