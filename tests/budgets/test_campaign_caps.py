@@ -82,6 +82,18 @@ def test_money_is_asked_for_while_it_is_not_known_what_the_cap_leaves() -> None:
     assert (granted.impressions_granted, granted.granted) == (4, 4 * UNIT)
 
 
+def test_counts_of_before_a_cap_was_removed_grant_nothing() -> None:
+    bench = a_capped_campaign(impression_cap=5)
+    edit(bench, impression_cap=None)
+    edit(bench, impression_cap=5)
+
+    refused = ask(bench)
+    assert refused.impressions_granted == 0, "nobody has told what was seen meanwhile"
+
+    bench.take(CampaignCounts(impressions=4, clicks=0, until="9-0"))
+    assert ask(bench, 2, lease=refused.lease).impressions_granted == 1
+
+
 def test_money_is_granted_for_as_many_offers_as_the_cap_leaves() -> None:
     bench = a_capped_campaign(impression_cap=5, impressions=3)
 

@@ -17,7 +17,13 @@ from adloom.budgets.addresses import COUNTS_TOPIC
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.messages import CampaignCounts, CountedImpressions, CountsRequest, LeaseUsage
+from adloom.budgets.messages import (
+    CampaignCounts,
+    ConfigureCampaign,
+    CountedImpressions,
+    CountsRequest,
+    LeaseUsage,
+)
 from adloom.core.money import Micros
 from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.runtime.actors.actor import Effect, Persist, Publish
@@ -103,11 +109,13 @@ def count_click(state: CampaignState, entry_id: str) -> tuple[CampaignState, boo
     return _changed(state, clicked=state.clicked + 1, clicked_entries=entries), state.has_click_left
 
 
-def forget_clicks(state: CampaignState) -> CampaignState:
-    """Forget the clicks of a campaign without a click cap: the tables will say how many there were."""
-    if state.configured.click_cap is not None:
-        return state
-    return _changed(state, clicked=0, clicked_before=None, clicked_until=BEGINNING, clicked_entries=())
+def forget_counts(state: CampaignState, before: ConfigureCampaign | None) -> CampaignState:
+    """Forget what nobody tells a campaign without a cap, when it has none or gets one: the tables will say it."""
+    config = state.configured
+    if config.click_cap is None:
+        state = _changed(state, clicked=0, clicked_before=None, clicked_until=BEGINNING, clicked_entries=())
+    was_told = before is None or before.impression_cap is not None or before.click_cap is not None
+    return state if was_told or config.impression_cap is None else _changed(state, counted=None)
 
 
 def release_offers(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:

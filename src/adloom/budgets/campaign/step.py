@@ -13,7 +13,7 @@ import msgspec
 
 from adloom.budgets.bid_model import BidsDecided
 from adloom.budgets.campaign.bids import apply_decision
-from adloom.budgets.campaign.caps import apply_counts, apply_seen, find_release_second, forget_clicks
+from adloom.budgets.campaign.caps import apply_counts, apply_seen, find_release_second, forget_counts
 from adloom.budgets.campaign.charges import (
     apply_confirm,
     apply_confirms,
@@ -171,7 +171,7 @@ def _roll_day(state: CampaignState, day: date, now: datetime, effects: list[Effe
 def _configure(state: CampaignState, config: ConfigureCampaign) -> CampaignState:
     if state.config is not None and config.version < state.config.version:
         return state
-    return forget_clicks(_changed(state, config=config))
+    return forget_counts(_changed(state, config=config), state.config)
 
 
 def _apply_configuration(
