@@ -123,7 +123,7 @@ async def test_values_are_normalised(admin: Client) -> None:
         ("bidWeight", 0.09, "0.1"),
         ("bidWeight", 1.01, "1"),
         ("bidWeight", "0.5", "number"),
-        ("acceptsFiller", 1, "bool"),
+        ("acceptsFiller", 1, "true or false"),
         ("pacing", None, ""),
         ("pacing", {"dayDurationSeconds": 59}, "60"),
         ("pacing", {"weekdayShape": [1] * 23}, "24"),
