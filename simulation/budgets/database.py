@@ -22,6 +22,7 @@ from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import BEGINNING
 from adloom.events.ports import CursorMovedError, DecodedEntry
+from adloom.events.tables.apply_batch import get_offer
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation.budgets.caps import count
 from simulation.budgets.laws import BudgetLaws
@@ -234,14 +235,8 @@ class SimulatedCharges(_DatabaseConnection, ChargeStore):
         del since
         await self.begin("clicked")
         rows = self._server.tables.rows.items()
-        clicks = [row for key, row in rows if key.kind == "click" and row.is_valid]
-        return {
-            offer
-            for row in clicks
-            if row.request_id is not None
-            and row.slot is not None
-            and (offer := (row.request_id.int, row.slot)) in offers
-        }
+        clicked = {get_offer(row.event) for key, row in rows if key.kind == "click" and row.is_valid}
+        return {offer for offer in offers if offer in clicked}
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         await self.begin("counted")
