@@ -82,6 +82,7 @@ async def test_a_charge_is_written_with_all_its_fields(tables: MoneyTables) -> N
 
     [row] = await tables.pool.fetch("SELECT * FROM money_entries")
     assert dict(row) == {
+        "id": 1,
         "kind": "charge",
         "campaign_id": CAMPAIGN,
         "advertiser_id": ADVERTISER,
