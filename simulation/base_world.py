@@ -12,7 +12,7 @@ import msgspec
 from adloom.core.clock import Clock
 from simulation import loop as virtual
 from simulation.faults import FaultRates, Faults, Host, Outages, VirtualClock, WallClock
-from simulation.loop import SeededIds, Trace, seeded
+from simulation.loop import SeededIds, Trace, make_random
 
 START: Final = datetime(2026, 11, 15, tzinfo=UTC)
 KILLED: Final = 0.75  # The share of lives that end by a kill; the others are asked to stop.
@@ -62,8 +62,8 @@ class BaseWorld(ABC, Generic[PlanT, DeliveryT]):
     def __init__(self, plan: PlanT) -> None:
         self._plan = plan
         self._trace = Trace()
-        self._faults = Faults(plan.faults, seeded(plan.seed, "faults"), self._trace)
-        self._chance = seeded(plan.seed, "traffic")
+        self._faults = Faults(plan.faults, make_random(plan.seed, "faults"), self._trace)
+        self._chance = make_random(plan.seed, "traffic")
         self._clock = VirtualClock(plan.starts_at)
         self._ids = SeededIds(plan.seed, "ids")
         self._delivery: dict[int, DeliveryT] = {}
@@ -134,11 +134,11 @@ class BaseWorld(ABC, Generic[PlanT, DeliveryT]):
             if process.host.is_alive:
                 await asyncio.wait([running], timeout=STOP_SECONDS_MAX)
                 process.host.kill()  # It has ended, and holds nothing any more.
-            await asyncio.sleep(faults.seconds(RESTART_SECONDS_MEAN))
+            await asyncio.sleep(faults.draw_seconds(RESTART_SECONDS_MEAN))
 
     async def _wait_for_end(self, process: SimulatedProcess) -> None:
         """Wait until a process dies by itself, its time is up, or the run is over."""
-        seconds = self._faults.seconds(self._faults.rates.life_seconds_mean)
+        seconds = self._faults.draw_seconds(self._faults.rates.life_seconds_mean)
         over = asyncio.ensure_future(self._is_over.wait())
         calm = asyncio.ensure_future(self._is_calm.wait())
         await asyncio.wait(

@@ -86,7 +86,7 @@ class DiskConnection:
         if not host.is_alive:
             raise OSError("This process is dead.")
         try:
-            await asyncio.sleep(faults.seconds(WRITE_SECONDS_MEAN))
+            await asyncio.sleep(faults.draw_seconds(WRITE_SECONDS_MEAN))
         except asyncio.CancelledError:
             # The caller no longer waits, but the real thread would finish its work.
             if host.is_alive:

@@ -123,13 +123,13 @@ class Faults:
         self.trace.note(fault)
         return True
 
-    def seconds(self, mean: float) -> float:
+    def draw_seconds(self, mean: float) -> float:
         return self.chance.expovariate(1 / mean) if mean < float("inf") else mean
 
     def end(self) -> None:
         self.rates = NO_FAULTS
 
-    def later(self, what: str, work: Callable[[], None]) -> bool:
+    def delay_call(self, what: str, work: Callable[[], None]) -> bool:
         """Return whether a call is held up; its work is done up to a minute later, when the caller has given up."""
         if not self.strikes(what, self.rates.late):
             return False
@@ -138,7 +138,7 @@ class Faults:
 
     async def travel(self) -> None:
         """Sleep as long as a message travels."""
-        await asyncio.sleep(self.seconds(TRAVEL_SECONDS_MEAN))
+        await asyncio.sleep(self.draw_seconds(TRAVEL_SECONDS_MEAN))
 
 
 class Host:
@@ -181,11 +181,11 @@ class Outages:
     async def come_and_go(self, ending: asyncio.Event) -> None:
         """Go away and come back until the end."""
         faults = self._faults
-        while await wait_unless(ending, faults.seconds(faults.rates.outage_seconds_between)):
+        while await wait_unless(ending, faults.draw_seconds(faults.rates.outage_seconds_between)):
             self.is_up = False
             if self._on_leaving is not None:
                 self._on_leaving()
-            seconds = faults.seconds(faults.rates.outage_seconds_mean)
+            seconds = faults.draw_seconds(faults.rates.outage_seconds_mean)
             faults.injected[f"{self._name} away{' for over a minute' * (seconds > LONG_SECONDS)}"] += 1
             await wait_unless(ending, seconds)
             if self._on_forgetting is not None and faults.strikes(
@@ -268,7 +268,7 @@ class Connection:
             if is_sent and self._faults.chance.random() < ON_ITS_WAY:
                 work_late()
             raise
-        if self._faults.later(f"{what} late", work_late):
+        if self._faults.delay_call(f"{what} late", work_late):
             raise UnavailableError("It takes too long.")
         result = work()
         await self.end(what)
@@ -309,7 +309,7 @@ class WallClock:
     async def jump(self, ending: asyncio.Event) -> None:
         """Be set wrong, and right again, until the end."""
         faults = self._faults
-        while await wait_unless(ending, faults.seconds(faults.rates.clock_seconds_between)):
+        while await wait_unless(ending, faults.draw_seconds(faults.rates.clock_seconds_between)):
             faults.injected["clock jumped"] += 1
             hours = faults.chance.choice([0.0, faults.rates.clock_hours_max])
             self._wrong_by = timedelta(hours=faults.chance.uniform(-hours, hours))

@@ -25,7 +25,7 @@ _VERSION_7: Final = 0x7 << 76
 _VARIANT: Final = 0b10 << 62
 
 
-def seeded(seed: int, purpose: str) -> Random:
+def make_random(seed: int, purpose: str) -> Random:
     """One source per purpose: what one draws does not shift what another draws."""
     return Random(f"{seed}:{purpose}")  # noqa: S311 - no secret is made of it
 
@@ -34,7 +34,7 @@ class SeededIds:
     """Identifiers that look like UUIDv7, later ones sorting after earlier ones."""
 
     def __init__(self, seed: int, purpose: str) -> None:
-        self._chance = seeded(seed, purpose)
+        self._chance = make_random(seed, purpose)
         self._made = 0
 
     def new(self) -> UUID:
@@ -89,7 +89,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, seed: int) -> None:
         self._now = 0.0
-        self._chance = seeded(seed, "order")
+        self._chance = make_random(seed, "order")
         super().__init__(_NeverSleeping(self._skip))
 
     def time(self) -> float:

@@ -20,7 +20,7 @@ from simulation.base_world import Outcome
 from simulation.budgets.world import BudgetPlan
 from simulation.budgets.world import simulate as simulate_budgets
 from simulation.faults import ROUGH, ROUGH_BUDGETS, FaultRates
-from simulation.loop import seeded
+from simulation.loop import make_random
 from simulation.world import SPOOL_BYTES_MAX, EventLogPlan, simulate
 
 NEVER: Final = float("inf")
@@ -63,7 +63,7 @@ BUDGET_TIMES: Final = {
 
 
 def draw_plan(seed: int) -> EventLogPlan:
-    chance = seeded(seed, "plan")
+    chance = make_random(seed, "plan")
     return EventLogPlan(
         seed=seed,
         seconds=100.0,
@@ -77,7 +77,7 @@ def draw_plan(seed: int) -> EventLogPlan:
 
 
 def draw_budget_plan(seed: int) -> BudgetPlan:
-    chance = seeded(seed, "plan")
+    chance = make_random(seed, "plan")
     zone, midnight = chance.choice(MIDNIGHTS)
     return BudgetPlan(
         seed=seed,

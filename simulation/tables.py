@@ -77,14 +77,14 @@ class TablesServer:
             if isinstance(event, Impression | Click) and event.correlation_id.startswith(SURPRISING):
                 raise RuntimeError("Unexpected.")
         batch = split_by_kind(records)
-        added = apply_batch(batch, self.known(batch))
+        added = apply_batch(batch, self.read_state(batch))
         self.apply(added)
         self.cursor = cursor
         self.faults.trace.note("folded", cursor.encode())
         counted = len(added.impressions) + len(added.clicks)
         return BatchResult(counted=counted, repeated=added.repeated, dropped=added.dropped)
 
-    def known(self, batch: EventBatch) -> TableState:
+    def read_state(self, batch: EventBatch) -> TableState:
         offers = {offer for event in batch.events if (offer := get_offer(event))}
         unseen = {
             offer: [
@@ -98,16 +98,16 @@ class TablesServer:
             banners=self._keys.banners,
             placements=self._keys.placements,
             campaigns=self._keys.campaigns,
-            impressions=self.taken("impression", batch.impressions),
-            clicks=self.taken("click", batch.clicks),
+            impressions=self.find_taken("impression", batch.impressions),
+            clicks=self.find_taken("click", batch.clicks),
             offers=StoredOffers(
-                impressions=self.reported("impression", offers),
-                clicks=self.reported("click", offers),
+                impressions=self.find_reported("impression", offers),
+                clicks=self.find_reported("click", offers),
                 clicks_alone=unseen,
             ),
         )
 
-    def reported(self, kind: str, offers: Set[Offer]) -> dict[Offer, bool]:
+    def find_reported(self, kind: str, offers: Set[Offer]) -> dict[Offer, bool]:
         """Return the offers that have an event of a kind, and whether a good one."""
         known = {offer: self._of_offer.get((kind, offer), ()) for offer in offers}
         return {
@@ -116,7 +116,7 @@ class TablesServer:
             if keys
         }
 
-    def taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
+    def find_taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
         return frozenset(
             event.correlation_id for _, event in events if EventKey(kind, event.correlation_id) in self.rows
         )
@@ -169,18 +169,18 @@ class TablesServer:
         self.rolled_events[day] = self.day_events[day]
         self.faults.trace.note("rolled up", day.isoformat().encode())
 
-    def stale_days(self, *, before: date) -> list[date]:
+    def list_stale_days(self, *, before: date) -> list[date]:
         """Return past days whose events changed since their rollup."""
         days = sorted(self.day_events)
         return [day for day in days if day < before and self.rolled_events.get(day) != self.day_events[day]]
 
-    def said_rows(self) -> list[Row]:
+    def list_rows(self) -> list[Row]:
         return [
             Row(key, row.event.occurred_at.date(), _offer(row.event), frozenset(row.marks))
             for key, row in self.rows.items()
         ]
 
-    def statistics(self) -> Counts:
+    def compute_statistics(self) -> Counts:
         """Answer as the statistics do: a fresh day from its rollup, any other from the counts."""
         return {
             (day, kind): self.rolled_up[day, kind]
@@ -215,7 +215,7 @@ class TablesConnection(Connection):
     async def roll_up_stale(self, *, before: date) -> None:
         """Roll up past days; a kill in the middle leaves some for the next time."""
         await self.begin("rollup")
-        for day in self._server.stale_days(before=before):
+        for day in self._server.list_stale_days(before=before):
             await self.begin("rollup")
             self._server.roll_up(day)
 

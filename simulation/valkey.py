@@ -209,7 +209,7 @@ class ValkeyServer:
         if faults.strikes("mail lost", rates.mail_lost):
             return
         for _ in range(2 if faults.strikes("mail repeated", rates.mail_repeated) else 1):
-            seconds = faults.seconds(0.002)
+            seconds = faults.draw_seconds(0.002)
             if faults.strikes("mail delayed", rates.mail_delayed):
                 seconds = faults.chance.uniform(0, DELAY_SECONDS_MAX)
             asyncio.get_running_loop().call_later(seconds, listener.put, channel, data)

@@ -14,7 +14,7 @@ from simulation.campaigns import SLUG, SimulatedCampaigns
 from simulation.disk import Disk
 from simulation.faults import LATE_SECONDS_MAX
 from simulation.laws import StoredEvents, find_quarantine_violations, find_violations
-from simulation.loop import seeded
+from simulation.loop import make_random
 from simulation.processes import BRISK, ConnectionLostError, DeliveryProcess, Pace, Servers, WorkerProcess
 from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer, TopicServer
 from simulation.valkey import EventLogServer
@@ -42,7 +42,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
     def __init__(self, plan: EventLogPlan) -> None:
         super().__init__(plan)
         catalog = SimulatedCampaigns(
-            self._ids, seeded(plan.seed, "people"), campaigns=CAMPAIGNS, has_budgets=False
+            self._ids, make_random(plan.seed, "people"), campaigns=CAMPAIGNS, has_budgets=False
         )
         self._index = catalog.index()
         log = plan.log(self._faults, self._clock)
@@ -53,7 +53,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             disk=plan.disk(self._faults),
         )
         self._visitors = Visitors(
-            self._ask, self._faults, self._clock, self._ids, seeded(plan.seed, "readers")
+            self._ask, self._faults, self._clock, self._ids, make_random(plan.seed, "readers")
         )
         self._spoiled: list[bytes] = []
 
@@ -126,22 +126,22 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             "the tables never caught up": servers.tables.cursor != servers.log.last_id,
             "the topic never caught up": servers.topic.cursor != servers.log.last_id,
             "the spool was never drained": bool(servers.disk.files),
-            "a day that is over was not rolled up again": bool(servers.tables.stale_days(before=today)),
+            "a day that is over was not rolled up again": bool(servers.tables.list_stale_days(before=today)),
         }
         return [sentence for sentence, is_so in said.items() if is_so]
 
     def _check_laws(self) -> None:
         tables = self._servers.tables
-        statistics = tables.statistics()
-        for day in tables.stale_days(before=date.max):
+        statistics = tables.compute_statistics()
+        for day in tables.list_stale_days(before=date.max):
             tables.roll_up(day)
         stored = StoredEvents(
-            rows=tables.said_rows(),
+            rows=tables.list_rows(),
             counts={
                 "the live counters": tables.counts,
                 "the statistics": statistics,
                 "the rollup": tables.rolled_up,
-                "the statistics from the rollup": tables.statistics(),
+                "the statistics from the rollup": tables.compute_statistics(),
             },
             invalid_counts=tables.invalid_counts,
             topic=self._servers.topic.published,

@@ -52,7 +52,7 @@ class BenchNetwork(Network):
 
     def __init__(self) -> None:
         taxonomy = load_content()
-        super().__init__(SEED, ancestors={one.id: tuple(taxonomy.ancestors(one.id)) for one in taxonomy})
+        super().__init__(SEED, ancestors={one.id: tuple(taxonomy.list_ancestors(one.id)) for one in taxonomy})
         self.pages_written = 0
         self.seconds = 0.0
 

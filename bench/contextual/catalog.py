@@ -55,7 +55,7 @@ class ContextualCatalog(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose_categories(count: int = CATEGORIES) -> list[str]:
     """Return categories that have parents, so that ancestors matter."""
-    below = [one.id for one in load_content() if load_content().ancestors(one.id)]
+    below = [one.id for one in load_content() if load_content().list_ancestors(one.id)]
     return below[:count]
 
 

@@ -134,7 +134,7 @@ class Cluster:
         send(self.workers[name], number)
 
     async def read_shards(self) -> dict[str, ShardReading]:
-        found = await HeartbeatReader(self.valkey).processes(now=SystemClock().now())
+        found = await HeartbeatReader(self.valkey).list_processes(now=SystemClock().now())
         return {one.process: one.reading.shards for one in found if one.reading.shards is not None}
 
     async def wait_until_known(self, name: str) -> None:

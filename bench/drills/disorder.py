@@ -18,7 +18,7 @@ from adloom.runtime.actors.nats.ports import Received
 from adloom.runtime.actors.nats.sender import NatsSender
 from bench.drills.cluster import Cluster
 from bench.drills.result import Figures, require
-from simulation.loop import seeded
+from simulation.loop import make_random
 
 DISORDER_SECONDS: Final = 8.0
 LATE_SECONDS_MAX: Final = 0.3
@@ -34,7 +34,7 @@ class DisorderlyConnection:
 
     def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection
-        self._chance = seeded(8, "disorder")
+        self._chance = make_random(8, "disorder")
         self._tasks: set[asyncio.Task[None]] = set()
         self.lost = 0
         self.doubled = 0

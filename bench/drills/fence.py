@@ -13,7 +13,7 @@ from adloom.core.money import Micros
 from bench.drills.cluster import Cluster
 from bench.drills.failures import CALM_SECONDS
 from bench.drills.result import Figures, require
-from simulation.loop import seeded
+from simulation.loop import make_random
 
 VERSIONLESS: Final = "bench.drills.versionless_worker"
 FROZEN: Final = "worker-1"
@@ -84,7 +84,7 @@ async def _read(cluster: Cluster) -> tuple[int, int]:
 
 async def _report(cluster: Cluster, stop: asyncio.Event) -> None:
     """Report as a delivery process does, which wants now more, now less."""
-    chance, number = seeded(3, "reports"), 0
+    chance, number = make_random(3, "reports"), 0
     while not stop.is_set():
         for address in chance.sample(cluster.campaigns, REPORTS_AT_ONCE):
             number += 1

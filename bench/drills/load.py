@@ -19,7 +19,7 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.shards import find_shard
 from bench.drills.cluster import Cluster
-from simulation.loop import seeded
+from simulation.loop import make_random
 
 CONFIRMS: Final = 5  # In a message.
 MESSAGES: Final = 40  # At once.
@@ -60,7 +60,7 @@ class Load:
     def __init__(self, cluster: Cluster, *, seed: int = 1, pause_seconds: float = PAUSE_SECONDS) -> None:
         self._cluster = cluster
         self._pause_seconds = pause_seconds
-        self._chance = seeded(seed, "drill")
+        self._chance = make_random(seed, "drill")
         self._sent: Counter[str] = Counter()
         self._sent_micros: Counter[str] = Counter()
         self._stop = asyncio.Event()

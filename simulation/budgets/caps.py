@@ -37,7 +37,7 @@ class CapLaws:
         self.tables: TablesServer | None = None  # As soon as there are some.
         self.offered_of_caps = 0
 
-    def offered(self, offer: Offer, campaign_id: CampaignId, now: datetime) -> None:
+    def check_offer(self, offer: Offer, campaign_id: CampaignId, now: datetime) -> None:
         """Law: what was seen of a campaign and what is out make no more than its cap.
 
         An offer that is seen after its hold was over counts too, and may be one more: nobody could know of it.
@@ -53,13 +53,13 @@ class CapLaws:
             f"{campaign_id} has {self._seen_in_time[campaign_id]} impressions and {out} offers out, and a cap of {cap}",
         )
 
-    def seen(self, offer: Offer, now: datetime) -> None:
+    def record_seen(self, offer: Offer, now: datetime) -> None:
         """Note an impression; one that is repeated, or late, changes nothing."""
         one = self._out.pop(offer, None)
         if one is not None and one.until > now:
             self._seen_in_time[one.campaign_id] += 1
 
-    def recorded(self, row: MoneyRow) -> None:
+    def check_row(self, row: MoneyRow) -> None:
         """Law: no more clicks are paid than the cap, and none within the cap is free because of it."""
         cap = self._catalog.campaigns[row.campaign_id].click_cap
         if row.kind is MoneyKind.OVER_CAP:

@@ -74,7 +74,7 @@ class BudgetDatabase:
         for total in records:
             if isinstance(total, DayTotal):
                 self.totals[total.kind, total.id, total.day] = total.spent
-        self.laws.committed(writes, rows)
+        self.laws.check_commit(writes, rows)
 
     def fence(self, writes: Sequence[StateWrite]) -> None:
         """Raise if one of these states was written since."""

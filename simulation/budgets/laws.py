@@ -87,10 +87,10 @@ class BudgetLaws:
 
     # ------------------------------------------------------------ at every offer
 
-    def offered(self, offer: Offer, made: MadeOffer) -> None:
+    def check_offer(self, offer: Offer, made: MadeOffer) -> None:
         """Law: an offer that needs a lease is made out of one, and of no more than is kept as granted."""
         self.made[offer] = made
-        self.caps.offered(offer, made.campaign_id, made.at)
+        self.caps.check_offer(offer, made.campaign_id, made.at)
         if not made.is_leased:
             return
         key = made.campaign_id, made.lease
@@ -108,7 +108,7 @@ class BudgetLaws:
             f"and {self._granted.get(key, 0)} was granted",
         )
 
-    def auctioned(self, win: WinningBid, cost: Micros, rivals: Sequence[Bid]) -> None:
+    def check_auction(self, win: WinningBid, cost: Micros, rivals: Sequence[Bid]) -> None:
         """Law: the highest bid that can pay wins, and pays at least the floor and never more than its bid."""
         bidder = win.bidder
         self.demand(
@@ -125,7 +125,7 @@ class BudgetLaws:
 
     # ------------------------------------------------------------ at every commit
 
-    def committed(self, writes: Sequence[StateWrite], rows: Sequence[MoneyRow]) -> None:
+    def check_commit(self, writes: Sequence[StateWrite], rows: Sequence[MoneyRow]) -> None:
         """Check what has become durable."""
         campaigns: list[tuple[CampaignState | None, CampaignState]] = []
         for write in writes:
@@ -237,7 +237,7 @@ class BudgetLaws:
         self.demand(offer in self.confirmed, f"an offer of {row.campaign_id} is charged, and was never seen")
         self.demand(row.amount == made.amount, f"an offer of {row.campaign_id} is charged {row.amount}")
         self._charged[offer] = row
-        self.caps.recorded(row)
+        self.caps.check_row(row)
         if row.kind is not MoneyKind.CHARGE:
             self.demand(
                 made.charged_by is ChargedBy.CLICK or not self._is_held(made, row),
@@ -340,7 +340,7 @@ class BudgetLaws:
             said = totals.get((ADVERTISER, advertiser_id, day), 0)
             self.demand(said == spent, f"{advertiser_id} was charged {spent} on {day}, and {said} is stored")
 
-    def unspent(self, now: datetime) -> list[str]:
+    def list_unspent(self, now: datetime) -> list[str]:
         """Return what could be spent and is not, with every campaign running and visitors for all."""
         return [
             f"{one.id} could spend {amount}, and does not"

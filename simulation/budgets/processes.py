@@ -241,7 +241,7 @@ class SellingProcess:
     async def run(self, stop: asyncio.Event) -> None:
         await self._leasing.run(stop)
 
-    def offers(self) -> list[Sold]:
+    def make_offers(self) -> list[Sold]:
         placement = self._index.by_key.get(PLACEMENT_KEY)
         if placement is None:
             return []
@@ -260,7 +260,7 @@ class SellingProcess:
             for offer, lease in zip(offers, leases, strict=True)
         ]
 
-    def auctioned(self) -> list[Sold]:
+    def hold_auction(self) -> list[Sold]:
         """Return one offer at most."""
         now = self._clock.now()
         market = self._markets.find_by_slug(self._index, AUCTION_SLUG, now=now)

@@ -20,7 +20,7 @@ from simulation.budgets.laws import BudgetLaws, MadeOffer
 from simulation.budgets.processes import BudgetServers, BudgetWorkerProcess, Kinds, SellingProcess, Sold
 from simulation.campaigns import SimulatedCampaigns
 from simulation.faults import LATE_SECONDS_MAX, wait_unless
-from simulation.loop import seeded
+from simulation.loop import make_random
 from simulation.tables import TablesServer
 from simulation.valkey import EventLogServer, ValkeyServer
 
@@ -55,7 +55,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         super().__init__(plan)
         self._catalog = SimulatedCampaigns(
             self._ids,
-            seeded(plan.seed, "people"),
+            make_random(plan.seed, "people"),
             campaigns=plan.campaigns,
             zone=plan.zone,
             has_payer=plan.has_payer,
@@ -74,7 +74,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             log=EventLogServer(self._faults, self._clock),
         )
         self._campaign_ids = {one.key: one.id for one in self._catalog.campaigns.values()}
-        self._looks = seeded(plan.seed, "readers")
+        self._looks = make_random(plan.seed, "readers")
         self._views = self._offers = self._auctions = 0  # Auctions are counted that were won.
         self._changes = 0
 
@@ -122,7 +122,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         """
         self._catalog.open_all()
         await self._with_worker(self._sell_out)
-        for sentence in self.laws.unspent(self._clock.now()):
+        for sentence in self.laws.list_unspent(self._clock.now()):
             self.laws.demand(is_so=False, otherwise=sentence)
 
     async def _sell_out(self) -> None:
@@ -132,7 +132,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
                 process = self._start_delivery(number, self._clock)
                 tasks.create_task(process.run(stop))
             ends_at = asyncio.get_running_loop().time() + SPEND_SECONDS_MAX
-            while asyncio.get_running_loop().time() < ends_at and self.laws.unspent(self._clock.now()):
+            while asyncio.get_running_loop().time() < ends_at and self.laws.list_unspent(self._clock.now()):
                 await self._send_traffic(2.0, VIEWS_AT_THE_END * self._plan.delivery_processes)
             stop.set()
         await self._wait_until(
@@ -160,7 +160,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     def _view(self, process: SellingProcess, looking: asyncio.TaskGroup, *, is_auctioned: bool) -> None:
         self._views += 1
-        sold = process.auctioned() if is_auctioned else process.offers()
+        sold = process.hold_auction() if is_auctioned else process.make_offers()
         request_id = RequestId(self._ids.new())
         for slot, one in enumerate(sold):
             self._note(one, (request_id, slot), session=process.session)
@@ -182,9 +182,9 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         self._offers += 1
         if sold.win is not None:
             self._auctions += 1
-            self.laws.auctioned(sold.win, sold.cost, sold.rivals)
+            self.laws.check_auction(sold.win, sold.cost, sold.rivals)
         self._faults.trace.note("offered", b"%d %d %d" % (one.campaign_key, sold.lease, sold.second))
-        self.laws.offered((name[0].int, name[1]), made)
+        self.laws.check_offer((name[0].int, name[1]), made)
 
     async def _look(self, sold: Sold, name: tuple[RequestId, int]) -> None:
         """See an offer, click if that is what it is paid for, and report it, perhaps twice."""
@@ -216,7 +216,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         entry = DecodedEntry(log.last_id, decode_event(data))
         tables.fold([entry], after=before, cursor=log.last_id)
         if isinstance(event, Impression) and event.request_id is not None and event.slot is not None:
-            self.laws.caps.seen((event.request_id.int, event.slot), self._clock.now())
+            self.laws.caps.record_seen((event.request_id.int, event.slot), self._clock.now())
 
     def _build_event(
         self, kind: type[Impression | Click], sold: Sold, name: tuple[RequestId, int]
@@ -241,7 +241,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     async def _run_people(self) -> None:
         faults = self._faults
-        while await wait_unless(self._is_calm, faults.seconds(faults.rates.change_seconds_between)):
+        while await wait_unless(self._is_calm, faults.draw_seconds(faults.rates.change_seconds_between)):
             self._changes += 1
             self._catalog.change_something()
             self._publish_change()

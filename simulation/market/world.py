@@ -17,7 +17,7 @@ from adloom.core.ids import AdvertiserId, BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.market.routing import STRIPES, make_bidder_address
 from simulation.base_world import Outcome
-from simulation.loop import seeded
+from simulation.loop import make_random
 from simulation.market.network import Campaigns, Network
 
 CATEGORIES: Final = ("483", "539", "210", "422")
@@ -47,7 +47,7 @@ def draw_faults(chance: Random) -> MarketFaults:
 
 
 def simulate_market(seed: int) -> Outcome:
-    faults = draw_faults(seeded(seed, "faults"))
+    faults = draw_faults(make_random(seed, "faults"))
     network = Network(seed)
     campaigns = Campaigns(network)
     network.send(DIRECTORY, CheckClock(), is_certain=True)

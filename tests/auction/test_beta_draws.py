@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.auction.beta_draws import draw_weighted, prepare_beta
-from simulation.loop import seeded
+from simulation.loop import make_random
 
 DRAWS = 8_000
 SHARES = (0.02, 0.1, 0.5, 0.9, 0.98)
@@ -16,7 +16,7 @@ SHARES = (0.02, 0.1, 0.5, 0.9, 0.98)
     [(0.3, 199.0), (0.9, 250.0), (1.0, 1.0), (4.0, 2.0), (2.2, 100.0), (5.0, 100.0), (30.0, 9_000.0)],
 )
 def test_draws_have_the_quantiles_of_the_distribution(alpha: float, beta: float) -> None:
-    chance = seeded(11, "beta")
+    chance = make_random(11, "beta")
     shape = prepare_beta(alpha, beta)
     drawn = sorted(draw_weighted([(1.0, *shape)] * DRAWS, chance.random))
     plain = sorted(chance.betavariate(alpha, beta) for _ in range(DRAWS))
@@ -29,6 +29,6 @@ def test_draws_have_the_quantiles_of_the_distribution(alpha: float, beta: float)
 
 @given(st.floats(0.001, 1e6), st.floats(1, 1e6), st.integers(0, 100))
 def test_a_draw_is_a_share(alpha: float, beta: float, seed: int) -> None:
-    (share,) = draw_weighted([(1.0, *prepare_beta(alpha, beta))], seeded(seed, "beta").random)
+    (share,) = draw_weighted([(1.0, *prepare_beta(alpha, beta))], make_random(seed, "beta").random)
 
     assert 0.0 <= share <= 1.0

@@ -11,11 +11,11 @@ from adloom.auction.creative_choice import (
     ChoicePolicy,
     Contender,
     ScoredContender,
+    compute_second_price,
     draw_scores,
     prepare_contender,
     prepare_draws,
     rank,
-    second_price,
 )
 from adloom.core.money import Micros
 from adloom.core.random import Chance
@@ -76,7 +76,7 @@ def test_the_price_is_between_the_floor_and_the_bid(
     bid = given_ones[winner.position].bid
     floor = min(floor, bid)
 
-    price = second_price(winner, losers, bid=bid, floor=Micros(floor), bid_weight=policy.bid_weight)
+    price = compute_second_price(winner, losers, bid=bid, floor=Micros(floor), bid_weight=policy.bid_weight)
 
     assert floor <= price <= bid
 
@@ -98,7 +98,9 @@ def test_no_other_bid_gains_more_than_the_truth(
         ranked = rank([rivals[0]._replace(bid=Micros(bid)), *rivals[1:]], policy, seeded(seed))
         if ranked[0].position != 0:
             return 0
-        price = second_price(ranked[0], ranked[1:], bid=Micros(bid), floor=Micros(1), bid_weight=bid_weight)
+        price = compute_second_price(
+            ranked[0], ranked[1:], bid=Micros(bid), floor=Micros(1), bid_weight=bid_weight
+        )
         return value - price
 
     rounding = 1 + value // 10**9
@@ -114,7 +116,7 @@ def test_the_second_price_is_adjusted_by_quality(bid: float, losing: float, expe
     winner = ScoredContender(0, 0.05, 0.05 * bid**0.5)
     losers = [ScoredContender(1, 0.02, losing), ScoredContender(2, 0.02, losing / 2)]
 
-    price = second_price(
+    price = compute_second_price(
         winner, losers, bid=Micros(round(bid * UNIT)), floor=Micros(UNIT // 2), bid_weight=0.5
     )
 
@@ -124,7 +126,7 @@ def test_the_second_price_is_adjusted_by_quality(bid: float, losing: float, expe
 def test_a_higher_score_that_did_not_win_sets_no_price() -> None:
     newcomer = ScoredContender(0, 0.01, 0.02)
 
-    price = second_price(
+    price = compute_second_price(
         newcomer, [ScoredContender(1, 0.9, 0.9)], bid=Micros(UNIT), floor=Micros(100), bid_weight=0.5
     )
 

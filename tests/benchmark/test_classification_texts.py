@@ -53,7 +53,7 @@ def test_every_root_has_enough_texts_in_both_languages() -> None:
     for text in read_texts():
         languages_by_root.setdefault(text.root, Counter())[text.language] += 1
 
-    assert set(languages_by_root) == {root.id for root in load_content().children(None)}
+    assert set(languages_by_root) == {root.id for root in load_content().list_children(None)}
     for root, languages in languages_by_root.items():
         assert languages.total() >= TEXTS_PER_ROOT_MIN, root
         assert set(languages) == {"de", "en"}, root

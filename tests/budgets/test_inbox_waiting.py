@@ -12,7 +12,7 @@ from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual
 from simulation.faults import NO_FAULTS, Faults, Host, VirtualClock
-from simulation.loop import Trace, seeded
+from simulation.loop import Trace, make_random
 from simulation.valkey import ValkeyServer, make_valkey
 from tests.support.actors import START
 
@@ -26,7 +26,7 @@ class OneSession(SessionStore):
 
 def test_an_inbox_without_a_connection_waits_and_ends_no_session() -> None:
     async def sessions_after_a_minute() -> int:
-        server = ValkeyServer(Faults(NO_FAULTS, seeded(1, "faults"), Trace()))
+        server = ValkeyServer(Faults(NO_FAULTS, make_random(1, "faults"), Trace()))
         server.outages.is_up = False
         valkey = make_valkey(server, Host())
         inbox = Inbox(

@@ -112,7 +112,7 @@ async def test_a_worker_with_damaged_weights_runs_and_says_so(
         async with asyncio.timeout(60):
             while not found:
                 await asyncio.sleep(0.1)
-                found = list(await HeartbeatReader(valkey).processes(now=datetime.now(UTC)))
+                found = list(await HeartbeatReader(valkey).list_processes(now=datetime.now(UTC)))
         process.kill()
         lines = await asyncio.to_thread(process.stderr.readlines)
 

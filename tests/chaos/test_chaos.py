@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from simulation.laws import find_violations
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.chaos.attack import Attack
 from tests.chaos.catalog import some_ads
 from tests.chaos.clients import Traffic
@@ -60,7 +60,7 @@ async def test_every_202_is_counted_exactly_once_whatever_is_killed(
 def test_shortlists_are_what_the_catalog_says_after_workers_were_killed_amid_auctions(
     product: Product, admin: httpx.Client
 ) -> None:
-    chance = seeded(1, "auctions")
+    chance = make_random(1, "auctions")
     site = ContextualSite(admin, "auctioned")
     for _ in range(WORKER_KILLS):
         site.change_bids(chance)

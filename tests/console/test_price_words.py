@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.auction.price import final_price
+from adloom.auction.price import compute_final_price
 from adloom.console.words.price_words import RULE, explain_price
 from adloom.core.money import Micros
 
@@ -52,7 +52,9 @@ def test_the_price_of_an_auction_is_explained(auction: dict[str, object], senten
 def test_every_price_of_the_rule_has_its_own_reason(own: int, lost: list[int], floor: int) -> None:
     own = max(own, floor, *lost) if lost else max(own, floor)
     second = max(lost) if lost else None
-    final = final_price(Micros(own), second=None if second is None else Micros(second), floor=Micros(floor))
+    final = compute_final_price(
+        Micros(own), second=None if second is None else Micros(second), floor=Micros(floor)
+    )
     auction = an_auction(final / MICROS, own / MICROS, [one / MICROS for one in lost], floor / MICROS)
 
     sentence = explain_price(auction, write=write)

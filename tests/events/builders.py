@@ -12,7 +12,7 @@ from adloom.events.ingest.conversion_reports import hash_name
 from adloom.events.ingest.token import TokenKeys, make_charge_void, pack_charge, pack_terms
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid
 from adloom.events.log.event import (
-    Auctioned,
+    AuctionEntry,
     AuctionWin,
     ChargedBy,
     Click,
@@ -111,10 +111,10 @@ def a_win(**fields: Any) -> AuctionWin:
     )
 
 
-def an_auction(auction_id: UUID = REQUEST, **fields: Any) -> Auctioned:
+def an_auction(auction_id: UUID = REQUEST, **fields: Any) -> AuctionEntry:
     """An auction in which 9.00 won over 7.00, and a third was not asked for here."""
     return msgspec.structs.replace(
-        Auctioned(
+        AuctionEntry(
             auction_id=RequestId(auction_id),
             user_id=USER,
             placement_type="feed",
@@ -179,7 +179,7 @@ class FakeIndex:
         del campaign_id, placement_id, banner_id
         return self.assigned
 
-    def destination(
+    def find_destination(
         self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId
     ) -> str | None:
         assert (campaign_id, placement_id, banner_id) == (CAMPAIGN, PLACEMENT, BANNER)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.event import BEGINNING, Auctioned, Conversion, Event, Served, Unsold, encode_event
+from adloom.events.log.event import BEGINNING, AuctionEntry, Conversion, Event, Served, Unsold, encode_event
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.projections.projection import Projection
 
@@ -50,7 +50,7 @@ class FakeStore:
 
 def name_of(record: DecodedEntry) -> str:
     happening = record.event
-    if isinstance(happening, Auctioned):
+    if isinstance(happening, AuctionEntry):
         return str(happening.auction_id)
     if isinstance(happening, Unsold):
         return "unsold"

@@ -14,7 +14,7 @@ from adloom.core.money import Micros
 from adloom.events.auction_log.row import build_rows
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.auction_bids import LOST, REMOVED
-from adloom.events.log.event import Auctioned, Click, Impression, RemovedCandidates
+from adloom.events.log.event import AuctionEntry, Click, Impression, RemovedCandidates
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionStore, ensure_days
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
@@ -48,7 +48,7 @@ class AuctionLogSystem:
         self.tables = AuctionTables(pool, clock=self.clock, kept_days=KEPT_DAYS)
         self._sequence = 0
 
-    async def apply(self, *happenings: Auctioned | Impression | Click) -> BatchResult:
+    async def apply(self, *happenings: AuctionEntry | Impression | Click) -> BatchResult:
         after = await self.tables.read_cursor()
         records = [
             DecodedEntry(f"1-{self._sequence + number}", one)

@@ -105,7 +105,7 @@ def test_days_are_read_to_their_end_the_newest_first() -> None:
     days = [YESTERDAY - timedelta(days=1), YESTERDAY, TODAY]
     read: list[tuple[str, date, str]] = []
 
-    while part := dedup.next_unread(rows("x"), days):
+    while part := dedup.find_next_unread(rows("x"), days):
         read.append((part.kind, part.day, part.after))
         is_begun = part.after or part.kind != IMPRESSIONS or part.day != YESTERDAY
         dedup.add_read(part, [] if is_begun else ["y", "z"])
@@ -121,7 +121,7 @@ def test_days_are_read_to_their_end_the_newest_first() -> None:
 
 def test_ids_read_for_a_discarded_filter_are_not_added_to_the_next() -> None:
     dedup = a_filter()
-    part = dedup.next_unread(rows("x"), [YESTERDAY])
+    part = dedup.find_next_unread(rows("x"), [YESTERDAY])
     assert part is not None
 
     dedup.begin(cursor="9-0", table=TABLE)
@@ -143,10 +143,10 @@ def test_a_full_filter_reads_no_more_ids() -> None:
     dedup = DedupFilter(segment_ids=1, batch_min=1)
     dedup.begin(cursor="0-0", table=TABLE)
     for number in range(SEGMENTS_MAX):
-        assert dedup.next_unread(rows("x"), [YESTERDAY]) is not None
+        assert dedup.find_next_unread(rows("x"), [YESTERDAY]) is not None
         dedup.add_batch(f"{number}-0", f"{number + 1}-0", rows(f"{number}"), frozenset())
 
-    assert dedup.next_unread(rows("x"), [YESTERDAY]) is None
+    assert dedup.find_next_unread(rows("x"), [YESTERDAY]) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1), st.sampled_from(["", FLAGGED, "older"]))))

@@ -26,7 +26,7 @@ from adloom.events.ctr.pending import ExampleSampler
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES, ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import LearningProjection, Trainer
-from adloom.events.log.event import Auctioned, Click, Impression, Mark
+from adloom.events.log.event import AuctionEntry, Click, Impression, Mark
 from adloom.events.log.stream import Lag
 from adloom.events.ports import CursorMovedError
 from adloom.runtime.ports import free_port
@@ -46,7 +46,7 @@ def request(number: int) -> RequestId:
     return RequestId(UUID(int=(7 << 76) | (2 << 62) | number))
 
 
-def held(number: int, **fields: Any) -> Auctioned:
+def held(number: int, **fields: Any) -> AuctionEntry:
     context = {
         "device": "mobile",
         "country": "FR",
@@ -96,7 +96,7 @@ class LearningSystem:
 
         return Trainer(self.store, self.publisher, self.clock, wait=WAIT, is_owner=lambda: True, lag=lag)
 
-    async def record(self, *events: Auctioned | Impression | Click) -> None:
+    async def record(self, *events: AuctionEntry | Impression | Click) -> None:
         await self.followed.record(*events)
         await self.followed.apply(self.auctions)
         await self.followed.apply(self.projection)

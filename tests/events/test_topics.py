@@ -13,7 +13,7 @@ from adloom.core.money import Micros
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.ingest.conversion_reports import hash_name
-from adloom.events.log.event import Auctioned, Mark, Served, Unsold
+from adloom.events.log.event import AuctionEntry, Mark, Served, Unsold
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.topics.publish import (
     AD_SERVED,
@@ -117,7 +117,7 @@ def test_a_published_message_matches_its_schema_and_has_all_fields(
 @pytest.mark.parametrize(
     "event", [a_served(user_id=NO_USER), an_auction(user_id=NO_USER)], ids=lambda one: type(one).__name__
 )
-def test_a_message_of_an_offer_without_a_user_has_no_user_id(event: Served | Auctioned) -> None:
+def test_a_message_of_an_offer_without_a_user_has_no_user_id(event: Served | AuctionEntry) -> None:
     message = build_message(CountedEntry("1784203200000-3", event, event.user_id))
 
     assert message is not None

@@ -9,7 +9,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import LOST, REMOVED
-from adloom.events.log.event import Auctioned, RemovedCandidates
+from adloom.events.log.event import AuctionEntry, RemovedCandidates
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
 from tests.stats.event_writer import EventWriter, clicked, seen
@@ -156,7 +156,7 @@ async def test_the_verdict_names_placements_without_impressions(admin: Client, p
 
 def a_lost_auction(
     shown: ShownCampaign, *, outcome: int = LOST, removed: tuple[RemovedCandidates, ...] = ()
-) -> Auctioned:
+) -> AuctionEntry:
     winner = CampaignId(uuid4())
     bids = a_bid(campaign=winner) + a_bid(
         banner=BannerId(UUID(shown.banner["id"])),

@@ -27,7 +27,7 @@ places = st.builds(Place, numbers, numbers, numbers)
 
 
 def is_within(field: str, value: int | None) -> bool:
-    return value is None or value == BOUNDS[field].nearest(value)
+    return value is None or value == BOUNDS[field].find_nearest(value)
 
 
 @given(st.none() | places, places, st.sets(st.sampled_from(["order", "weight", "size"])))

@@ -56,11 +56,11 @@ async def test_a_process_is_listed_while_it_sends_heartbeats(valkey: Valkey) -> 
     reader = HeartbeatReader(valkey)
     await a_publisher(valkey, clock, counter).publish()
 
-    [known] = await reader.processes(now=NOON)
+    [known] = await reader.list_processes(now=NOON)
 
     assert (known.process, known.kind, known.reading.index_version) == ("delivery-1", "delivery", 7)
-    assert await reader.settings() == {known.id: {"port": "8080"}}
-    assert await reader.processes(now=NOON + GONE_AFTER) == []
+    assert await reader.load_settings() == {known.id: {"port": "8080"}}
+    assert await reader.list_processes(now=NOON + GONE_AFTER) == []
 
 
 async def test_figures_that_do_not_change_are_written_every_fourth_second(valkey: Valkey) -> None:
@@ -71,27 +71,27 @@ async def test_figures_that_do_not_change_are_written_every_fourth_second(valkey
         """Return how old the heartbeat is after it may have been written again."""
         clock.advance(timedelta(seconds=seconds))
         await publisher.publish_if_due()
-        [known] = await reader.processes(now=clock.now())
+        [known] = await reader.list_processes(now=clock.now())
         return (clock.now() - known.told_at).total_seconds()
 
     assert [await tell_after(1) for _ in range(6)] == [0, 1, 2, 3, 0, 1]
     counter.serve(3, filled=2)
     assert await tell_after(1) == 0
-    [minute] = await reader.traffic(MINUTE, count=1, now=clock.now())
+    [minute] = await reader.load_traffic(MINUTE, count=1, now=clock.now())
     assert (minute.requests, minute.filled) == (3, 2)
     # Its rate is of the last ten heartbeats: it is told until it is 0 again.
     for _ in range(12):
         await tell_after(1)
-    [known] = await reader.processes(now=clock.now())
+    [known] = await reader.list_processes(now=clock.now())
     assert known.requests_per_second == 0
-    [minute] = await reader.traffic(MINUTE, count=1, now=clock.now())
+    [minute] = await reader.load_traffic(MINUTE, count=1, now=clock.now())
     assert minute.requests == 3
 
 
 async def test_a_process_without_heartbeats_is_deleted_after_a_while(valkey: Valkey) -> None:
     await a_publisher(valkey, ManualClock(NOON), Counter()).publish()
 
-    await HeartbeatReader(valkey).processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))
+    await HeartbeatReader(valkey).list_processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))
 
     assert await valkey.hlen(PROCESSES) == 0  # pyright: ignore[reportGeneralTypeIssues]  the stubs know both kinds of client
 
@@ -103,8 +103,8 @@ async def test_what_others_have_written_there_hides_no_process(valkey: Valkey) -
             await valkey.hset(table, cast("str", name), cast("str", text))  # pyright: ignore[reportGeneralTypeIssues]  as above
     reader = HeartbeatReader(valkey)
 
-    assert len(await reader.settings()) == 1
-    assert len(await reader.processes(now=NOON)) == 1
+    assert len(await reader.load_settings()) == 1
+    assert len(await reader.list_processes(now=NOON)) == 1
 
 
 async def test_a_stopping_process_removes_itself_from_the_list(valkey: Valkey) -> None:
@@ -113,11 +113,11 @@ async def test_a_stopping_process_removes_itself_from_the_list(valkey: Valkey) -
     async with asyncio.TaskGroup() as group:
         group.create_task(a_publisher(valkey, clock, Counter()).run(stop))
         async with asyncio.timeout(60):
-            while not await reader.processes(now=NOON):  # noqa: ASYNC110 - another task publishes it, over Valkey
+            while not await reader.list_processes(now=NOON):  # noqa: ASYNC110 - another task publishes it, over Valkey
                 await asyncio.sleep(0.01)
         stop.set()
 
-    assert await reader.processes(now=NOON) == []
+    assert await reader.list_processes(now=NOON) == []
 
 
 async def test_the_traffic_of_all_processes_is_counted_by_minute_and_hour(valkey: Valkey) -> None:
@@ -131,8 +131,8 @@ async def test_the_traffic_of_all_processes_is_counted_by_minute_and_hour(valkey
         clock.advance(timedelta(minutes=1))
 
     reader, now = HeartbeatReader(valkey), NOON + timedelta(minutes=1)
-    minutes = await reader.traffic(MINUTE, count=3, now=now)
-    [hour] = await reader.traffic(HOUR, count=1, now=now)
+    minutes = await reader.load_traffic(MINUTE, count=3, now=now)
+    [hour] = await reader.load_traffic(HOUR, count=1, now=now)
 
     assert [(minute.requests, minute.filled) for minute in minutes] == [(0, 0), (20, 10), (10, 5)]
     assert (hour.begins_at, hour.requests, hour.filled) == (NOON, 30, 15)
@@ -146,7 +146,7 @@ async def test_the_request_rate_is_that_of_the_last_seconds(valkey: Valkey) -> N
     clock.advance(timedelta(seconds=2))
     await publisher.publish()
 
-    [known] = await HeartbeatReader(valkey).processes(now=clock.now())
+    [known] = await HeartbeatReader(valkey).list_processes(now=clock.now())
 
     assert known.requests_per_second == 15
 

@@ -69,7 +69,7 @@ def test_every_auction_has_at_least_three_bidders() -> None:
 
 @pytest.mark.parametrize("article", ARTICLES, ids=lambda article: article.key)
 def test_every_article_has_contextual_demand_that_is_approved(article: Article) -> None:
-    about = {node for one in article.categories for node in (one.id, *load_content().ancestors(one.id))}
+    about = {node for one in article.categories for node in (one.id, *load_content().list_ancestors(one.id))}
     bids = [one for one in CAMPAIGNS if about & set(one.categories)]
 
     # Two slots, and no campaign in both.

@@ -54,7 +54,7 @@ def test_a_page_names_its_address_on_the_domain_of_its_site(path: str) -> None:
     domains = [site.domain for site in SITES if PAGES[path].address == f"https://{site.domain}{path}"]
 
     assert len(domains) == 1
-    assert f'<link rel="canonical" href="{PAGES[path].address}">' in PAGES[path].html()
+    assert f'<link rel="canonical" href="{PAGES[path].address}">' in PAGES[path].render_html()
 
 
 def test_a_crawl_of_the_magazine_begins_at_its_front_page() -> None:
@@ -65,7 +65,7 @@ def test_a_crawl_of_the_magazine_begins_at_its_front_page() -> None:
 def test_an_article_is_described_by_its_lead(article: Article) -> None:
     description = Markup('<meta name="description" content="{}">').format(article.lead)
 
-    assert description in PAGES[article.path].html()
+    assert description in PAGES[article.path].render_html()
 
 
 @pytest.mark.parametrize("article", ARTICLES, ids=lambda article: article.key)
@@ -73,13 +73,13 @@ def test_an_article_is_about_categories_of_the_taxonomy(article: Article) -> Non
     ids = [category.id for category in article.categories]
 
     assert 1 <= len(ids) <= CATEGORIES_MAX
-    assert load_content().unknown(ids) == []
+    assert load_content().list_unknown(ids) == []
     assert all(0 < category.confidence <= 1 for category in article.categories)
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_has_the_tag_once_and_its_declared_slots(path: str) -> None:
-    html = PAGES[path].html()
+    html = PAGES[path].render_html()
 
     assert tuple(sorted(SLOT.findall(html))) == tuple(sorted(PAGES[path].slots))
     assert html.count(f'<script async src="{TAG_PATH}"></script>') == bool(PAGES[path].slots)
@@ -88,7 +88,7 @@ def test_a_page_has_the_tag_once_and_its_declared_slots(path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_has_one_heading_a_language_and_the_size_of_every_picture(path: str) -> None:
-    html = PAGES[path].html()
+    html = PAGES[path].render_html()
 
     levels = [int(level) for level in re.findall(r"<h([1-6])", html)]
     assert (levels[0], levels.count(1)) == (1, 1)

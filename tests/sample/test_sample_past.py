@@ -40,9 +40,9 @@ def test_the_events_refer_only_to_the_sample_and_to_no_capped_campaign() -> None
 
     events = events_of_a_load()
 
-    assert {event["bannerId"] for event in events} <= set(manifest.ids_of("banners").values())
-    assert {event["placementId"] for event in events} <= set(manifest.ids_of("placements").values())
-    assert manifest.ids_of("campaigns")["lamps"] not in {event["campaignId"] for event in events}
+    assert {event["bannerId"] for event in events} <= set(manifest.get_ids("banners").values())
+    assert {event["placementId"] for event in events} <= set(manifest.get_ids("placements").values())
+    assert manifest.get_ids("campaigns")["lamps"] not in {event["campaignId"] for event in events}
 
 
 def test_the_events_have_no_token_and_cannot_be_charged() -> None:

@@ -15,7 +15,7 @@ def test_a_picture_is_well_formed_and_has_its_declared_size(subject: str, size: 
     width, height = size
     for is_for_ad in (False, True):
         drawn = ET.fromstring(  # noqa: S314 - our own
-            Picture(subject, "rust", width, height, is_for_ad).svg()
+            Picture(subject, "rust", width, height, is_for_ad).render_svg()
         )
 
         assert (drawn.get("width"), drawn.get("height")) == (str(width), str(height))
@@ -23,7 +23,7 @@ def test_a_picture_is_well_formed_and_has_its_declared_size(subject: str, size: 
 
 
 def test_no_picture_loads_external_content() -> None:
-    drawn = "".join(Picture(subject, "night", 600, 400).svg() for subject in [*SUBJECTS, HILLS])
+    drawn = "".join(Picture(subject, "night", 600, 400).render_svg() for subject in [*SUBJECTS, HILLS])
 
     assert "href" not in drawn
     assert "url(" not in drawn
@@ -31,7 +31,7 @@ def test_no_picture_loads_external_content() -> None:
 
 
 def test_every_palette_makes_a_different_picture() -> None:
-    assert len({Picture("tea", palette, 600, 400).svg() for palette in PALETTES}) == len(PALETTES)
+    assert len({Picture("tea", palette, 600, 400).render_svg() for palette in PALETTES}) == len(PALETTES)
 
 
 def test_every_banner_has_a_picture_for_phones() -> None:

@@ -23,7 +23,7 @@ def test_everything_is_removed_if_nothing_else_uses_it() -> None:
     removal = plan_removal(MANIFEST, a_catalog(), {})
 
     assert removal.stays == []
-    assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
+    assert len(removal.goes) == sum(len(MANIFEST.get_ids(kind)) for kind in GOING)
 
 
 def test_things_are_removed_before_those_that_they_refer_to() -> None:
@@ -34,7 +34,7 @@ def test_things_are_removed_before_those_that_they_refer_to() -> None:
 
 def test_a_placement_that_your_campaign_uses_stays_with_its_site_and_publisher() -> None:
     mine = {"id": "mine", "name": "Mine", "advertiserId": None}
-    link = {"campaignId": "mine", "placementId": MANIFEST.ids_of("placements")["oak-pair"]}
+    link = {"campaignId": "mine", "placementId": MANIFEST.get_ids("placements")["oak-pair"]}
 
     removal = plan_removal(MANIFEST, a_catalog(campaigns=[mine], links=[link]), {})
 
@@ -44,7 +44,7 @@ def test_a_placement_that_your_campaign_uses_stays_with_its_site_and_publisher()
 
 def test_a_banner_that_your_campaign_shows_stays_with_its_advertiser_and_brand() -> None:
     mine = {"id": "mine", "name": "Mine", "advertiserId": None}
-    shown = {"campaignId": "mine", "placementId": "elsewhere", "bannerId": MANIFEST.ids_of("banners")["tea"]}
+    shown = {"campaignId": "mine", "placementId": "elsewhere", "bannerId": MANIFEST.get_ids("banners")["tea"]}
 
     removal = plan_removal(MANIFEST, a_catalog(campaigns=[mine], assignments=[shown]), {})
 
@@ -52,7 +52,7 @@ def test_a_banner_that_your_campaign_shows_stays_with_its_advertiser_and_brand()
 
 
 def test_an_advertiser_with_a_campaign_of_yours_stays() -> None:
-    mine = {"id": "mine", "name": "Mine", "advertiserId": MANIFEST.ids_of("advertisers")["lumen"]}
+    mine = {"id": "mine", "name": "Mine", "advertiserId": MANIFEST.get_ids("advertisers")["lumen"]}
 
     removal = plan_removal(MANIFEST, a_catalog(campaigns=[mine]), {})
 
@@ -60,7 +60,7 @@ def test_an_advertiser_with_a_campaign_of_yours_stays() -> None:
 
 
 def test_an_advertiser_with_an_ad_account_of_yours_stays() -> None:
-    used = {MANIFEST.ids_of("advertisers")["meadow"]: UsedBy("adAccounts", "Mine")}
+    used = {MANIFEST.get_ids("advertisers")["meadow"]: UsedBy("adAccounts", "Mine")}
 
     removal = plan_removal(MANIFEST, a_catalog(), used)
 
@@ -70,8 +70,8 @@ def test_an_advertiser_with_an_ad_account_of_yours_stays() -> None:
 def test_your_banner_in_a_campaign_of_the_sample_does_not_stop_its_removal() -> None:
     mine = {"id": "mine", "title": "Mine", "advertiserId": None, "brandId": None}
     shown = {
-        "campaignId": MANIFEST.ids_of("campaigns")["house"],
-        "placementId": MANIFEST.ids_of("placements")["hedgerow-top"],
+        "campaignId": MANIFEST.get_ids("campaigns")["house"],
+        "placementId": MANIFEST.get_ids("placements")["hedgerow-top"],
         "bannerId": "mine",
     }
 
@@ -85,7 +85,7 @@ def test_a_removal_is_planned_although_things_were_deleted_by_hand() -> None:
 
     removal = plan_removal(MANIFEST, empty, {})
 
-    assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
+    assert len(removal.goes) == sum(len(MANIFEST.get_ids(kind)) for kind in GOING)
 
 
 def test_a_manifest_without_things_is_empty() -> None:

@@ -41,7 +41,7 @@ class FakeDelivery:
             for slug in sight.slots
         }
 
-    def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
+    def hold_auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
         del visitor
         self._answer()
         self.requests["auction"] += 1
@@ -93,7 +93,7 @@ class VirtualTime:
         return delivery
 
 
-TEA = a_manifest().ids_of("banners")["tea"]
+TEA = a_manifest().get_ids("banners")["tea"]
 
 
 def test_visitors_see_and_click_and_each_impression_is_reported_once() -> None:

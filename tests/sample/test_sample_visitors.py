@@ -35,7 +35,7 @@ def test_only_returning_visitors_send_a_session_id() -> None:
     chance = a_chance()
     visitors = [pick_visitor(chance) for _ in range(100)]
 
-    assert all(("x-session-id" in visitor.headers()) is not visitor.is_new for visitor in visitors)
+    assert all(("x-session-id" in visitor.build_headers()) is not visitor.is_new for visitor in visitors)
     assert {visitor.is_new for visitor in visitors} == {True, False}
 
 

@@ -59,13 +59,13 @@ def test_an_ad_outside_the_sample_is_neither_seen_nor_clicked() -> None:
 def test_every_banner_of_the_sample_has_a_ctr() -> None:
     manifest = a_manifest()
 
-    assert list_ctrs(manifest).keys() == set(manifest.ids_of("banners").values())
+    assert list_ctrs(manifest).keys() == set(manifest.get_ids("banners").values())
     assert all(0 < ctr < 0.05 for ctr in list_ctrs(manifest).values())
 
 
 def test_readers_click_more_on_what_they_read_about() -> None:
     manifest = a_manifest()
-    books = manifest.ids_of("banners")["story-books"]
+    books = manifest.get_ids("banners")["story-books"]
 
     reading, walking = list_ctrs(manifest, "Reading"), list_ctrs(manifest, "Walks")
 

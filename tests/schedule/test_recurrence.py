@@ -26,7 +26,7 @@ def days_of(text: str, *, timezone: str = "UTC", anchor: datetime | None = ANCHO
 def days_named_by(text: str, first: date, count: int, *, timezone: str = "UTC") -> list[date]:
     days = days_of(text, timezone=timezone)
     range_ = [first + timedelta(days=number) for number in range(count)]
-    return [day for day in range_ if days.hours_on(day)]
+    return [day for day in range_ if days.find_hours(day)]
 
 
 def november(*days: int) -> list[date]:
@@ -62,12 +62,12 @@ def test_a_rule_names_these_days_of_november(text: str, days: list[int]) -> None
 def test_a_rule_with_byhour_names_hours() -> None:
     days = days_of("FREQ=WEEKLY;BYDAY=SU;BYHOUR=9,10")
 
-    assert days.hours_on(date(2026, 11, 15)) == 0b110_0000_0000
-    assert days.hours_on(date(2026, 11, 16)) == 0
+    assert days.find_hours(date(2026, 11, 15)) == 0b110_0000_0000
+    assert days.find_hours(date(2026, 11, 16)) == 0
 
 
 def test_a_rule_without_byhour_names_whole_days() -> None:
-    assert days_of("FREQ=DAILY").hours_on(date(2026, 11, 15)) == ALL_HOURS
+    assert days_of("FREQ=DAILY").find_hours(date(2026, 11, 15)) == ALL_HOURS
 
 
 def test_an_until_in_utc_is_converted_to_the_zone() -> None:
@@ -81,12 +81,12 @@ def test_a_rule_without_a_start_repeats_from_the_banners_date_in_its_zone() -> N
     late = datetime(2026, 11, 1, 20, tzinfo=UTC)  # Monday the 2nd in Kolkata
     kolkata = days_of("FREQ=WEEKLY", timezone="Asia/Kolkata", anchor=late)
 
-    assert kolkata.hours_on(date(2026, 11, 9))
-    assert not kolkata.hours_on(date(2026, 11, 8))
+    assert kolkata.find_hours(date(2026, 11, 9))
+    assert not kolkata.find_hours(date(2026, 11, 8))
 
 
 def test_a_rule_without_any_date_repeats_from_a_monday() -> None:
-    assert days_of("FREQ=WEEKLY", anchor=None).hours_on(date(2026, 11, 16))
+    assert days_of("FREQ=WEEKLY", anchor=None).find_hours(date(2026, 11, 16))
 
 
 def test_an_unreadable_rule_or_zone_gives_no_recurring_days() -> None:
@@ -108,7 +108,7 @@ def test_no_rule_takes_more_than_200_milliseconds(text: str) -> None:
     build_recurring_days.cache_clear()
     before = time.process_time()
 
-    days_of(text).hours_on(date(2199, 12, 31))
+    days_of(text).find_hours(date(2199, 12, 31))
 
     # Some milliseconds; dateutil takes seconds for the first.
     assert time.process_time() - before < 0.2
@@ -171,7 +171,7 @@ def test_recurring_days_agree_with_dateutil(text: str) -> None:
         walked[one.date()] = walked.get(one.date(), 0) | (1 << one.hour if days.has_hours else ALL_HOURS)
 
     range_ = (FIRST.date() + timedelta(days=number) for number in range((LAST - FIRST).days + 1))
-    assert {day: bits for day in range_ if (bits := days.hours_on(day))} == walked
+    assert {day: bits for day in range_ if (bits := days.find_hours(day))} == walked
 
 
 def start_at_whole_hour(text: str) -> str:

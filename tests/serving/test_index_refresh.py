@@ -66,7 +66,7 @@ async def wait_for_a_subscriber(valkey: Valkey) -> None:
 
 
 def has_missed_a_check(refresher: IndexRefresher) -> bool:
-    age = refresher.age(SystemClock().now())
+    age = refresher.measure_age(SystemClock().now())
     return age is not None and age.total_seconds() > CHECK_SECONDS * 1.5
 
 
@@ -286,7 +286,7 @@ async def test_a_deleted_banner_still_has_a_destination_for_old_offers(
     await refresher.refresh()
 
     assert refresher.current.by_slug[b"home"].blocks == ()
-    assert refresher.current.destination(*ids) == "https://shop/"
+    assert refresher.current.find_destination(*ids) == "https://shop/"
 
 
 async def test_landing_pages_get_the_id_of_a_click_as_soon_as_the_campaign_asks_for_it(

@@ -95,21 +95,21 @@ class DatabaseWithoutAlarms(BudgetDatabase):
 class ProcessThatGivesTwice(SellingProcess):
     """Makes two offers where it holds one."""
 
-    def offers(self) -> list[Sold]:
-        return [offer for offer in super().offers() for _ in range(2)]
+    def make_offers(self) -> list[Sold]:
+        return [offer for offer in super().make_offers() for _ in range(2)]
 
 
 class ProcessThatTakesTheFullBid(SellingProcess):
     """Lets winners of auctions pay more than they have bid."""
 
-    def auctioned(self) -> list[Sold]:
-        return [_changed(sold, cost=Micros(sold.candidate.price.cost + 1)) for sold in super().auctioned()]
+    def hold_auction(self) -> list[Sold]:
+        return [_changed(sold, cost=Micros(sold.candidate.price.cost + 1)) for sold in super().hold_auction()]
 
 
 class ProcessThatOverlooksTheHighest(SellingProcess):
     """Holds auctions in which all other bids count for less than they are."""
 
-    def auctioned(self) -> list[Sold]:
+    def hold_auction(self) -> list[Sold]:
         return [
             _changed(
                 sold,
@@ -120,7 +120,7 @@ class ProcessThatOverlooksTheHighest(SellingProcess):
                     for one in sold.rivals
                 ),
             )
-            for sold in super().auctioned()
+            for sold in super().hold_auction()
         ]
 
 

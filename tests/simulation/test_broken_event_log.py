@@ -60,7 +60,7 @@ class LogThatHandsOutOnce(EventLogServer):
 class TablesWithoutKey(TablesServer):
     """Forget which correlation ids they have, and count a repeated event again."""
 
-    def taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
+    def find_taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
         assert kind
         assert events is not None
         return frozenset()
@@ -109,10 +109,10 @@ class RollupThatAdds(TablesServer):
 class RollupThatIsDoneOnce(TablesServer):
     """Takes a day for done when it was rolled up once, whatever comes late."""
 
-    def stale_days(self, *, before: date) -> list[date]:
+    def list_stale_days(self, *, before: date) -> list[date]:
         for day in self.rolled_events:
             self.rolled_events[day] = self.day_events[day]
-        return super().stale_days(before=before)
+        return super().list_stale_days(before=before)
 
 
 class TopicInTwoSteps(TopicServer):

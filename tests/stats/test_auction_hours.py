@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.ids import RequestId
-from adloom.events.log.event import Auctioned
+from adloom.events.log.event import AuctionEntry
 from adloom.runtime import migrate
 from adloom.runtime.listing import PageRequest
 from adloom.runtime.postgres import Pool, open_pool
@@ -30,7 +30,7 @@ def moments(chance: random.Random) -> list[datetime]:
     return [*begins, *(one - MICROSECOND for one in begins), *(one + MICROSECOND for one in begins), *others]
 
 
-def a_market(chance: random.Random) -> list[Auctioned]:
+def a_market(chance: random.Random) -> list[AuctionEntry]:
     return [
         an_auction(
             RequestId(UUID(int=number)),
@@ -43,7 +43,7 @@ def a_market(chance: random.Random) -> list[Auctioned]:
     ]
 
 
-def is_asked(question: AuctionQuestion, auction: Auctioned) -> bool:
+def is_asked(question: AuctionQuestion, auction: AuctionEntry) -> bool:
     return (
         (question.since is None or auction.held_at >= question.since)
         and (question.before is None or auction.held_at < question.before)
@@ -68,7 +68,7 @@ async def test_the_sums_of_any_span_equal_a_recount_of_its_auctions(pool: Pool, 
         await agree(pool, question, asked)
 
 
-async def agree(pool: Pool, question: AuctionQuestion, asked: list[Auctioned]) -> None:
+async def agree(pool: Pool, question: AuctionQuestion, asked: list[AuctionEntry]) -> None:
     async with pool.acquire() as connection:
         whole = await store.read_statistics(connection, question)
         listed = await store.page(connection, question, PageRequest(sort="auction_time", size=100))

@@ -10,7 +10,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import CampaignId, derive_auction_id
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import LOST, REMOVED
-from adloom.events.log.event import Auctioned, BidsUnderFloor, RemovedCandidates
+from adloom.events.log.event import AuctionEntry, BidsUnderFloor, RemovedCandidates
 from adloom.runtime.postgres import Pool
 from tests.events.builders import (
     BANNER,
@@ -41,7 +41,7 @@ def ids_of(page: Json) -> list[str]:
     return [item["id"] for item in page["items"]]
 
 
-def unsold(**fields: Any) -> Auctioned:
+def unsold(**fields: Any) -> AuctionEntry:
     return an_auction(
         uuid4(), winner=None, bid_count=0, bids=b"", removed=(RemovedCandidates("daily_budget", 3),), **fields
     )
@@ -128,7 +128,7 @@ async def test_auctions_are_found_by_user_type_and_time(admin: Client, pool: Poo
     async def found(**params: Any) -> set[str]:
         return set(ids_of(await read(admin, **params)))
 
-    def among(*auctions: Auctioned) -> set[str]:
+    def among(*auctions: AuctionEntry) -> set[str]:
         return {str(one.auction_id) for one in auctions}
 
     assert await found(userId=str(UNKNOWN_ID)) == among(story)
@@ -263,13 +263,13 @@ class Contest:
         self.own = CampaignId(UUID(own["id"]))
         self.other = CampaignId(UUID(other["id"]))
 
-    def won(self) -> Auctioned:
+    def won(self) -> AuctionEntry:
         return self._auction(winner=self.own, second=self.other)
 
-    def lost(self) -> Auctioned:
+    def lost(self) -> AuctionEntry:
         return self._auction(winner=self.other, second=self.own)
 
-    def _auction(self, *, winner: CampaignId, second: CampaignId) -> Auctioned:
+    def _auction(self, *, winner: CampaignId, second: CampaignId) -> AuctionEntry:
         bids = a_bid(campaign=winner) + a_bid(campaign=second, ecpm=7_000_000, outcome=LOST)
         removed = a_bid(campaign=self.other, outcome=REMOVED)
         return an_auction(uuid4(), winner=a_win(campaign_id=winner), bids=bids + removed)

@@ -13,7 +13,7 @@ from adloom.core.ids import CampaignId, RequestId
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, unpack_bids
-from adloom.events.log.event import Auctioned, RemovedCandidates, encode_event
+from adloom.events.log.event import AuctionEntry, RemovedCandidates, encode_event
 from adloom.events.projections.projection import BATCH_MAX
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -28,12 +28,12 @@ TYPES = ("feed", "story", "banner")
 CAMPAIGNS = [CampaignId(UUID(int=1_000 + number)) for number in range(12)]
 
 
-def a_market(seed: int) -> list[Auctioned]:
+def a_market(seed: int) -> list[AuctionEntry]:
     chance = random.Random(seed)  # noqa: S311 - the same market in every run
     return [an_auction_of_chance(chance, number) for number in range(AUCTIONS)]
 
 
-def an_auction_of_chance(chance: random.Random, number: int) -> Auctioned:
+def an_auction_of_chance(chance: random.Random, number: int) -> AuctionEntry:
     """Some campaigns bid, each maybe with several ads; the highest bid wins, or none is high enough."""
     bids = sorted(((chance.randrange(1, 20_000_000), one) for one in random_campaigns(chance)), reverse=True)
     winner = bids[0] if bids else None
@@ -69,7 +69,7 @@ def packed_of(ecpm: int, campaign_id: CampaignId, outcome: int) -> bytes:
     return pack_bid(pair, Micros(ecpm), 10_000, False, 20_000_000, ecpm, outcome)  # noqa: FBT003
 
 
-def recounted(auctions: Iterable[Auctioned]) -> Json:
+def recounted(auctions: Iterable[AuctionEntry]) -> Json:
     counted = list(auctions)
     wins = [decimal_from_micros(one.winner.ecpm) for one in counted if one.winner]
     return figures(len(counted), wins, sum(one.bid_count for one in counted))
@@ -84,7 +84,7 @@ def figures(auctions: int, wins: Sequence[Decimal], bids: int) -> Json:
     }
 
 
-def recounted_by_campaign(auctions: Iterable[Auctioned]) -> dict[str, Json]:
+def recounted_by_campaign(auctions: Iterable[AuctionEntry]) -> dict[str, Json]:
     took_part: Counter[CampaignId] = Counter()
     bids: Counter[CampaignId] = Counter()
     wins: defaultdict[CampaignId, list[Decimal]] = defaultdict(list)
@@ -97,14 +97,14 @@ def recounted_by_campaign(auctions: Iterable[Auctioned]) -> dict[str, Json]:
     return {str(one): figures(took_part[one], wins[one], bids[one]) for one in took_part}
 
 
-async def apply_all(followed: Followed, pool: Pool) -> list[Auctioned]:
+async def apply_all(followed: Followed, pool: Pool) -> list[AuctionEntry]:
     """Apply the log in batches, and return all its auctions, each once."""
     tables = AuctionTables(pool, clock=ManualClock(NOON), kept_days=7)
     records = await followed.records()
     for start in range(0, len(records), BATCH_MAX):
         batch = records[start : start + BATCH_MAX]
         await tables.commit(batch, after=await tables.read_cursor(), cursor=batch[-1].entry_id)
-    found = {one.event.auction_id: one.event for one in records if isinstance(one.event, Auctioned)}
+    found = {one.event.auction_id: one.event for one in records if isinstance(one.event, AuctionEntry)}
     return list(found.values())
 
 
@@ -137,7 +137,7 @@ async def test_all_figures_equal_a_recount_of_the_log(admin: Client, pool: Pool,
     for kind in TYPES:
         assert await read(admin, "/statistics", placementType=kind) == by_type[kind]
     assert await parts(admin, "campaign") == recounted_by_campaign(auctions)
-    hours: defaultdict[str, list[Auctioned]] = defaultdict(list)
+    hours: defaultdict[str, list[AuctionEntry]] = defaultdict(list)
     for one in auctions:
         hours[hour_of(one.held_at)].append(one)
     assert await parts(admin, "hour") == {hour: recounted(some) for hour, some in hours.items()}

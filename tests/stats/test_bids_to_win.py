@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.auction_log.row import build_rows
-from adloom.events.log.event import Auctioned
+from adloom.events.log.event import AuctionEntry
 from adloom.serving.index.rows import AssignmentRow, compute_price
 from adloom.stats.auctions.model import AuctionBid, WholeAuction, with_bids_to_win
 from tests.serving.auction.auction_server import AuctionServer
@@ -40,7 +40,7 @@ def recorded(rows: list[AssignmentRow]) -> tuple[WholeAuction, object]:
     server = AuctionServer(*rows, slots=SLOTS)
     ad = server.served()
     [entry] = server.entries()
-    assert isinstance(entry, Auctioned)
+    assert isinstance(entry, AuctionEntry)
     [row] = build_rows([entry], erased_at={}, first_day=NOON.date())
     fields: dict[str, Any] = row._asdict()
     fields |= {

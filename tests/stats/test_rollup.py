@@ -41,7 +41,7 @@ async def statistics(pool: Pool, day: date = DAY) -> list[tuple[int | None, ...]
 
 
 async def is_fresh(pool: Pool, day: date = DAY) -> bool:
-    async with rollup_store.one_snapshot(pool, day) as connection:
+    async with rollup_store.open_day(pool, day) as connection:
         return (await rollup_store.find_day(connection, day)).is_fresh
 
 
@@ -170,7 +170,7 @@ async def test_an_event_applied_during_a_rollup_makes_the_day_stale(pool: Pool, 
     await insert_events(pool, an_event(), an_event(kind="clicks"))
     rollup = Rollup(pool, clock, batch_blocks=1)
 
-    async with rollup_store.one_snapshot(pool, DAY) as connection:
+    async with rollup_store.open_day(pool, DAY) as connection:
         found = await rollup_store.find_day(connection, DAY)
         await insert_events(pool, an_event(), an_event(kind="clicks", banner=2))
         assert await finish(connection, found, clock) == found.events == 2
@@ -183,7 +183,7 @@ async def test_an_event_applied_during_a_rollup_makes_the_day_stale(pool: Pool, 
 async def test_an_edit_of_the_catalog_does_not_stop_a_rollup(pool: Pool, clock: ManualClock) -> None:
     await insert_events(pool, an_event(campaign=1))
 
-    async with rollup_store.one_snapshot(pool, DAY) as connection:
+    async with rollup_store.open_day(pool, DAY) as connection:
         found = await rollup_store.find_day(connection, DAY)
         await pool.execute("UPDATE banners SET title = 'Another'")
         await pool.execute("UPDATE campaigns SET name = 'Another'")
@@ -197,7 +197,7 @@ async def test_two_rollups_of_a_day_run_one_after_the_other(
 ) -> None:
     await insert_events(pool, an_event())
 
-    async with asyncio.TaskGroup() as group, rollup_store.one_snapshot(pool, DAY) as connection:
+    async with asyncio.TaskGroup() as group, rollup_store.open_day(pool, DAY) as connection:
         found = await rollup_store.find_day(connection, DAY)
         second = group.create_task(rollup.roll_up(DAY))
         await asyncio.sleep(0.2)
@@ -320,7 +320,7 @@ async def test_a_batch_reads_only_its_own_blocks(pool: Pool) -> None:
     await insert_events(pool, *many(600), an_event(at=NOON + ONE_DAY))
     begins, ends = rollup_store.find_bounds(DAY)
 
-    async with rollup_store.one_snapshot(pool, DAY) as connection:
+    async with rollup_store.open_day(pool, DAY) as connection:
         await rollup_store.make_stage(connection)
         plan = await connection.fetch(
             f"EXPLAIN {rollup_store.STAGE['impressions']}", begins, ends, (1, 0), (2, 0)

@@ -228,7 +228,7 @@ async def test_streams_end_when_the_process_stops(database_url: str, redis_url: 
 
 async def test_only_the_last_pending_update_of_a_campaign_is_sent() -> None:
     listener = SpendListener(None)
-    updates = listener.updates()
+    updates = listener.stream_updates()
     assert await anext(updates) == BEGINNING
     listener.begin()
     for update in (an_update(1, spent=1), an_update(2), an_update(1, spent=2)):
@@ -240,7 +240,7 @@ async def test_only_the_last_pending_update_of_a_campaign_is_sent() -> None:
 
 
 async def test_a_quiet_listener_receives_heartbeats() -> None:
-    updates = SpendListener(None, heartbeat_seconds=0.01).updates()
+    updates = SpendListener(None, heartbeat_seconds=0.01).stream_updates()
 
     assert [await anext(updates) for _ in range(3)] == [BEGINNING, HEARTBEAT, HEARTBEAT]
 
@@ -248,7 +248,7 @@ async def test_a_quiet_listener_receives_heartbeats() -> None:
 async def test_a_listener_ends_after_its_time_limit() -> None:
     listener = SpendListener(None, heartbeat_seconds=0.01, seconds_max=0.05)
 
-    parts = [part async for part in listener.updates()]
+    parts = [part async for part in listener.stream_updates()]
 
     assert parts[0] == BEGINNING
     assert set(parts[1:]) <= {HEARTBEAT}
@@ -256,7 +256,7 @@ async def test_a_listener_ends_after_its_time_limit() -> None:
 
 async def test_a_slow_listener_is_disconnected_and_counted() -> None:
     feed, slow, quick = SpendFeed(), SpendListener(None, waiting_max=2), SpendListener(None, waiting_max=3)
-    updates = slow.updates()
+    updates = slow.stream_updates()
     await anext(updates)
 
     with feed.listen(slow), feed.listen(quick):

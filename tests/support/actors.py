@@ -31,7 +31,7 @@ from adloom.runtime.actors.actor import (
 from adloom.runtime.actors.host import ActorHost
 from simulation import loop as virtual
 from simulation.faults import VirtualClock
-from simulation.loop import seeded
+from simulation.loop import make_random
 
 P = ParamSpec("P")
 
@@ -246,7 +246,7 @@ class HostSystem:
             introduction=self.catalog,
             audience=self.listeners,
             clock=self.clock,
-            chance=seeded(1, "entities"),
+            chance=make_random(1, "entities"),
             **options,
         )
 

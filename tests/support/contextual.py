@@ -32,7 +32,7 @@ from adloom.serving.index.index import Index
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.sender_limits import SenderCheck
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.rows import a_site_row, a_snapshot, an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -155,7 +155,7 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         Reserver(states, leases or LocalLeases()),
         signer,
         public_url="http://ads.test",
-        chance=seeded(1, "slots"),
+        chance=make_random(1, "slots"),
         read_results=lambda _site_id: results,
         method=method,
     )

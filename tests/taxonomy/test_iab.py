@@ -15,7 +15,7 @@ def test_the_published_tables_are_read_whole() -> None:
     roots = [node for node in load_content() if node.tier == 1]
 
     assert (len(load_content()), len(roots)) == (704, 37)
-    assert (len(load_products()), len(load_products().children(None))) == (583, 45)
+    assert (len(load_products()), len(load_products().list_children(None))) == (583, 45)
     assert {node.tier for node in load_content()} == {1, 2, 3, 4}
     assert {node.tier for node in load_products()} == {1, 2, 3}
 
@@ -25,7 +25,7 @@ def test_a_node_has_its_place() -> None:
 
     assert tennis is not None
     assert (tennis.name, tennis.path, tennis.parent_id) == ("Tennis", ("Sports", "Tennis"), SPORTS)
-    assert TENNIS in load_content().descendants(SPORTS)
+    assert TENNIS in load_content().list_descendants(SPORTS)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_product_lies_where_its_tiers_say(
 
 
 def test_horse_racing_is_below_equine_sports_although_its_parent_column_says_sports() -> None:
-    assert load_content().ancestors("497") == ("496", SPORTS)
+    assert load_content().list_ancestors("497") == ("496", SPORTS)
 
 
 def test_names_have_no_blanks_at_their_ends() -> None:
@@ -66,7 +66,7 @@ def test_names_have_no_blanks_at_their_ends() -> None:
 def test_a_product_leads_to_content_by_name(product_id: str, content_path: tuple[str, ...]) -> None:
     found = load_content_of_products()[product_id]
 
-    assert load_content().path(found) == content_path
+    assert load_content().find_path(found) == content_path
 
 
 def test_most_products_lead_to_content_and_only_to_what_exists() -> None:

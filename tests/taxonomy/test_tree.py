@@ -31,9 +31,9 @@ def test_ancestors_and_descendants_agree(paths: Paths) -> None:
     taxonomy = Taxonomy(paths)
 
     for node in taxonomy:
-        assert {one.id for one in taxonomy if node.id in taxonomy.ancestors(one.id)} == taxonomy.descendants(
-            node.id
-        )
+        assert {
+            one.id for one in taxonomy if node.id in taxonomy.list_ancestors(one.id)
+        } == taxonomy.list_descendants(node.id)
 
 
 @given(forests())
@@ -42,7 +42,7 @@ def test_there_are_no_cycles(paths: Paths) -> None:
 
     for node in taxonomy:
         assert node.id not in node.ancestors
-        assert node.id not in taxonomy.descendants(node.id)
+        assert node.id not in taxonomy.list_descendants(node.id)
         assert len(set(node.ancestors)) == len(node.ancestors) == node.tier - 1
 
 
@@ -51,7 +51,7 @@ def test_a_path_is_the_names_of_the_ancestors_and_ends_with_the_name(paths: Path
     taxonomy = Taxonomy(paths)
 
     for node in taxonomy:
-        assert node.path == paths[node.id] == taxonomy.path(node.id)
+        assert node.path == paths[node.id] == taxonomy.find_path(node.id)
         assert node.path[-1] == node.name
         names = [found.name for above in reversed(node.ancestors) if (found := taxonomy.find(above))]
         assert [*names, node.name] == list(node.path)
@@ -61,9 +61,9 @@ def test_a_path_is_the_names_of_the_ancestors_and_ends_with_the_name(paths: Path
 def test_every_node_is_a_child_once(paths: Paths) -> None:
     taxonomy = Taxonomy(paths)
 
-    listed = [child for parent in [None, *paths] for child in taxonomy.children(parent)]
+    listed = [child for parent in [None, *paths] for child in taxonomy.list_children(parent)]
     assert sorted(child.id for child in listed) == sorted(paths)
-    assert all(child.id in taxonomy.descendants(child.parent_id) for child in listed if child.parent_id)
+    assert all(child.id in taxonomy.list_descendants(child.parent_id) for child in listed if child.parent_id)
     assert len(taxonomy) == len(paths)
 
 
@@ -80,10 +80,14 @@ def test_what_is_unknown_has_no_relations() -> None:
     taxonomy = Taxonomy({"1": ("Sports",)})
 
     assert taxonomy.find("2") is None
-    assert (taxonomy.path("2"), taxonomy.ancestors("2"), taxonomy.descendants("2")) == ((), (), frozenset())
-    assert list(taxonomy.children("2")) == []
+    assert (taxonomy.find_path("2"), taxonomy.list_ancestors("2"), taxonomy.list_descendants("2")) == (
+        (),
+        (),
+        frozenset(),
+    )
+    assert list(taxonomy.list_children("2")) == []
     assert "2" not in taxonomy
-    assert taxonomy.unknown(["1", "2"]) == ["2"]
+    assert taxonomy.list_unknown(["1", "2"]) == ["2"]
 
 
 def test_two_nodes_of_one_path_are_refused() -> None:

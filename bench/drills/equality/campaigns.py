@@ -27,7 +27,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
 from bench.drills.equality.hosts import Message, PlayedHost, PlayedKinds, ask_all, run_local, run_shared
 from bench.drills.result import Figures, require
-from simulation.loop import seeded
+from simulation.loop import make_random
 
 CAMPAIGNS, ROUNDS, HOLD_SECONDS = 8, 12, 300
 SECONDS_MAX: Final = 60.0
@@ -88,7 +88,7 @@ def _make_played(pool: Pool, clock: Clock) -> PlayedKinds:
 
 def _make_log(seed: int, campaigns: Sequence[Address], now: datetime) -> list[list[Message]]:
     """Make rounds of messages, one to each campaign at a time."""
-    chance, ids = seeded(seed, "equal campaigns"), SystemIds()
+    chance, ids = make_random(seed, "equal campaigns"), SystemIds()
     rounds: list[list[Message]] = []
     for number in range(ROUNDS):
         sent: list[Message] = []

@@ -55,7 +55,7 @@ from bench.drills.equality.hosts import (
     run_shared,
 )
 from bench.drills.result import DrillError, Figures, require
-from simulation.loop import seeded
+from simulation.loop import make_random
 
 ADVERTISERS, SITES, CAMPAIGNS, ROUNDS = 3, 2, 8, 10
 CATEGORIES: Final = ("483", "539", "240")
@@ -212,7 +212,7 @@ async def _read_states(pool: Pool, kinds: Sequence[AnyKind]) -> dict[tuple[str, 
 
 def _make_log(seed: int, names: _Names, now: datetime) -> list[list[Message]]:
     """Make rounds of messages; each actor gets at most one in a round."""
-    chance = seeded(seed, "equal others")
+    chance = make_random(seed, "equal others")
     rounds: list[list[Message]] = []
     for number in range(ROUNDS):
         sent: list[Message] = []

@@ -142,11 +142,11 @@ def _weigh(bid: Micros, bid_weight: float) -> float:
 def _climb(contenders: Sequence[Contender], policy: ChoicePolicy, chance: Chance) -> list[ScoredContender]:
     new = [position for position, one in enumerate(contenders) if one.impressions == 0]
     if len(new) == len(contenders):
-        return _by_score(contenders, policy, [_guess(one, ALL_NEW_NOISE, chance) for one in contenders])
+        return _rank_by_score(contenders, policy, [_guess(one, ALL_NEW_NOISE, chance) for one in contenders])
     if all(one.impressions < FEW_IMPRESSIONS for one in contenders):
-        ranked = _by_score(contenders, policy, [_draw(one, chance) for one in contenders])
+        ranked = _rank_by_score(contenders, policy, [_draw(one, chance) for one in contenders])
         return sorted(ranked, key=lambda scored: contenders[scored.position].impressions)
-    ranked = _by_score(contenders, policy, [_draw(one, chance) for one in contenders])
+    ranked = _rank_by_score(contenders, policy, [_draw(one, chance) for one in contenders])
     if new and chance.random() < NEWCOMER_SHARE:
         picked = new[min(int(chance.random() * len(new)), len(new) - 1)]
         ranked.sort(key=lambda scored: scored.position != picked)
@@ -163,7 +163,7 @@ def _guess(one: Contender, noise: float, chance: Chance) -> float:
     return max(ENGAGEMENT_MIN, one.category_score + chance.uniform(-noise, noise))
 
 
-def _by_score(
+def _rank_by_score(
     contenders: Sequence[Contender], policy: ChoicePolicy, engagements: Sequence[float]
 ) -> list[ScoredContender]:
     weight = policy.bid_weight
@@ -175,7 +175,7 @@ def _by_score(
     return scored
 
 
-def second_price(
+def compute_second_price(
     winner: ScoredContender,
     losers: Sequence[ScoredContender],
     *,

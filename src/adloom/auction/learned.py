@@ -162,7 +162,7 @@ class LearnedScoring:
                 return kind
         return None
 
-    def for_kind(self, kind: VisitorKind) -> "KindStrengths":
+    def build_for_kind(self, kind: VisitorKind) -> "KindStrengths":
         """Build strengths for a kind of visitor; `use_kind` uses them once blocks are ranked by them."""
         return KindStrengths(self, kind)
 
@@ -280,7 +280,7 @@ class LearnedScorer:
     def get_cross_factor(self, banner: int) -> float:
         return self.cross_factors.get(banner) or self._compute_cross_factor(banner)
 
-    def span(self, placement_keys: tuple[int, ...], factor_max: float) -> CtrSpan:
+    def compute_span(self, placement_keys: tuple[int, ...], factor_max: float) -> CtrSpan:
         """Compute the range of CTRs, see `RankedScorer.span`.
 
         For odds o the CTR is o / (1 + o): at most o, and if not capped at `ctr_max`, at least o * (1 - ctr_max).
@@ -382,10 +382,10 @@ class _RankedForAny:
             ad.placement_key, strength * self._scorer.get_cross_factor(ad.banner_key)
         )
 
-    def span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
+    def compute_span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
         span = self._spans.get(placement_keys)
         if span is None:
-            span = self._spans[placement_keys] = self._scorer.span(placement_keys, self._factor_max)
+            span = self._spans[placement_keys] = self._scorer.compute_span(placement_keys, self._factor_max)
         return span
 
 

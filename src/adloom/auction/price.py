@@ -38,7 +38,7 @@ def compute_least_ecpm(floor: Micros) -> Micros:
     return max(floor, LEAST)
 
 
-def final_price(ecpm: Micros, *, second: Micros | None, floor: Micros) -> Micros:
+def compute_final_price(ecpm: Micros, *, second: Micros | None, floor: Micros) -> Micros:
     """Return what the winner pays: a cent over the second bid, or the floor; never more than its eCPM."""
     assert ecpm >= compute_least_ecpm(floor), "a bid under the floor cannot win"
     price = (floor or CENT) if second is None else second + CENT

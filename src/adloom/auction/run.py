@@ -8,9 +8,9 @@ from adloom.auction.bid import Bid, BidOutcome, OwnBids
 from adloom.auction.price import (
     charge_of,
     compute_ecpm,
+    compute_final_price,
     compute_least_ecpm,
     compute_worth,
-    final_price,
     find_lowest_bid,
     round_to_band,
 )
@@ -47,7 +47,7 @@ def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> A
     ecpm = compute_bid_ecpm(winner)
     rivals = [bid for bid in taking_part[1:] if own_bids is OwnBids.COUNT or bid.payer != winner.payer]
     second = compute_bid_ecpm(rivals[0]) if rivals else None
-    final = final_price(ecpm, second=second, floor=winner.floor)
+    final = compute_final_price(ecpm, second=second, floor=winner.floor)
     in_order = [*taking_part, *(bid for bid in ranked if not takes_part(bid))]
     return AuctionResult(
         placed=tuple(_judge(bid, taking_part, winner=winner) for bid in in_order),

@@ -175,7 +175,7 @@ class RankedScorer(Protocol):
         """
         ...
 
-    def span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
+    def compute_span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
         """Return the range of CTRs on some placements.
 
         None is over `strength * high + 1`; none is under `strength * low - 1`, except `ctr_max`.

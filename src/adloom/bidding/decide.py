@@ -186,7 +186,7 @@ def _pace(state: BidState, window: BidWindow) -> float:
         state.pacer,
         remaining=window.remaining,
         share=max(0.0, window.traffic_share),
-        left=state.left(window),
+        left=state.compute_left(window),
         last=window.last_multiplier or state.multiplier,
         has_target=window.target is not None,
     )
@@ -242,7 +242,7 @@ def compute_guard(state: BidState, window: BidWindow, *, tolerance: float) -> fl
         value=window.value,
         budget=window.budget,
         share=max(window.traffic_share, SHARE_MIN),
-        passed=1.0 - state.left(window),
+        passed=1.0 - state.compute_left(window),
     )
     slack = guard.compute_slack(
         window.target, window.value, window.cost, tolerance=tolerance, budget=window.budget
@@ -252,7 +252,7 @@ def compute_guard(state: BidState, window: BidWindow, *, tolerance: float) -> fl
 
 def _wins_nothing(state: BidState, window: BidWindow) -> bool:
     """Whether a full bid wins few of the opportunities, and what they bring is next to nothing of the budget."""
-    passed = 1.0 - state.left(window)
+    passed = 1.0 - state.compute_left(window)
     if passed < BELOW_MARKET_AFTER or state.traffic < OPPORTUNITIES_MIN:
         return False
     worth = (window.target or 0.0) * window.value

@@ -14,7 +14,7 @@ def build_dqn_state(state: BidState, window: BidWindow) -> list[float]:
     is_first = window.window == 0 or state.window < 0
     wins = 0.0 if is_first else window.wins
     value = 0.0 if is_first else window.window_value
-    left = state.left(window)
+    left = state.compute_left(window)
     planned = window.budget * (1.0 - left)
     return [
         min(2.0, state.chosen if window.last_multiplier is None or is_first else window.last_multiplier),

@@ -44,7 +44,7 @@ def build_features(state: BidState, window: BidWindow, *, money_scale: float = 1
     time = min(1.0, window.window / window.windows)
     is_first = window.window == 0 or state.window < 0
     remaining = min(1.0, max(0.0, window.remaining / budget))
-    left = state.left(window)
+    left = state.compute_left(window)
     spend, value = (0.0, 0.0) if is_first else log_paces(state, window)
     last = 0.0 if is_first else log(window.last_multiplier or state.multiplier or 1.0)
     scaled_target = target / money_scale / TARGET

@@ -29,7 +29,7 @@ class BidState(msgspec.Struct, frozen=True, kw_only=True):
     strange: int = 0  # Windows in a row whose features were far from all that was trained on.
     pacer: PacerState = PacerState()
 
-    def left(self, window: BidWindow) -> float:
+    def compute_left(self, window: BidWindow) -> float:
         """Return the share of the day's traffic from this window on, whichever way the sender counts it."""
         left = window.traffic_left + (window.traffic_share if self.counts_from_end else 0.0)
         return min(1.0, max(left, window.traffic_share, 0.0))

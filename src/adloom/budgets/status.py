@@ -22,7 +22,7 @@ from adloom.budgets.bid_model import BidProgress
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.headroom import compute_pacing_allowance
 from adloom.budgets.campaign.pace import get_throttle
-from adloom.budgets.campaign.state import NOTHING, CampaignState, current_day
+from adloom.budgets.campaign.state import NOTHING, CampaignState, find_current_day
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.money import Micros
 from adloom.schedule.budget_day import BudgetDay
@@ -86,11 +86,11 @@ def build_campaign_status(
         pace=_compute_campaign_pace(state, config, now),
         projected=project_spend(
             state.spent_today,
-            current_day(state),
+            find_current_day(state),
             now=now,
             left=_compute_unspent(state, config) if config.is_running else NOTHING,
         ),
-        budget_day=current_day(state),
+        budget_day=find_current_day(state),
         throttle=get_throttle(state),
         bids=state.bids if state.bids is not None and state.bids.day == state.day else None,
         site_key=state.site_key,

@@ -234,7 +234,7 @@ async def list_caps(
 ) -> list[Answer]:
     """List caps, those of one ad or of all, the oldest first; at most 10,000."""
     filters = Filters()
-    filters.add_given(f"{frequency_caps.table.outside('banner_id')} = {{}}", query.banner_id)
+    filters.add_given(f"{frequency_caps.table.build_outside_sql('banner_id')} = {{}}", query.banner_id)
     page = PageRequest(size=CAPS_LISTED_MAX, sort="id")
     async with catalog.read() as connection:
         caps = await frequency_caps.table.page(connection, scope, filters, page)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adloom.cli.options import DataDir, data_directory
+from adloom.cli.options import DataDir, resolve_data_directory
 
 if TYPE_CHECKING:
     from adloom.ops.backup.progress import LongProgress
@@ -27,7 +27,7 @@ def backup(file: ArchiveFile, *, data_dir: DataDir = None) -> None:
     from adloom.runtime.files.place import FOLDER_NAME, find_folder, write_folder_url
 
     _log_problems_only()
-    directory = data_directory(data_dir)
+    directory = resolve_data_directory(data_dir)
     spool = locate_spool(os.environ, directory)
     assets = find_folder(
         os.environ.get("ADLOOM_ASSETS_URL") or write_folder_url(directory.path / FOLDER_NAME)
@@ -56,7 +56,7 @@ def restore(
     from adloom.ops.backup.restore import restore_backup
 
     _log_problems_only()
-    directory = data_directory(data_dir)
+    directory = resolve_data_directory(data_dir)
     restored = asyncio.run(
         restore_backup(
             directory, file.absolute(), _make_progress(), now=SystemClock().now(), is_replacing=replace

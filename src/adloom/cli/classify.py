@@ -69,7 +69,7 @@ def describe(page: PageContent, found: Classification) -> dict[str, object]:
         "title": page.title,
         "language": page.language,
         "categories": [
-            {"id": one.id, "path": load_content().path(one.id), "confidence": one.confidence}
+            {"id": one.id, "path": load_content().find_path(one.id), "confidence": one.confidence}
             for one in found.categories
         ],
         "evidence": found.evidence,
@@ -90,7 +90,7 @@ def print_classification(console: Console, page: PageContent, found: Classificat
             for evidence in found.evidence
             if evidence.category == one.id
         )
-        table.add_row(" › ".join(load_content().path(one.id)), one.id, f"{one.confidence:.2f}", phrases)  # noqa: RUF001 - for people
+        table.add_row(" › ".join(load_content().find_path(one.id)), one.id, f"{one.confidence:.2f}", phrases)  # noqa: RUF001 - for people
     console.print(table)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from adloom.cli.options import DataDir, redis_url
+from adloom.cli.options import DataDir, resolve_redis_url
 
 if TYPE_CHECKING:
     from adloom.runtime.jobs.queue import JobQueue, ListedJob
@@ -36,7 +36,7 @@ class JobsError(Exception):
 @app.command("list")
 def list_jobs(*, queue: QueueName = None, data_dir: DataDir = None) -> None:
     """List the jobs that ran out of attempts, the last first, and count the others."""
-    asyncio.run(list_dead(redis_url(data_dir), _choose_queues(queue), typer.echo))
+    asyncio.run(list_dead(resolve_redis_url(data_dir), _choose_queues(queue), typer.echo))
 
 
 @app.command()
@@ -50,7 +50,7 @@ def retry(
     """Put dead jobs back into their queues, with all their attempts."""
     if bool(job_ids) == every:
         raise JobsError("Name the jobs, or --all; `adloom jobs list` tells which are dead.")
-    asyncio.run(retry_dead(redis_url(data_dir), _choose_queues(queue), job_ids or None, typer.echo))
+    asyncio.run(retry_dead(resolve_redis_url(data_dir), _choose_queues(queue), job_ids or None, typer.echo))
 
 
 async def list_dead(redis_url: str, queue_names: Sequence[str], print_line: Print) -> None:

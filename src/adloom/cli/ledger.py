@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adloom.cli.options import DataDir, data_directory, database_url, redis_url
+from adloom.cli.options import DataDir, resolve_data_directory, resolve_database_url, resolve_redis_url
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,7 @@ def status(*, data_dir: DataDir = None) -> None:
     """Show how much the ledger holds, and for each projection how far it is and which worker owns it."""
     from adloom.cli.ledger_report import show_status
 
-    asyncio.run(show_status(database_url(data_dir), redis_url(data_dir), _make_console()))
+    asyncio.run(show_status(resolve_database_url(data_dir), resolve_redis_url(data_dir), _make_console()))
 
 
 @dead.command("list")
@@ -39,7 +39,7 @@ def list_dead(*, data_dir: DataDir = None) -> None:
     """List the dead letters, oldest first."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.list_dead(redis_url(data_dir), _make_console()))
+    asyncio.run(ledger_report.list_dead(resolve_redis_url(data_dir), _make_console()))
 
 
 @dead.command("show")
@@ -47,7 +47,7 @@ def show_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
     """Show one: why it was given up, and the event if it can be read."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.show_dead(redis_url(data_dir), letter_id, _make_console()))
+    asyncio.run(ledger_report.show_dead(resolve_redis_url(data_dir), letter_id, _make_console()))
 
 
 @dead.command("retry")
@@ -65,7 +65,7 @@ def retry_dead(
     if (letter_id is None) != every:
         raise typer.BadParameter("Name one, or say --all.", param_hint="ID")
     letter_ids = None if letter_id is None else [letter_id]
-    asyncio.run(ledger_report.retry_dead(redis_url(data_dir), letter_ids, _make_console()))
+    asyncio.run(ledger_report.retry_dead(resolve_redis_url(data_dir), letter_ids, _make_console()))
 
 
 @dead.command("forget")
@@ -73,7 +73,7 @@ def forget_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
     """Drop one for good."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.forget_dead(redis_url(data_dir), letter_id, _make_console()))
+    asyncio.run(ledger_report.forget_dead(resolve_redis_url(data_dir), letter_id, _make_console()))
 
 
 @app.command()
@@ -82,7 +82,7 @@ def spool(*, data_dir: DataDir = None) -> None:
     from adloom.events.log.spool.drain import locate_spool
     from adloom.events.log.spool.inspect import describe_spool
 
-    for line in describe_spool(locate_spool(os.environ, data_directory(data_dir))):
+    for line in describe_spool(locate_spool(os.environ, resolve_data_directory(data_dir))):
         typer.echo(line)
 
 
@@ -110,8 +110,8 @@ def replay(
         command.run(
             projection,
             start,
-            database_url=database_url(data_dir),
-            redis_url=redis_url(data_dir),
+            database_url=resolve_database_url(data_dir),
+            redis_url=resolve_redis_url(data_dir),
             console=Console(soft_wrap=True),
             conversions=read_settings(ConversionSettings, os.environ, process="adloom"),
         )
@@ -134,7 +134,7 @@ def topics(
         return
 
     async def show() -> None:
-        async for line in command.report_topics(redis_url(data_dir)):
+        async for line in command.report_topics(resolve_redis_url(data_dir)):
             typer.echo(line)
 
     asyncio.run(show())

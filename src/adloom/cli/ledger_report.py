@@ -11,7 +11,7 @@ from rich.table import Table
 
 from adloom.core.errors import UnavailableError
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue
-from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
+from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, read_entry_time
 from adloom.events.topics.publish import (
     AD_SERVED,
     CLICK_TRACKED,
@@ -118,7 +118,7 @@ async def report_topics(redis_url: str) -> AsyncGenerator[str]:
                 rows = cast("list[tuple[bytes, object]]", await valkey.xrevrange(topic, count=1))
                 more = ""
                 if rows:
-                    more = f", the last at {entry_time(rows[0][0].decode()):%Y-%m-%d %H:%M:%S} UTC"
+                    more = f", the last at {read_entry_time(rows[0][0].decode()):%Y-%m-%d %H:%M:%S} UTC"
                 elif not await valkey.exists(topic):
                     more = ", published from its first consumer group on"
                 yield f"{topic:<27}{entries:>12,} entries{more} ({ABOUT[topic]})"
@@ -161,7 +161,7 @@ def _describe_size(status: LogStatus) -> str:
         return "The ledger is empty."
     return (
         f"{size.entries:,} entries, about {size.memory_bytes / MEGABYTE:,.1f} MB,"
-        f" from {_format_time(entry_time(status.oldest))} to {_format_time(entry_time(status.newest))};"
+        f" from {_format_time(read_entry_time(status.oldest))} to {_format_time(read_entry_time(status.newest))};"
         f" {size.dead:,} dead letters"
     )
 
@@ -202,7 +202,7 @@ def _list_facts(letter: DeadLetter) -> list[tuple[str, str]]:
     return [
         ("id", letter.id),
         ("projection", letter.projection),
-        ("entry", f"{letter.entry_id}, made {_format_time(entry_time(letter.entry_id))}"),
+        ("entry", f"{letter.entry_id}, made {_format_time(read_entry_time(letter.entry_id))}"),
         ("tries", str(letter.tries)),
         ("given up", _format_time(letter.at)),
         ("reason", letter.reason),

@@ -19,7 +19,7 @@ from adloom.cli import backup, jobs, ledger, sample, token, where
 from adloom.cli.capacity.command import capacity
 from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
-from adloom.cli.options import DataDir, OnOff, data_directory, database_url, redis_url
+from adloom.cli.options import DataDir, OnOff, resolve_data_directory, resolve_database_url, resolve_redis_url
 from adloom.runtime.process.streams import open_standard_streams
 
 app = typer.Typer(
@@ -133,7 +133,7 @@ def up(  # noqa: PLR0913 - one for each option
     from adloom.app.up import run as command
 
     options = plan.UpOptions(
-        data_directory=data_directory(data_dir).path,
+        data_directory=resolve_data_directory(data_dir).path,
         host=host,
         control_host=control_host,
         delivery_port=delivery_port,
@@ -287,7 +287,7 @@ def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of a running installation."""
     from adloom.runtime.schema import upgrade_schema
 
-    revision = asyncio.run(upgrade_schema(database_url(data_dir)))
+    revision = asyncio.run(upgrade_schema(resolve_database_url(data_dir)))
     typer.echo(f"The schema is at revision {revision}.")
 
 
@@ -304,11 +304,8 @@ def rollup(
     from adloom.cli import days
     from adloom.core.clock import SystemClock
 
-    asyncio.run(
-        days.roll_up(
-            database_url(data_dir), first.date(), last.date(), SystemClock(), Console(soft_wrap=True)
-        )
-    )
+    url, console = resolve_database_url(data_dir), Console(soft_wrap=True)
+    asyncio.run(days.roll_up(url, first.date(), last.date(), SystemClock(), console))
 
 
 @app.command()
@@ -328,7 +325,9 @@ def sync(
     from adloom.core.clock import SystemClock
     from adloom.runtime.settings import Secret, Services
 
-    services = Services(database_url=Secret(database_url(data_dir)), redis_url=Secret(redis_url(data_dir)))
+    services = Services(
+        database_url=Secret(resolve_database_url(data_dir)), redis_url=Secret(resolve_redis_url(data_dir))
+    )
     console, clock = Console(soft_wrap=True), SystemClock()
     asyncio.run(
         days.sync(services, first.date(), last.date(), clock=clock, console=console, seller_id=seller)
@@ -364,12 +363,12 @@ def doctor(
         from adloom.ops.checks.money import prove
 
         of_day = SystemClock().now().date() if day is None else day.date()
-        raise typer.Exit(0 if asyncio.run(prove(database_url(data_dir), of_day, Console())) else 1)
+        raise typer.Exit(0 if asyncio.run(prove(resolve_database_url(data_dir), of_day, Console())) else 1)
     if day is not None:
         raise typer.BadParameter("The day is that of --money.", param_hint="--day")
     from adloom.ops.doctor import examine, is_well, show
 
-    findings = asyncio.run(examine(os.environ, data_directory(data_dir), SystemClock()))
+    findings = asyncio.run(examine(os.environ, resolve_data_directory(data_dir), SystemClock()))
     show(findings, Console())
     raise typer.Exit(0 if is_well(findings) else 1)
 

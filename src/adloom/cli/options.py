@@ -37,20 +37,20 @@ class LearnCommandError(Exception):
     """Recorded days that cannot be read, or too few of one's own; here, so that other errors need no NumPy."""
 
 
-def data_directory(given: Path | None) -> DataDirectory:
+def resolve_data_directory(given: Path | None) -> DataDirectory:
     if given is None:
         return DataDirectory(find_default_data_directory(os.environ, is_root=os.geteuid() == 0))
     return DataDirectory(given.absolute())
 
 
-def database_url(data_dir: Path | None) -> str:
+def resolve_database_url(data_dir: Path | None) -> str:
     """Return DATABASE_URL, or the address of an installation's own PostgreSQL."""
     from adloom.runtime.embedded.servers import find_database_url
 
-    return find_database_url(os.environ, data_directory(data_dir))
+    return find_database_url(os.environ, resolve_data_directory(data_dir))
 
 
-def redis_url(data_dir: Path | None) -> str:
+def resolve_redis_url(data_dir: Path | None) -> str:
     from adloom.runtime.embedded.servers import find_redis_url
 
-    return find_redis_url(os.environ, data_directory(data_dir))
+    return find_redis_url(os.environ, resolve_data_directory(data_dir))

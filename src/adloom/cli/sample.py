@@ -6,7 +6,7 @@ import os
 
 import typer
 
-from adloom.cli.options import DataDir, data_directory
+from adloom.cli.options import DataDir, resolve_data_directory
 
 app = typer.Typer(
     name="sample",
@@ -21,7 +21,7 @@ def status(*, data_dir: DataDir = None) -> None:
     """Show whether the sample is loaded, and what it has."""
     from adloom.app import sample_data
 
-    sample_data.print_status(data_directory(data_dir), typer.echo)
+    sample_data.print_status(resolve_data_directory(data_dir), typer.echo)
 
 
 @app.command()
@@ -31,7 +31,7 @@ def remove(*, data_dir: DataDir = None) -> None:
     from adloom.app.progress import show_elapsed
 
     with show_elapsed("Removing the sample"):
-        sample_data.remove(os.environ, data_directory(data_dir), typer.echo)
+        sample_data.remove(os.environ, resolve_data_directory(data_dir), typer.echo)
 
 
 @app.command()
@@ -41,4 +41,4 @@ def load(*, data_dir: DataDir = None) -> None:
     from adloom.app.progress import show_elapsed
 
     with show_elapsed("Loading the sample"):
-        sample_data.load(os.environ, data_directory(data_dir), typer.echo)
+        sample_data.load(os.environ, resolve_data_directory(data_dir), typer.echo)

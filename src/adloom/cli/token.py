@@ -12,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from adloom.cli.options import DataDir, data_directory, database_url
+from adloom.cli.options import DataDir, resolve_data_directory, resolve_database_url
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def print_token(
     if role in ACCOUNT_ROLES and account is None:
         account = SystemIds().new()
         typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
-    directory = data_directory(data_dir)
+    directory = resolve_data_directory(data_dir)
     secret = find_jwt_secret(os.environ, directory)
     if not os.environ.get("JWT_SECRET") and directory.read_holder_pid() is None:
         typer.echo(
@@ -130,7 +130,10 @@ def _run_in_database(data_dir: Path | None, work: "Callable[[Connection], Awaita
     from adloom.runtime.postgres import open_pool
 
     async def run() -> T:
-        async with open_pool(database_url(data_dir), size_max=1) as pool, pool.acquire() as connection:
+        async with (
+            open_pool(resolve_database_url(data_dir), size_max=1) as pool,
+            pool.acquire() as connection,
+        ):
             return await work(connection)
 
     return asyncio.run(run())
@@ -140,7 +143,7 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
     """Write a token down where the database runs, so that it is listed before its first use."""
     from adloom.runtime.installation import InstallationError
 
-    directory = data_directory(data_dir)
+    directory = resolve_data_directory(data_dir)
     if not os.environ.get("DATABASE_URL") and directory.read_holder_pid() is None:
         return
     import asyncpg

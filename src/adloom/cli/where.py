@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adloom.cli.options import DataDir, data_directory
+from adloom.cli.options import DataDir, resolve_data_directory
 from adloom.runtime.installation import Installation, InstallationError
 
 
@@ -26,7 +26,7 @@ def where(
     data_dir: DataDir = None,
 ) -> None:
     """Print where an installation runs: the address of one of its listeners, or its data directory."""
-    directory = data_directory(data_dir)
+    directory = resolve_data_directory(data_dir)
     installation = directory.read_installation()
     if installation is None:
         raise InstallationError(

@@ -135,7 +135,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     def may_write(self, visit: PageVisit) -> bool:
         return visit.is_admin if self.is_admins_only else visit.may_write
 
-    def table(self, visit: PageVisit, **narrowed: str) -> DataTable:
+    def make_table(self, visit: PageVisit, **narrowed: str) -> DataTable:
         """Make the table of all items, or of those of an owner."""
 
         async def read(query: Mapping[str, str]) -> Json:
@@ -165,9 +165,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             table.filter(name, label, options)
         return table
 
-    async def full_table(self, visit: PageVisit, **narrowed: str) -> DataTable:
+    async def make_full_table(self, visit: PageVisit, **narrowed: str) -> DataTable:
         """Make the table with the filters whose choices are read first."""
-        table = self.table(visit, **narrowed)
+        table = self.make_table(visit, **narrowed)
         if self.more_filters is not None:
             for name, (label, options) in (await self.more_filters(visit)).items():
                 table.filter(name, label, options)
@@ -185,11 +185,11 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         last = Column(label, lambda row: format_ago(row[field], now=visit.now), sort=field, is_wide_only=True)
         return [*columns, last]
 
-    def tab_of(self, owner: str) -> Tab:
+    def make_tab(self, owner: str) -> Tab:
         """Make a tab of an owner's detail page that lists its items; `owner` is the field of an item with its id."""
 
         async def build(visit: PageVisit, item: Json, _: Reload) -> None:
-            await (await self.full_table(visit, **{owner: item["id"]})).show()
+            await (await self.make_full_table(visit, **{owner: item["id"]})).show()
 
         return Tab(f"Its {self.noun}s", build)
 
@@ -198,7 +198,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             self.list_actions(visit)
             if self.may_write(visit):
                 link_button(f"New {self.noun}", self.new, icon="add", look="unelevated")
-        await (await self.full_table(visit)).show()
+        await (await self.make_full_table(visit)).show()
 
     async def show_new(self, visit: PageVisit) -> None:
         heading(f"New {self.noun}", crumbs=[(self.title, self.home)])

@@ -25,8 +25,8 @@ from adloom.runtime.http.api.dependencies import (
     Database,
     Ids,
     Now,
+    describe_problems,
     guarded_router,
-    problems,
 )
 from adloom.runtime.http.api.origin import ClientOrigin, find_address, find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -121,7 +121,7 @@ auth_router = APIRouter(
     tags=["log in"],
     route_class=TimedRoute,
     dependencies=[Depends(limit_attempts)],
-    responses=problems(400, 401, 403, 413, 429, 503),
+    responses=describe_problems(400, 401, 403, 413, 429, 503),
 )
 api_keys_router = guarded_router(
     "/admin/api-keys", "API keys", 400, 401, 403, 404, 409, 413, 503, check=require_admin_of("API keys")

@@ -127,7 +127,7 @@ class ConsoleSessions:
             raise UnauthenticatedError("This log-in has ended: log in again.")
         return found[0]
 
-    async def welcome(self, token: str, *, now: datetime, origin: ClientOrigin) -> str:
+    async def redeem_welcome(self, token: str, *, now: datetime, origin: ClientOrigin) -> str:
         """Begin a log-in by a link that works once, and return its token."""
         row = await self._pool.fetchrow(TAKE_WELCOME, hash_secret(token))
         if row is None or row["expires_at"] <= now or row["disabled_at"] is not None:

@@ -59,7 +59,7 @@ def make_kinds(*, campaigns_max: int = CAMPAIGNS_A_SLOT) -> list[AnyKind]:
         ActorKind(
             AUCTIONEER,
             AuctioneerState,
-            auctioneer.make_step(load_content().ancestors),
+            auctioneer.make_step(load_content().list_ancestors),
             partial(auctioneer.make_auctioneer, campaigns_max=campaigns_max),
             on_waking=wake,
             is_transient=True,

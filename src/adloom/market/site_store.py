@@ -149,7 +149,7 @@ def sell_page(entry: PageEntry) -> PageForSale | None:
 
 def _build_terms(site: Record, slots: Sequence[Record], *, version: int) -> SiteTerms:
     blocked = site["ad_product_blocklist"]
-    below = (node for product in blocked for node in load_products().descendants(product))
+    below = (node for product in blocked for node in load_products().list_descendants(product))
     return SiteTerms(
         version=version,
         domain=site["domain"],

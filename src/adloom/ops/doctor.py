@@ -11,7 +11,7 @@ from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool
 from adloom.ops.attention.countries import check_countries
 from adloom.ops.checks import database, event_log, machine, money, processes, shards, sync
-from adloom.ops.checks.finding import Finding, FindingState, fail, not_running
+from adloom.ops.checks.finding import Finding, FindingState, fail, warn_not_running
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
 from adloom.runtime.ports import is_taken
@@ -58,7 +58,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             findings.append(await check_countries(connection, HeartbeatReader(valkey), now=clock.now()))
         if not isinstance(valkey, Finding):
             findings.append(await money.check_owner(valkey))
-            seen = await HeartbeatReader(valkey).processes(now=clock.now())
+            seen = await HeartbeatReader(valkey).list_processes(now=clock.now())
             findings += [processes.judge_peers(one) for one in seen if one.kind == "delivery"]
             findings += shards.judge_shards(seen)
             findings += [processes.judge_weights(one) for one in seen if one.kind == "worker"]
@@ -91,7 +91,7 @@ async def _check_database(
 ) -> "Connection | Finding":
     """Connect to the database, or report why not; an external one may run while we do not."""
     if not (is_running or variables.get("DATABASE_URL")):
-        return not_running("PostgreSQL")
+        return warn_not_running("PostgreSQL")
     try:
         database_url = find_database_url(variables, directory)
     except InstallationError as error:
@@ -99,7 +99,7 @@ async def _check_database(
     try:
         connection = await database.connect(database_url)
     except POSTGRES_AWAY as error:
-        return database.unreachable(database_url, error)
+        return database.report_unreachable(database_url, error)
     closing.push_async_callback(connection.close)
     return connection
 
@@ -113,7 +113,7 @@ async def _check_valkey(
 ) -> "Valkey | Finding":
     """Connect to Valkey, or report why not."""
     if not (is_running or variables.get("REDIS_URL")):
-        return not_running("Valkey")
+        return warn_not_running("Valkey")
     try:
         redis_url = find_redis_url(variables, directory)
     except InstallationError as error:
@@ -122,7 +122,7 @@ async def _check_valkey(
     try:
         await valkey.ping()
     except VALKEY_AWAY as error:
-        return event_log.unreachable(error)
+        return event_log.report_unreachable(error)
     return valkey
 
 
@@ -136,7 +136,7 @@ async def _check_schema(connection: Connection, clock: Clock) -> list[Finding]:
 
 async def _check_processes(running: Installation | None, catalog_version: int | None) -> list[Finding]:
     if running is None:
-        return [not_running(name) for name in ("Delivery", "Control", "Worker", "Index")]
+        return [warn_not_running(name) for name in ("Delivery", "Control", "Worker", "Index")]
     host = running.control_host or running.host
     delivery, said = await processes.check_health(
         "Delivery", running.host, running.delivery_port, "/health/ready"

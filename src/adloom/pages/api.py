@@ -302,7 +302,7 @@ async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database,
             SiteTopicAnswer(
                 id=one.id,
                 name=_name(one.id),
-                path=load_content().path(one.id),
+                path=load_content().find_path(one.id),
                 pages=one.pages,
                 weight=one.weight,
             )
@@ -314,7 +314,7 @@ async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database,
 def _with_descendants(category: str) -> frozenset[str]:
     if category not in load_content():
         raise wrong_field("category", "names no category: GET /admin/taxonomy/content lists them")
-    return load_content().descendants(category) | {category}
+    return load_content().list_descendants(category) | {category}
 
 
 def _find_url_of_site(text: str, site: Site) -> str:
@@ -386,7 +386,7 @@ def _describe(page: SitePage, now: datetime) -> dict[str, Any]:
     }
     categories = [
         PageCategoryAnswer(
-            id=one.id, name=_name(one.id), path=load_content().path(one.id), confidence=one.confidence
+            id=one.id, name=_name(one.id), path=load_content().find_path(one.id), confidence=one.confidence
         )
         for one in page.categories
     ]

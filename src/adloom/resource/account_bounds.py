@@ -20,13 +20,13 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     least: int | None = None
     most: int | None = None
 
-    def nearest(self, value: int) -> int:
+    def find_nearest(self, value: int) -> int:
         raised = value if self.least is None else max(value, self.least)
         return raised if self.most is None else min(raised, self.most)
 
     def describe(self, value: int) -> str:
         """Say what a value that is out of bounds must be."""
-        bound = f"at most {self.most}" if value > self.nearest(value) else f"at least {self.least}"
+        bound = f"at most {self.most}" if value > self.find_nearest(value) else f"at least {self.least}"
         return f"must be {bound}: what is beyond is for the house"
 
 
@@ -43,10 +43,14 @@ def keep_bounds(
     problems: list[FieldProblem] = []
     for field, bound in bounds.items():
         value: int | None = getattr(after, field)
-        if value is None or value == bound.nearest(value) or (before and getattr(before, field) == value):
+        if (
+            value is None
+            or value == bound.find_nearest(value)
+            or (before and getattr(before, field) == value)
+        ):
             continue
         if before is None and field not in given:
-            moved[field] = bound.nearest(value)
+            moved[field] = bound.find_nearest(value)
         else:
             problems.append(FieldProblem(to_camel(field), bound.describe(value)))
     if problems:

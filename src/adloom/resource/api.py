@@ -17,7 +17,14 @@ from adloom.resource.etag import IF_MATCH_PATTERN, UNCONDITIONAL, format_etag, p
 from adloom.resource.resource import Resource
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import ADVERTISER, PUBLISHER, Owner
-from adloom.runtime.http.api.dependencies import NEEDS_A_TOKEN, CurrentActor, GuardedRoute, Ids, Now, problems
+from adloom.runtime.http.api.dependencies import (
+    NEEDS_A_TOKEN,
+    CurrentActor,
+    GuardedRoute,
+    Ids,
+    Now,
+    describe_problems,
+)
 from adloom.runtime.http.api.origin import find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
@@ -81,9 +88,9 @@ def _get_catalog(request: Request, actor: CurrentActor) -> Catalog:
 class Writer(Protocol):
     """A client that may write: in which scope, and whose a new thing becomes; its body may name an account."""
 
-    def scope_for(self, named: UUID | None) -> Scope: ...
+    def find_scope(self, named: UUID | None) -> Scope: ...
 
-    def owner_for(self, named: UUID | None) -> UUID | None: ...
+    def find_owner(self, named: UUID | None) -> UUID | None: ...
 
 
 class RoleWriter(msgspec.Struct, frozen=True):
@@ -92,10 +99,10 @@ class RoleWriter(msgspec.Struct, frozen=True):
     scope: Scope
     field: str = ""
 
-    def scope_for(self, named: UUID | None) -> Scope:  # noqa: ARG002 - a patch names no owner here
+    def find_scope(self, named: UUID | None) -> Scope:  # noqa: ARG002 - a patch names no owner here
         return self.scope
 
-    def owner_for(self, named: UUID | None) -> UUID | None:
+    def find_owner(self, named: UUID | None) -> UUID | None:
         return choose_owner(self.scope, named, field=self.field)
 
 
@@ -145,7 +152,7 @@ def make_catalog_router(prefix: str, *, tag: str) -> APIRouter:
         prefix=prefix,
         tags=[tag],
         route_class=CatalogRoute,
-        responses=problems(400, 401, 403, 404, 409, 413, 503),
+        responses=describe_problems(400, 401, 403, 404, 409, 413, 503),
     )
 
 
@@ -256,7 +263,7 @@ class _Routes:
         async def change(
             thing_id: UUID, body: Patch, writer: Writer, catalog: CurrentCatalog, now: Now
         ) -> Answer:
-            scope = writer.scope_for(find_named_owner(resource, body))
+            scope = writer.find_scope(find_named_owner(resource, body))
             async with catalog.write() as write:
                 after = await resource.change(
                     write, scope, thing_id, lambda before: resource.apply(body, before, now)
@@ -279,7 +286,7 @@ class _Routes:
         ) -> Answer:
             async with catalog.write() as write:
                 after = await resource.change(
-                    write, writer.scope_for(None), thing_id, lambda before: rule(before, body, now)
+                    write, writer.find_scope(None), thing_id, lambda before: rule(before, body, now)
                 )
             return resource.answer.model_validate(after)
 
@@ -302,7 +309,7 @@ class _Routes:
 
         async def delete(thing_id: UUID, writer: Writer, catalog: CurrentCatalog, now: Now) -> None:
             async with catalog.write() as write:
-                await resource.remove(write, writer.scope_for(None), thing_id, now=now)
+                await resource.remove(write, writer.find_scope(None), thing_id, now=now)
 
         return self._set_types(delete)
 
@@ -336,8 +343,8 @@ async def create_in(  # noqa: PLR0913, PLR0917 - a body, and who sends it when
     named = find_named_owner(resource, body)
     owner: dict[str, object] = {}
     if resource.table.has_own_owner and resource.owner is not None:
-        owner = {resource.owner.field: writer.owner_for(named)}
-    return await resource.create(write, writer.scope_for(named), body, ids=ids, now=now, **owner)
+        owner = {resource.owner.field: writer.find_owner(named)}
+    return await resource.create(write, writer.find_scope(named), body, ids=ids, now=now, **owner)
 
 
 def find_named_owner(resource: Resource[Any], body: Body) -> UUID | None:

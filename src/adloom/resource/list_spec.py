@@ -103,7 +103,7 @@ class DocumentLists(msgspec.Struct, frozen=True, dict=True, eq=False):
     def by_item_name(self) -> Mapping[str, ListSpec]:
         return {spec.item_name: spec for spec in self.specs}
 
-    def visible_to(self, role: Role) -> tuple[ListSpec, ...]:
+    def list_visible_to(self, role: Role) -> tuple[ListSpec, ...]:
         """Return what a role exports: admins and viewers everything, an account what belongs to its role."""
         if role in {Role.ADMIN, Role.VIEWER}:
             return self.specs

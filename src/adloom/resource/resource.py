@@ -290,7 +290,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             if isinstance(item, Filter):
                 filters.add_given(item.condition, getattr(query, item.name))
             else:
-                filters.add_given(f"{self.table.outside(item)} = {{}}", getattr(query, item))
+                filters.add_given(f"{self.table.build_outside_sql(item)} = {{}}", getattr(query, item))
         if self.search:
             text: str | None = getattr(query, "search")  # noqa: B009 - made by `query` above
             columns = [column if "{}" in column else f"it.{column}" for column in self.search]

@@ -130,7 +130,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
                 f" ON {field}_owner.id = {field}_row.{owner.field}"
             )
         virtual = list_virtual_fields(self.struct)
-        columns = [f"{self.outside(field)} AS {_quote(field)}" for field in self.fields]
+        columns = [f"{self.build_outside_sql(field)} AS {_quote(field)}" for field in self.fields]
         columns += [f"{expression} AS {field}" for field, expression in virtual.items()]
         last = "it.id" if self.identity == ("id",) else f"it.{self.identity[-1]}"
         return RowSource(
@@ -151,15 +151,15 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         owners = [(field, self.references[field].owner) for field in self.parents]
         return [(field, owner) for field, owner in owners if owner is not None]
 
-    def column(self, field: str) -> str:
+    def find_column(self, field: str) -> str:
         return self.identity_column if field == "id" else field
 
-    def outside(self, field: str) -> str:
+    def build_outside_sql(self, field: str) -> str:
         """Return the SQL of a field's value as clients know it."""
         return (
             f"{self.foreign[field][1]}.public_id"
             if field in self.foreign
-            else f"it.{_quote(self.column(field))}"
+            else f"it.{_quote(self.find_column(field))}"
         )
 
     def identify(self, thing: T) -> Identity:
@@ -169,7 +169,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         """Read a row; one of another account is not there."""
         filters = Filters()
         for field, value in zip(self.identity, identity, strict=True):
-            filters.add(f"{self.outside(field)} = {{}}", value)
+            filters.add(f"{self.build_outside_sql(field)} = {{}}", value)
         self._add_scope(filters, scope)
         statement = f"SELECT {self.source.columns} FROM {self.source.tables} WHERE {filters.sql} {lock}"  # noqa: S608 - our own names
         row = await connection.fetchrow(statement, *filters.values)
@@ -208,7 +208,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
             return []
         filters = Filters()
         arrays = [filters.bind(list(values)) for values in zip(*identities, strict=True)]
-        keys = ", ".join(self.outside(field) for field in self.identity)
+        keys = ", ".join(self.build_outside_sql(field) for field in self.identity)
         unnested = ", ".join(f"{array}::{self.identity_type}[]" for array in arrays)
         filters.add(f"({keys}) IN (SELECT * FROM unnest({unnested}))")  # noqa: S608 - our own names
         return await self.load_where(connection, filters)
@@ -218,7 +218,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         if not values:
             return []
         filters = Filters()
-        filters.add(f"{self.outside(field)} = ANY ({{}})", list(values))
+        filters.add(f"{self.build_outside_sql(field)} = ANY ({{}})", list(values))
         return await self.load_where(connection, filters)
 
     async def load_where(self, connection: Connection, filters: Filters, lock: str = FOR_IMPORT) -> list[T]:
@@ -232,14 +232,14 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
 
     async def load_parent_ids(self, connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
         """Return the ids of the first parents of some rows."""
-        parent = self.outside(self.parents[0])
+        parent = self.build_outside_sql(self.parents[0])
         statement = (
             f"SELECT DISTINCT {parent} FROM {self.source.tables} WHERE it.public_id = ANY ($1::uuid[])"  # noqa: S608 - our own names
         )
         return {row[0] for row in await connection.fetch(statement, list(ids))}
 
     async def count_siblings(self, connection: Connection, parent_ids: Sequence[UUID]) -> dict[UUID, int]:
-        parent = self.outside(self.parents[0])
+        parent = self.build_outside_sql(self.parents[0])
         statement = (
             f"SELECT {parent}, count(*) FROM {self.source.tables} WHERE {parent} = ANY ($1::uuid[])"  # noqa: S608 - our own names
             f" GROUP BY {parent}"
@@ -250,9 +250,9 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         self, connection: Connection, field: str, parent_ids: Sequence[UUID]
     ) -> dict[tuple[UUID, Any], UUID]:
         """Return which row of a parent has which value in a field."""
-        parent = self.outside(self.parents[0])
+        parent = self.build_outside_sql(self.parents[0])
         statement = (
-            f"SELECT {parent}, {self.outside(field)}, it.public_id FROM {self.source.tables}"  # noqa: S608 - our own names
+            f"SELECT {parent}, {self.build_outside_sql(field)}, it.public_id FROM {self.source.tables}"  # noqa: S608 - our own names
             f" WHERE {parent} = ANY ($1::uuid[])"
         )
         return {(row[0], row[1]): row[2] for row in await connection.fetch(statement, list(parent_ids))}
@@ -264,7 +264,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
             if owner_id is not None and not await is_open(write.connection, self.owner.role, owner_id):
                 raise make_unknown_account_error(self.owner.role, self.owner.alias)
         self._touch(write, await self.insert_rows(write.connection, [thing]))
-        write.record_creation(await self.subject_of(write.connection, thing), thing)
+        write.record_creation(await self.load_subject(write.connection, thing), thing)
 
     async def update(self, write: CatalogWrite, before: T, after: T) -> T:
         """Write a row that was read with a lock, and return it as it is now.
@@ -275,21 +275,21 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
             return before
         after = moved_forward(before, after)
         self._touch(write, await self.update_rows(write.connection, [after]))
-        write.record_update(await self.subject_of(write.connection, after), before, after)
+        write.record_update(await self.load_subject(write.connection, after), before, after)
         return after
 
     async def delete(self, write: CatalogWrite, thing: T) -> None:
         """Remove a row that was read with a lock, and all that hangs on it."""
-        subject = await self.subject_of(write.connection, thing)
+        subject = await self.load_subject(write.connection, thing)
         keys = " AND ".join(
-            f"it.{self.column(field)} = {self._write_key(field, f'${place}')}"
+            f"it.{self.find_column(field)} = {self._write_key(field, f'${place}')}"
             for place, field in enumerate(self.identity, 1)
         )
         statement = f"DELETE FROM {self.name} AS it WHERE {keys} RETURNING {self._touched}"  # noqa: S608 - our own names
         self._touch(write, [await write.connection.fetchval(statement, *self.identify(thing))])
         write.record_deletion(subject, thing)
 
-    async def subject_of(self, connection: Connection, thing: T) -> AuditSubject:
+    async def load_subject(self, connection: Connection, thing: T) -> AuditSubject:
         """Name a row for the audit trail, with its owner."""
         return self.name_subject(thing, await self._find_owner_id(connection, thing))
 
@@ -299,7 +299,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
 
     async def insert_rows(self, connection: Connection, things: Sequence[T]) -> list[int]:
         """Add rows in their order; return the keys of what they touch."""
-        columns = ", ".join(_quote(self.column(field)) for field in self.fields)
+        columns = ", ".join(_quote(self.find_column(field)) for field in self.fields)
         values = ", ".join(self._find_inside(field) for field in self.fields)
         return await self._write_rows(
             connection,
@@ -316,7 +316,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
             if field not in {*self.identity, "created_at"}
         )
         keys = " AND ".join(
-            f"it.{self.column(field)} = {self._find_inside(field)}" for field in self.identity
+            f"it.{self.find_column(field)} = {self._find_inside(field)}" for field in self.identity
         )
         return await self._write_rows(
             connection,
@@ -341,7 +341,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
                 {row[0]: row[1] for row in await connection.fetch(COLUMN_TYPES, self.name)}
             )
         types = {
-            field: "uuid" if field in self.foreign else self._column_types[self.column(field)]
+            field: "uuid" if field in self.foreign else self._column_types[self.find_column(field)]
             for field in self.fields
         }
         columns = ", ".join(f"{_quote(field)} {types[field]}" for field in self.fields)

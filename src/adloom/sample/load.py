@@ -49,16 +49,16 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
 def _upload_pictures(admin: AdminClient) -> dict[str, str]:
     """Upload the pictures of banners, as people do theirs; return their addresses by path."""
     return {
-        picture.path: admin.upload(picture.svg().encode(), name=picture.path.removeprefix(FOLDER))
+        picture.path: admin.upload(picture.render_svg().encode(), name=picture.path.removeprefix(FOLDER))
         for picture in list_pictures()
     }
 
 
 def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: datetime) -> Manifest:
     """Create the items of stats sync, and sync the last weeks."""
-    seller = manifest.ids_of("advertisers")[SELLER]
+    seller = manifest.get_ids("advertisers")[SELLER]
     for thing in OUTSIDE:
-        if thing.key not in manifest.ids_of(thing.kind):
+        if thing.key not in manifest.get_ids(thing.kind):
             made_id = admin.make(
                 OUTSIDE_PATHS[thing.kind], {"sellerId": seller, **_list_fields(thing, manifest)}
             )
@@ -72,7 +72,7 @@ def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: dat
 
 def _list_fields(thing: OutsideItem, manifest: Manifest) -> dict[str, object]:
     named = {**thing.parents, **thing.own}
-    references = {field: manifest.ids_of(kind)[key] for field, (kind, key) in named.items()}
+    references = {field: manifest.get_ids(kind)[key] for field, (kind, key) in named.items()}
     return {"name": thing.name, **thing.fields, **references}
 
 
@@ -92,8 +92,8 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
     stays: list[Stays] = []
     went = 0
     for kind in reversed(OUTSIDE_PATHS):
-        for key, made_id in reversed(manifest.ids_of(kind).items()):
-            seller = manifest.ids_of("advertisers").get(SELLER, "")
+        for key, made_id in reversed(manifest.get_ids(kind).items()):
+            seller = manifest.get_ids("advertisers").get(SELLER, "")
             try:
                 went += admin.delete(f"{OUTSIDE_PATHS[kind]}/{made_id}?sellerId={seller}")
             except RefusedError as error:
@@ -106,7 +106,7 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
     for kind, key, made_id in plan.goes:
         went += admin.delete(f"{GOING[kind]}/{made_id}")
         manifest = manifest.without(kind, key)
-    for key in manifest.ids_of("targetingRules"):
+    for key in manifest.get_ids("targetingRules"):
         manifest = manifest.without("targetingRules", key)
     manifest = manifest.in_state(State.REMOVED)
     return Removed(manifest, [*stays, *plan.stays], went)
@@ -115,7 +115,7 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
 def _find_used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, UsedBy]:
     """Return the advertisers that have ad accounts or sell pages which are not the sample's, or which stay."""
     used: dict[str, UsedBy] = {}
-    for seller in manifest.ids_of("advertisers").values():
+    for seller in manifest.get_ids("advertisers").values():
         for kind in ("adAccounts", "sellPages"):
             try:
                 page = admin.read(f"{OUTSIDE_PATHS[kind]}?sellerId={seller}&pageSize={PAGE_SIZE}")

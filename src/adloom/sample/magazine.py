@@ -21,7 +21,7 @@ def give_pages(
     admin: AdminClient, manifest: Manifest, *, sleep: Callable[[float], None] = time.sleep
 ) -> None:
     """Say what each article is about, begin a crawl, approve ads, and verify the site. It is not repeated."""
-    path = f"/admin/sites/{manifest.ids_of('sites').get(MAGAZINE)}"
+    path = f"/admin/sites/{manifest.get_ids('sites').get(MAGAZINE)}"
     if not _is_waiting(admin, path):
         return
     for article in ARTICLES:
@@ -36,7 +36,7 @@ def give_pages(
 
 def _approve(admin: AdminClient, path: str, manifest: Manifest, sleep: Callable[[float], None]) -> None:
     """Approve the ads of all but one advertiser, as soon as the auctions of the articles have found them."""
-    ids = manifest.ids_of("banners")
+    ids = manifest.get_ids("banners")
     campaigns = [one for one in CAMPAIGNS if not one.is_pending]
     missing = {ids[key] for campaign in campaigns for key in campaign.creatives}
     for _ in range(LOOKS_MAX):

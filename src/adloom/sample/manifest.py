@@ -28,18 +28,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     loaded_at: datetime
     things: dict[str, dict[str, str]]
 
-    def ids_of(self, kind: str) -> dict[str, str]:
+    def get_ids(self, kind: str) -> dict[str, str]:
         return self.things.get(kind, {})
 
     def in_state(self, state: State) -> "Manifest":
         return msgspec.structs.replace(self, state=state)
 
     def with_thing(self, kind: str, key: str, made_id: str) -> "Manifest":
-        things = {**self.things, kind: {**self.ids_of(kind), key: made_id}}
+        things = {**self.things, kind: {**self.get_ids(kind), key: made_id}}
         return msgspec.structs.replace(self, things=things)
 
     def without(self, kind: str, key: str) -> "Manifest":
-        left = {name: made_id for name, made_id in self.ids_of(kind).items() if name != key}
+        left = {name: made_id for name, made_id in self.get_ids(kind).items() if name != key}
         things = {other: ids for other, ids in {**self.things, kind: left}.items() if ids}
         return msgspec.structs.replace(self, things=things)
 

@@ -76,7 +76,7 @@ def plan_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, Use
     _spread(used, named_by)
     removal = Removal([], [])
     for kind in GOING:
-        for key, made_id in manifest.ids_of(kind).items():
+        for key, made_id in manifest.get_ids(kind).items():
             user = used.get((kind, made_id))
             if user is None:
                 removal.goes.append((kind, key, made_id))

@@ -42,7 +42,7 @@ class RecurringDays:
         )
         self._bits: dict[date, int] = {}
 
-    def hours_on(self, day: date) -> int:
+    def find_hours(self, day: date) -> int:
         """Return the hours of that day as bits; a rule without BYHOUR names whole days."""
         bits = self._bits.get(day)
         if bits is None:

@@ -94,10 +94,10 @@ def _find_why_not_recurring(schedule: Schedule, now: datetime) -> ClosedReason |
 
 def _recurs(days: RecurringDays, local: datetime, *, is_after_midnight: bool) -> bool:
     if days.has_hours:
-        return bool(days.hours_on(local.date()) >> local.hour & 1)
+        return bool(days.find_hours(local.date()) >> local.hour & 1)
     # A window over midnight belongs to the day on which it opens.
     day = local.date() - ONE_DAY if is_after_midnight else local.date()
-    return days.hours_on(day) != 0
+    return days.find_hours(day) != 0
 
 
 def _find_next_recurrence_change(schedule: Schedule, now: datetime) -> datetime | None:

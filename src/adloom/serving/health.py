@@ -117,7 +117,7 @@ class DeliveryHealth:
         return PlainAnswer(status, msgspec.json.encode(health))
 
     def _check_index(self) -> IndexCheck:
-        age = self._refresher.age(self._clock.now())
+        age = self._refresher.measure_age(self._clock.now())
         return IndexCheck(
             status=_name_status(is_ok=age is not None),
             version=self._refresher.version,

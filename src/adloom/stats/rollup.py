@@ -177,7 +177,7 @@ class Rollup:
     ) -> RolledDay | None:
         """Rebuild a day's statistics from its rows, all or nothing; None where nothing was to be done."""
         started_at = self._clock.now()
-        async with rollup_store.one_snapshot(self._pool, day) as connection:
+        async with rollup_store.open_day(self._pool, day) as connection:
             found = await rollup_store.find_day(connection, day)
             if only_if_stale and found.is_fresh:
                 return None

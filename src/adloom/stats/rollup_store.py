@@ -194,7 +194,7 @@ class StaleDay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def one_snapshot(pool: Pool, day: date) -> AsyncGenerator[Connection]:
+async def open_day(pool: Pool, day: date) -> AsyncGenerator[Connection]:
     """Open the transaction of a rollup, after all other rollups of the day."""
     async with pool.acquire() as connection:
         reset_after_use(connection)

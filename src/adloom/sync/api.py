@@ -50,7 +50,7 @@ class SellerListQuery(ListQuery):
 
 def require_seller_read(actor: CurrentActor, seller_id: _SellerInAddress = None) -> Scope:
     """Return the scope of the seller that a client may read for."""
-    return SellerWriter(require_read(actor, Role.ADVERTISER), seller_id).scope_for()
+    return SellerWriter(require_read(actor, Role.ADVERTISER), seller_id).find_scope()
 
 
 def require_seller_write(actor: CurrentActor, seller_id: _SellerInAddress = None) -> SellerWriter:
@@ -59,7 +59,7 @@ def require_seller_write(actor: CurrentActor, seller_id: _SellerInAddress = None
 
 
 def _require_seller_write(actor: CurrentActor, seller_id: _SellerInAddress = None) -> Scope:
-    return require_seller_write(actor, seller_id).scope_for()
+    return require_seller_write(actor, seller_id).find_scope()
 
 
 SellerReads = Annotated[Scope, Depends(require_seller_read)]

@@ -19,7 +19,7 @@ class SellerWriter(msgspec.Struct, frozen=True):
     scope: Scope
     named: UUID | None
 
-    def scope_for(self, named: UUID | None = None) -> Scope:
+    def find_scope(self, named: UUID | None = None) -> Scope:
         """Return the scope of one seller; `named` is the seller in the body."""
         names = {name for name in (self.named, named) if name is not None}
         if len(names) > 1:
@@ -34,8 +34,8 @@ class SellerWriter(msgspec.Struct, frozen=True):
             )
         return Scope(self.scope.account_id or names.pop())
 
-    def owner_for(self, named: UUID | None = None) -> AdvertiserId:
-        seller_id = self.scope_for(named).account_id
+    def find_owner(self, named: UUID | None = None) -> AdvertiserId:
+        seller_id = self.find_scope(named).account_id
         assert seller_id is not None, "a scope of a seller has its account"
         return AdvertiserId(seller_id)
 

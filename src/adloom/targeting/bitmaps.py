@@ -88,7 +88,7 @@ def compile_in_steps(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[
     tables: dict[RuleType, DimensionTable] = {}
     for kind, draft in drafts.items():
         yield
-        tables[kind] = draft.table(everyone, shared)
+        tables[kind] = draft.build_table(everyone, shared)
     return TargetingBlock(tables)
 
 
@@ -124,7 +124,7 @@ class _Draft:
             if rule.operator is Operator.NOT_IN:
                 _mark(self._refusing, rule.values, bit)
 
-    def table(self, everyone: int, shared: dict[int, int]) -> DimensionTable:
+    def build_table(self, everyone: int, shared: dict[int, int]) -> DimensionTable:
         """Build the table; equal masks are shared."""
         other = everyone & ~self._with_list
         masks: dict[Value, int] = {}

@@ -64,25 +64,25 @@ class Taxonomy:
     def find(self, node_id: str) -> TaxonomyNode | None:
         return self._nodes.get(node_id)
 
-    def path(self, node_id: str) -> tuple[str, ...]:
+    def find_path(self, node_id: str) -> tuple[str, ...]:
         """Return the names from the root to the node; of an unknown id, nothing."""
         node = self._nodes.get(node_id)
         return node.path if node else ()
 
-    def ancestors(self, node_id: str) -> tuple[str, ...]:
+    def list_ancestors(self, node_id: str) -> tuple[str, ...]:
         """Return the ids above a node, its parent first."""
         node = self._nodes.get(node_id)
         return node.ancestors if node else ()
 
-    def descendants(self, node_id: str) -> frozenset[str]:
+    def list_descendants(self, node_id: str) -> frozenset[str]:
         """Return the ids below a node, at any depth."""
         return self._descendants.get(node_id, _NONE)
 
-    def children(self, node_id: str | None) -> Sequence[TaxonomyNode]:
+    def list_children(self, node_id: str | None) -> Sequence[TaxonomyNode]:
         """Return the nodes directly below a node; below None are the roots."""
         return self._children.get(node_id, ())
 
-    def unknown(self, node_ids: Iterable[str]) -> list[str]:
+    def list_unknown(self, node_ids: Iterable[str]) -> list[str]:
         return [node_id for node_id in node_ids if node_id not in self._nodes]
 
     def search(self, text: str) -> list[TaxonomyNode]:

@@ -123,7 +123,7 @@ async def test_a_page_is_classified_written_and_told(pool: Pool, valkey: Valkey,
     assert (row["text_start"], row["etag"]) == ("A text.", '"1"')
     assert row["expires_at"] - row["classified_at"] == timedelta(hours=48)
     assert read_page_notice(heard[0]) == PageNotice(site, row["version"])
-    assert await ClassifyQueue(valkey).length() == 0
+    assert await ClassifyQueue(valkey).count_waiting() == 0
 
 
 @pytest.mark.usefixtures("site")
@@ -292,7 +292,7 @@ async def test_a_page_of_a_site_that_is_gone_is_forgotten(pool: Pool, valkey: Va
         await eventually(lambda: count_of(worker)() == 1, seconds=30)
 
     assert worker.tally.outcomes[PageOutcome.SKIPPED] == 1
-    assert await ClassifyQueue(valkey).length() == 0
+    assert await ClassifyQueue(valkey).count_waiting() == 0
 
 
 @pytest.mark.usefixtures("site")
@@ -346,7 +346,7 @@ async def test_a_classifier_that_is_killed_loses_nothing_and_repeats_little(
         versions = {row[0] for row in await pool.fetch("SELECT version FROM site_pages")}
         process = start_process(database_url, redis_url)
         async with asyncio.timeout(90):
-            while await queue.length():  # noqa: ASYNC110 - another process counts
+            while await queue.count_waiting():  # noqa: ASYNC110 - another process counts
                 await asyncio.sleep(0.05)
     finally:
         process.terminate()

@@ -34,7 +34,7 @@ def test_every_node_of_the_tier_has_one_row() -> None:
 
 @pytest.mark.parametrize(("node_id", "phrases"), [(row[0], row[2]) for row in ROWS])
 def test_a_node_has_enough_short_phrases(node_id: str, phrases: list[str]) -> None:
-    most = BROAD_PHRASES_MAX if load_content().children(node_id) else PHRASES_MAX
+    most = BROAD_PHRASES_MAX if load_content().list_children(node_id) else PHRASES_MAX
     assert PHRASES_MIN <= len(phrases) <= most
     for phrase in phrases:
         assert phrase, "no phrase is empty"

@@ -33,10 +33,10 @@ async def test_a_request_goes_to_one_classifier_and_is_forgotten_when_done(valke
     [taken] = await queue.read("one", count_max=10, wait_seconds=0.01)
     assert taken.request == request
     assert await queue.read("two", count_max=10, wait_seconds=0.01) == []
-    assert await queue.length() == 1
+    assert await queue.count_waiting() == 1
 
     await queue.acknowledge([taken.entry_id])
-    assert await queue.length() == 0
+    assert await queue.count_waiting() == 0
     assert await queue.claim("two", count_max=10, idle_seconds=0) == []
 
 
@@ -63,7 +63,7 @@ async def test_a_page_is_put_once_in_a_while_by_all_processes_together(valkey: V
     assert await put(a_request("bread"), other) is PutResult.WAITS
     assert await put(a_request("cake")) is PutResult.PUT
     assert await put(of_another_site) is PutResult.PUT
-    assert await queue.length() == 3
+    assert await queue.count_waiting() == 3
     for key in cast("list[bytes]", await valkey.keys("adloom:classify:page:*")):
         assert 0 < await valkey.ttl(key) <= 30
         await valkey.delete(key)  # As after its lifetime.
@@ -124,7 +124,7 @@ async def test_an_entry_that_cannot_be_read_is_dropped(valkey: Valkey) -> None:
     found = await queue.read("one", count_max=10, wait_seconds=0.01)
 
     assert [one.request for one in found] == [a_request()]
-    assert await queue.length() == 1
+    assert await queue.count_waiting() == 1
 
 
 async def test_the_group_is_made_again_after_valkey_lost_it(valkey: Valkey) -> None:

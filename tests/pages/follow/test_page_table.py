@@ -13,8 +13,8 @@ from adloom.pages.follow.page_table import (
     PageEntry,
     PageState,
     PageTable,
-    age_order,
     build_table,
+    make_age_key,
 )
 from adloom.pages.model import PageCategory, compute_expiry
 
@@ -81,7 +81,7 @@ def test_there_are_never_more_pages_than_the_bound_and_the_newest_stay(
     table = build_table(numbered, version=len(numbered), pages_max=pages_max)
 
     latest = {page.url: page for page in numbered}
-    newest = sorted(latest.values(), key=age_order)[-pages_max:]
+    newest = sorted(latest.values(), key=make_age_key)[-pages_max:]
     assert list(table.entries.values()) == newest
 
 

@@ -52,7 +52,7 @@ class Follower:
     def __init__(self, feed: SiteFeed, pool: Pool, listener: SiteListener) -> None:
         self._feed = feed
         self._pool = pool
-        self._updates = listener.updates()
+        self._updates = listener.stream_updates()
 
     async def next(self) -> list[tuple[str, dict[str, Any]]]:
         """Look once, and return what it is told then."""

@@ -138,7 +138,7 @@ async def test_a_worker_that_is_killed_on_the_way_loses_no_page_and_has_none_cla
         await eventually(lambda: sum(worker.tally.outcomes.values()) == 9, seconds=30)
         stop.set()
     assert (classifier.asked, worker.tally.outcomes[PageOutcome.SKIPPED]) == (6, 3)
-    assert await queue.length() == 0
+    assert await queue.count_waiting() == 0
     assert await pool.fetchval("SELECT count(*) FROM site_pages WHERE classifier = 'counting'") == 6
 
 

@@ -9,7 +9,7 @@ from adloom.core.random import Chance
 from adloom.runtime.actors.actor import ActorKind, Address, Persist, Publish, RecordRow, StepResult, Wake
 from adloom.runtime.actors.host import ActorHost
 from simulation.faults import VirtualClock
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.actors import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time
 
 
@@ -59,7 +59,7 @@ class BalanceSystem:
             introduction=Catalog(),
             audience=self.listeners,
             clock=VirtualClock(START),
-            chance=seeded(1, "purses"),
+            chance=make_random(1, "purses"),
         )
 
     async def opened(self) -> None:

@@ -17,7 +17,7 @@ from adloom.runtime.actors.host import LOOK_SECONDS, ActorHost
 from adloom.runtime.actors.mailboxes import Mailboxes
 from simulation import loop as virtual
 from simulation.faults import VirtualClock
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.accounts import ACCOUNT, Account, Changed, Note, Pay, an_account
 from tests.support.actors import START, Catalog, MemoryStates
 
@@ -165,7 +165,7 @@ class World:
     """Clients that repeat their requests until they are confirmed."""
 
     def __init__(self, seed: int, states: type[FaultyStates] = FaultyStates) -> None:
-        self._chance = seeded(seed, "accounts")
+        self._chance = make_random(seed, "accounts")
         self._states = states(self._chance)
         self._clock = VirtualClock(START)
         self._processes: list[Process] = []

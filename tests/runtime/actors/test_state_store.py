@@ -13,7 +13,7 @@ from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedEr
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.accounts import ACCOUNT, Note, an_account
 from tests.support.actors import START, Catalog, Listeners, Row
 
@@ -199,7 +199,7 @@ async def test_two_hosts_on_one_store_lose_nothing_that_they_reported_durable(
             introduction=Catalog(),
             audience=Listeners(),
             clock=SystemClock(),
-            chance=seeded(1, "entities"),
+            chance=make_random(1, "entities"),
         )
         for _ in range(2)
     ]

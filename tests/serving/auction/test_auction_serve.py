@@ -12,7 +12,7 @@ import pytest
 from adloom.auction.bid import BidType
 from adloom.core.errors import ValidationFailedError
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, unpack_bids
-from adloom.events.log.event import Auctioned, BidsUnderFloor, ChargedBy, RemovedCandidates, Served, Unsold
+from adloom.events.log.event import AuctionEntry, BidsUnderFloor, ChargedBy, RemovedCandidates, Served, Unsold
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.index.rows import Caps, Delivery
 from adloom.targeting.rules import parse_rule
@@ -185,7 +185,7 @@ def test_the_next_best_wins_if_the_winner_cannot_be_reserved() -> None:
     assert ad is not None
     assert (ad["adId"], ad["finalPrice"]) == (ad_id(2), 1.01)
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert auction.bid_count == 2
 
 
@@ -221,7 +221,7 @@ def test_an_auction_is_recorded_with_all_its_bids() -> None:
 
     assert ad is not None
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert str(auction.auction_id) == ad["auctionId"]
     assert (auction.user_id, auction.placement_type, auction.floor) == (USER, "feed", units("0.6"))
     assert auction.placement_id == a_slot().id
@@ -270,7 +270,7 @@ def test_an_auction_without_a_winner_is_recorded_too() -> None:
 
     assert server.logged == [Unsold(held_at=NOON)]
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (RemovedCandidates("floor", 1),))
 
 
@@ -286,7 +286,7 @@ def test_bids_under_the_floor_are_recorded_with_the_floor_of_their_own_placement
     server.served()
 
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     banners = [bid.banner_id for bid in unpack_bids(auction.bids)]
     assert auction.floor == units("1")
     assert {banners[place]: one.floor for one in auction.floors for place in one.places} == {
@@ -302,7 +302,7 @@ def test_the_floor_is_recorded_even_if_no_bid_reaches_it() -> None:
     server.served()
 
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert (auction.winner, auction.floors) == (None, (BidsUnderFloor(units("6"), b"\0"),))
 
 
@@ -314,7 +314,7 @@ def test_candidates_beyond_256_are_counted_and_not_listed() -> None:
     server.served()
 
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert auction.bid_count == 300
     assert len(list(unpack_bids(auction.bids))) == 256
     assert auction.removed == (RemovedCandidates("schedule", 10),)
@@ -327,11 +327,11 @@ def test_a_cached_record_is_not_used_after_a_change() -> None:
     server.states.mark_changed({2: "pacing"})
     server.served()
 
-    counts = [one.bid_count for one in server.entries() if isinstance(one, Auctioned)]
+    counts = [one.bid_count for one in server.entries() if isinstance(one, AuctionEntry)]
 
     assert counts == [3, 3, 2]
     last = server.entries()[-1]
-    assert isinstance(last, Auctioned)
+    assert isinstance(last, AuctionEntry)
     assert last.removed == (RemovedCandidates("pacing", 1),)
 
 
@@ -355,7 +355,7 @@ def test_beyond_the_bytes_per_second_only_served_ads_are_published() -> None:
 
     kinds = [type(one) for one in server.entries()]
     # A burst may use the bytes of a quarter of a second.
-    assert kinds == [Auctioned, Auctioned, Served, Served, Served]
+    assert kinds == [AuctionEntry, AuctionEntry, Served, Served, Served]
     assert server.recorder.left_out == 3
     assert server.recorder.wants_next(SECOND + 10)
 
@@ -384,7 +384,7 @@ def test_bids_are_packed_as_the_event_log_reads_them() -> None:
     server.served()
 
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     pair = row.banner_id.bytes + row.campaign_id.bytes
     packed = pack_bid(pair, units("0.30"), 10_000, True, 20_000_000, units("6.00"), WON)  # noqa: FBT003
     assert auction.bids == packed

@@ -98,7 +98,7 @@ def test_a_click_on_an_auctioned_ad_leads_to_the_destination_of_its_banner() -> 
     index = an_index([row])
     placement = index.by_slug[b"slot-1"]
 
-    assert index.destination(row.campaign_id, placement.id, row.banner_id) == "https://shop.example.com/"
+    assert index.find_destination(row.campaign_id, placement.id, row.banner_id) == "https://shop.example.com/"
 
 
 def test_blocks_are_equal_if_their_bids_are_equal() -> None:

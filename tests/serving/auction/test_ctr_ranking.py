@@ -220,7 +220,7 @@ def test_the_strongest_bids_follow_the_model_and_a_retired_model_has_none() -> N
     first.retire()
     run_steps(learned.markets.rank(LEARNED, lambda: third.strengths))
     assert set(top.strongest) == {second, third}
-    kind = third.for_kind(VisitorKind("tablet", "new"))
+    kind = third.build_for_kind(VisitorKind("tablet", "new"))
     run_steps(learned.markets.rank(LEARNED, lambda: (kind,)))
     assert {kind, *third.strengths} <= set(find_strongest(top))
     steps = learned.find_market(None).find_strongest([third.build_scorer(Signals(placement_type="feed"))])
@@ -237,7 +237,7 @@ def test_every_ctr_is_within_the_span_of_its_strength(seed: int) -> None:
         ctr_max, scorer = policy.build_scorer(signals).ctr_max, policy.build_scorer(signals).ranked
         assert scorer is not None
         for block in blocks_of(index):
-            span = scorer.span(block.placement_keys)
+            span = scorer.compute_span(block.placement_keys)
             for one in block.bidders:
                 strength = policy.compute_strength(one)
                 ctr = scorer.predict_from_strength(one, strength)

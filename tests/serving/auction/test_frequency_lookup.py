@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from adloom.events.frequency.counts import USERS_MAX, BannerFrequency
 from adloom.events.frequency.windows import Window
-from adloom.events.log.event import Auctioned, RemovedCandidates
+from adloom.events.log.event import AuctionEntry, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer
 from adloom.serving.eligibility.frequency_lookup import AWAY_SECONDS, CappedAds, CappedBanners, SeenBanners
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
@@ -52,7 +52,7 @@ async def test_a_visitor_who_has_seen_an_ad_often_enough_gets_the_next() -> None
     assert ad is not None
     assert (ad["adId"], ad["finalPrice"]) == (banner_id_of(2), 1.01)
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert auction.removed == (RemovedCandidates("frequency_cap", 1),)
 
 
@@ -181,7 +181,7 @@ async def test_a_second_bid_is_not_lost_with_a_winner_that_cannot_be_reserved(sa
     assert (ad["adId"], ad["finalPrice"]) == (banner_id_of(2), 9.01)
     assert server.counts.asked == [[USER]]
     [entry] = server.entries()
-    if isinstance(entry, Auctioned):
+    if isinstance(entry, AuctionEntry):
         assert (entry.bid_count, entry.removed) == (2, (RemovedCandidates("budget_pending", 1),))
 
 
@@ -290,7 +290,7 @@ async def test_an_unknown_count_is_not_recorded_as_a_reached_cap() -> None:
         "not_held": 0,
     }
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert auction.removed == (RemovedCandidates("frequency_unknown", 2),)
 
 
@@ -301,7 +301,7 @@ async def test_an_unknown_count_is_not_recorded_as_a_reached_cap_in_a_large_mark
     assert await server.served_later() is None
 
     [auction] = server.entries()
-    assert isinstance(auction, Auctioned)
+    assert isinstance(auction, AuctionEntry)
     assert auction.removed == (RemovedCandidates("frequency_unknown", 300),)
 
 

@@ -55,7 +55,7 @@ async def test_a_loader_without_a_model_predicts_as_the_heuristic_does(valkey: V
     loader = ModelLoader(valkey, ManualClock(NOW))
     await loader.load()
 
-    assert (loader.version, loader.age_seconds()) == (0, 0.0)
+    assert (loader.version, loader.measure_age_seconds()) == (0, 0.0)
     assert loader.build_scorer(FEED).predict_ctr(SomeAd()) == HEURISTIC
 
 
@@ -65,7 +65,7 @@ async def test_a_model_that_was_published_before_the_start_is_used(valkey: Valke
         await eventually(lambda: loader.version == 3, seconds=30)
 
     assert loader.build_scorer(FEED).predict_ctr(SomeAd()) > HEURISTIC
-    assert (loader.examples, loader.age_seconds(), loader.loads) == (200, 60.0, 1)
+    assert (loader.examples, loader.measure_age_seconds(), loader.loads) == (200, 60.0, 1)
 
 
 async def test_a_model_is_used_as_soon_as_it_is_published(valkey: Valkey) -> None:

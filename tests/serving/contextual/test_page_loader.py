@@ -26,7 +26,7 @@ from adloom.serving.background.site_tables import (
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Delivery
 from simulation.faults import NO_FAULTS, Faults, Host
-from simulation.loop import Trace, run, seeded
+from simulation.loop import Trace, make_random, run
 from simulation.valkey import ValkeyServer, make_valkey
 from tests.support.eventually import eventually
 from tests.support.pages import insert_site, write_page
@@ -164,7 +164,7 @@ def test_sites_are_checked_every_two_seconds_also_where_another_is_asked_for_jus
     source = TimedSource()
 
     async def ask() -> None:
-        server = ValkeyServer(Faults(NO_FAULTS, seeded(1, "faults"), Trace()))
+        server = ValkeyServer(Faults(NO_FAULTS, make_random(1, "faults"), Trace()))
         loader, ids, stop = TableLoader(source, make_valkey(server, Host())), SystemIds(), asyncio.Event()
         running = asyncio.ensure_future(loader.run(stop))
         for _ in range(20):

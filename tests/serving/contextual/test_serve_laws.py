@@ -86,7 +86,7 @@ def test_whatever_a_shortlist_says_only_what_is_allowed_now_is_served(chance: Ra
     ad = json.loads(answer.body)
     row = find_row(site, ad)
     terms, assignment = row.terms, row.assignment
-    page = {node for one in site.categories for node in (one, *load_content().ancestors(one))}
+    page = {node for one in site.categories for node in (one, *load_content().list_ancestors(one))}
 
     # Its category is one of the page's, or above one; without any it is filler, which both want.
     if ad["category"] is None:

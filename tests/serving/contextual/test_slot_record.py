@@ -10,12 +10,12 @@ from adloom.auction.site_modes import ApprovalMode
 from adloom.core.ids import NO_USER, derive_auction_id
 from adloom.core.money import Micros, impression_cost
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, unpack_bids
-from adloom.events.log.event import Auctioned, Served, Unsold, decode_event, encode_event
+from adloom.events.log.event import AuctionEntry, Served, Unsold, decode_event, encode_event
 from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.api import SlotRoutes
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.contextual_site import UNIT, Site, a_creative, banner, campaign, read_token
 
 SERVE = b"slot=top&url=https%3A%2F%2Fexample.com%2Fa"
@@ -27,15 +27,19 @@ class Records:
 
     def __init__(self, *, sample_rate: float = 1.0) -> None:
         self.entries: list[Served | Unsold] = []
-        self.auctions: list[Auctioned] = []
+        self.auctions: list[AuctionEntry] = []
         self.recorder = AuctionRecorder(
-            lambda _: None, self._keep, seeded(1, "records"), sample_rate=sample_rate, bytes_per_second=10**6
+            lambda _: None,
+            self._keep,
+            make_random(1, "records"),
+            sample_rate=sample_rate,
+            bytes_per_second=10**6,
         )
 
     def _keep(self, entry: bytes, auction: bytes) -> None:
         said, held = decode_event(entry), decode_event(auction)
         assert isinstance(said, Served | Unsold)
-        assert isinstance(held, Auctioned)
+        assert isinstance(held, AuctionEntry)
         self.entries.append(said)
         self.auctions.append(held)
 

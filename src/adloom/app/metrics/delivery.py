@@ -87,7 +87,7 @@ def register_model(metrics: Metrics, models: ModelLoader) -> None:
         "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: models.version
     )
     metrics.gauge(
-        "adloom_scoring_model_age_seconds", "Since it learned its last example.", models.age_seconds
+        "adloom_scoring_model_age_seconds", "Since it learned its last example.", models.measure_age_seconds
     )
     metrics.gauge(
         "adloom_scoring_model_examples", "Impressions that it has learned from.", lambda: models.examples
@@ -125,7 +125,7 @@ def register_contextual(metrics: Metrics, contextual: ContextualParts, pages: Pa
 
 def register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) -> None:
     def age_seconds() -> float:
-        age = refresher.age(clock.now())
+        age = refresher.measure_age(clock.now())
         return math.inf if age is None else age.total_seconds()
 
     metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: refresher.version or 0)

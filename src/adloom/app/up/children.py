@@ -38,7 +38,7 @@ def module_of(name: str) -> str:
     return f"adloom.app.{name.partition('-')[0]}"
 
 
-def delivery_children(
+def describe_delivery_children(
     listeners: Sequence[socket.socket],
     *,
     host: str,
@@ -89,7 +89,7 @@ def describe_child(  # noqa: PLR0913 - what the children differ in
     )
 
 
-def background_children(
+def describe_background_children(
     names: Sequence[str],
     *,
     environment: Mapping[str, str],
@@ -98,17 +98,18 @@ def background_children(
 ) -> list[ChildSpec]:
     """Describe the processes that work in the background, by their names."""
     children = [
-        background_child(name, environment, port) for name, port in zip(names, metrics_ports, strict=True)
+        describe_background_child(name, environment, port)
+        for name, port in zip(names, metrics_ports, strict=True)
     ]
     return watch_others(children, freezes)
 
 
-def entity_worker_children(
+def describe_actor_workers(
     environment: Mapping[str, str], metrics_ports: Mapping[str, int], freezes: FreezeSettings
 ) -> list[ChildSpec]:
     """Describe workers that have nothing but actors, by their names."""
     environment = {**environment, "ADLOOM_WORKER_ROLES": WorkerRole.ENTITY, "WORKER_PORT": "0"}
-    return background_children(
+    return describe_background_children(
         list(metrics_ports),
         environment=environment,
         metrics_ports=list(metrics_ports.values()),
@@ -116,7 +117,9 @@ def entity_worker_children(
     )
 
 
-def background_child(name: str, environment: Mapping[str, str], metrics_port: int | None) -> ChildSpec:
+def describe_background_child(
+    name: str, environment: Mapping[str, str], metrics_port: int | None
+) -> ChildSpec:
     """Describe a process that works off a queue; no request waits for it."""
     return ChildSpec(
         program=make_our_program(

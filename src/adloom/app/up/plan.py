@@ -21,10 +21,10 @@ from adloom.app.up.children import (
     WORKER,
     WORKER_OUTLIVES_SECONDS_MAX,
     WORKER_STOP_SECONDS_MAX,
-    background_children,
-    delivery_children,
+    describe_actor_workers,
+    describe_background_children,
     describe_child,
-    entity_worker_children,
+    describe_delivery_children,
     sample_child,
 )
 from adloom.app.up.sample import resolve_magazine
@@ -143,7 +143,7 @@ def make_plan(
         read(environment)
     written = (delivery.spool_directory, make_files_folder(delivery.assets_url))
     user = choose_owner_of(variables, directory.path, [one for one in written if one is not None])
-    working = background_children(
+    working = describe_background_children(
         background, environment=environment, metrics_ports=[ports[one] for one in background], freezes=freezes
     )
     return UpPlan(
@@ -152,7 +152,7 @@ def make_plan(
             user.name, _children(listeners, options, environment, [ports[one] for one in served], freezes)
         ),
         entity_workers=run_as(
-            user.name, entity_worker_children(environment, {one: ports[one] for one in entities}, freezes)
+            user.name, describe_actor_workers(environment, {one: ports[one] for one in entities}, freezes)
         ),
         background=run_as(user.name, working),
         sample=_sample(options, user, delivery.port, environment),
@@ -384,7 +384,7 @@ def _children(
         outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX,
     )
     return [
-        *delivery_children(
+        *describe_delivery_children(
             listeners.delivery,
             host=host,
             environment=environment,

@@ -11,7 +11,7 @@ import structlog
 
 from adloom.app.listeners import get_port, listen
 from adloom.app.progress import StepProgress
-from adloom.app.up.children import delivery_children
+from adloom.app.up.children import describe_delivery_children
 from adloom.app.up.disk import make_reserve, register_disk, start_with_room, watch_disk
 from adloom.app.up.first_log_in import (
     FirstLogIn,
@@ -244,7 +244,7 @@ def run_delivery(variables: Mapping[str, str], start: Start, *, host: str, port:
         async def work(supervisor: Supervisor) -> None:
             register_children(metrics, supervisor)
             await supervisor.start(
-                delivery_children(
+                describe_delivery_children(
                     listeners,
                     host=host,
                     environment=environment,

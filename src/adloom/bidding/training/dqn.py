@@ -135,7 +135,7 @@ def measure_dqn(
     rows = rows or make_plain_seat_days(days)
     agent = DayOfAgent(rows)
     for t in range(WINDOWS):
-        agent.bid(days, t, net.forward(agent.states(t)).argmax(axis=1), is_guarded=is_guarded)
+        agent.bid(days, t, net.forward(agent.build_states(t)).argmax(axis=1), is_guarded=is_guarded)
     score = score_days(agent.now.value, agent.now.cost, rows.target)
     over = agent.now.cost > rows.target * agent.now.value
     return float(score.sum() / days.best_score.sum()), float(over.mean())
@@ -143,11 +143,11 @@ def measure_dqn(
 
 def _play(days: MarketDays, rows: SeatDays, learner: DoubleDqn) -> None:
     agent = DayOfAgent(rows)
-    states = agent.states(0)
+    states = agent.build_states(0)
     for t in range(WINDOWS):
         actions = learner.act(states)
         agent.bid(days, t, actions, is_guarded=True)
-        after = agent.states(t + 1)
+        after = agent.build_states(t + 1)
         # Variant A of the seed's reward: what the window brought, less for spending far too fast.
         rewards = agent.now.window_value - OVERSPEND_PENALTY * np.maximum(0, after[:, 5] - OVERSPEND_FROM)
         learner.store(states, actions, rewards.astype(np.float32), after, is_done=t == WINDOWS - 1)
@@ -165,7 +165,7 @@ class DayOfAgent:
         self._chosen = np.ones(len(rows), dtype=np.float32)
         self._wins = np.zeros(len(rows), dtype=np.float32)  # Not as a share.
 
-    def states(self, t: int) -> Array:
+    def build_states(self, t: int) -> Array:
         """`adloom.bidding.dqn_state`, for rows."""
         now, rows = self.now, self._rows
         left = rows.left[:, t] if t < WINDOWS else np.zeros(len(rows), dtype=np.float32)

@@ -24,7 +24,7 @@ from adloom.budgets.bid_model import (
     BidsDecided,
     MultiplierRequest,
 )
-from adloom.budgets.campaign.state import CampaignState, current_day
+from adloom.budgets.campaign.state import CampaignState, find_current_day
 from adloom.budgets.messages import LeaseUsage
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow
@@ -57,7 +57,7 @@ def update_bids(
     config = state.configured
     if not config.has_bid:
         return state if state.bids is None else _changed(state, bids=None)
-    day = current_day(state)
+    day = find_current_day(state)
     windows = count_windows(usage.day_seconds)
     bids = _begin_day(state.bids or BidProgress(), state, windows)
     bids = _changed(bids, opportunities=bids.opportunities + max(usage.opportunities, usage.requests))
@@ -138,7 +138,7 @@ def _begin_day(bids: BidProgress, state: CampaignState, windows: int) -> BidProg
 def _build_request(
     state: CampaignState, bids: BidProgress, shape: TrafficShape | None, window: int
 ) -> MultiplierRequest:
-    config, day = state.configured, current_day(state)
+    config, day = state.configured, find_current_day(state)
     assert config.daily_budget is not None
     curve = build_day_curve(shape or TrafficShape(), day.starts_at, day.ends_at)
     begins = curve.compute_share(start_of_window(day, window, bids.windows))

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from adloom.budgets.campaign.state import NOTHING, CampaignState, current_day
+from adloom.budgets.campaign.state import NOTHING, CampaignState, find_current_day
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.money import Micros
 from adloom.schedule.pacing import compute_allowance
@@ -107,7 +107,7 @@ def compute_pacing_allowance(state: CampaignState, now: datetime) -> int:
     config = state.configured
     assert config.daily_budget is not None
     return compute_allowance(
-        now, strategy=config.pacing, daily_budget=config.daily_budget, day=current_day(state)
+        now, strategy=config.pacing, daily_budget=config.daily_budget, day=find_current_day(state)
     )
 
 

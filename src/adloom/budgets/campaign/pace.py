@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from adloom.budgets.campaign.state import CampaignState, current_day
+from adloom.budgets.campaign.state import CampaignState, find_current_day
 from adloom.budgets.messages import LeaseUsage
 from adloom.core.money import Micros
 from adloom.schedule.pace_control import Pace, PaceState, control_pace, roll_pace
@@ -21,7 +21,7 @@ def update_pace(state: CampaignState, usage: LeaseUsage, now: datetime) -> Campa
     config = state.configured
     if config.daily_budget is None or config.pacing is not PacingStrategy.SMOOTH:
         return state if state.pace is None else _changed(state, pace=None)
-    day = current_day(state)
+    day = find_current_day(state)
     curve = build_day_curve(usage.shape or TrafficShape(), day.starts_at, day.ends_at)
     pace = Pace(
         now=now.timestamp(),

@@ -187,12 +187,12 @@ def make_campaign_state(key: str, now: datetime) -> CampaignState:
     )
 
 
-def current_day(state: CampaignState) -> BudgetDay:
+def find_current_day(state: CampaignState) -> BudgetDay:
     return build_budget_day(state.day, state.configured.timezone)
 
 
 def find_day(state: CampaignState, now: datetime) -> date:
     """Days never go back, whatever clocks and zones do."""
-    if state.day > date.min and now < current_day(state).ends_at:
+    if state.day > date.min and now < find_current_day(state).ends_at:
         return state.day
     return max(state.day, find_budget_day(now, state.configured.timezone).day)

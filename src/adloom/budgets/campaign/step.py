@@ -42,7 +42,7 @@ from adloom.budgets.campaign.reports import (
     queue_report,
     repeat_report_if_due,
 )
-from adloom.budgets.campaign.state import NOTHING, CampaignState, current_day, find_day
+from adloom.budgets.campaign.state import NOTHING, CampaignState, find_current_day, find_day
 from adloom.budgets.messages import (
     Allotment,
     AskBudget,
@@ -215,5 +215,5 @@ def _find_next_due(state: CampaignState, now: datetime) -> datetime | None:
     if (release_second := find_release_second(state, int(now.timestamp()))) is not None:
         due.append(datetime.fromtimestamp(release_second, now.tzinfo))
     if state.exhausted is BudgetVerdict.DAILY_BUDGET:
-        due.append(current_day(state).ends_at)
+        due.append(find_current_day(state).ends_at)
     return min(due, default=None)

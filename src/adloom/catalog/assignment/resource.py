@@ -132,7 +132,7 @@ async def delete_link(write: CatalogWrite, scope: Scope, link: Link) -> None:
     filters.add("placement_id_row.public_id = {}", link.placement_id)
     for assignment in await assignments.table.load_where(write.connection, filters):
         assignment.check_removal(scope.account_id)
-        write.record_deletion(await assignments.table.subject_of(write.connection, assignment), assignment)
+        write.record_deletion(await assignments.table.load_subject(write.connection, assignment), assignment)
     await links.table.delete(write, link)
 
 

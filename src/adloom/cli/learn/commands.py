@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adloom.cli.options import DataDir, database_url
+from adloom.cli.options import DataDir, resolve_database_url
 from adloom.runtime.process.tuning import use_one_thread
 
 app = typer.Typer(
@@ -48,7 +48,7 @@ def fleet(  # noqa: PLR0913 - one for each option
             raise typer.BadParameter("Either --data or --from-ledger.", param_hint="--from-ledger")
         from adloom.cli.learn.own_auctions import refine_from_ledger
 
-        refine_from_ledger(from_ledger, database_url(data_dir), seed=seed, steps=steps, out=out)
+        refine_from_ledger(from_ledger, resolve_database_url(data_dir), seed=seed, steps=steps, out=out)
         return
     recorded_days.learn_fleet(recorded_days.read_archive(data), seed=seed, steps=steps, out=out)
 

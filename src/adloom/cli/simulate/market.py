@@ -14,7 +14,7 @@ from rich.table import Table
 
 from adloom.app.progress import SecondLines
 from adloom.budgets.bids.nets import find_fleet_weights
-from adloom.cli.options import database_url
+from adloom.cli.options import resolve_database_url
 from adloom.core.clock import SystemClock
 from adloom.forecast.bid_strategies import describe_weights, list_strategies
 from adloom.forecast.changes import apply_changes, parse_change
@@ -96,7 +96,7 @@ def load_file(path: Path | None) -> SimulatedMarket:
 
 def load_live(data_dir: Path | None) -> SimulatedMarket:
     """Copy the installation; it is only read."""
-    url = database_url(data_dir)
+    url = resolve_database_url(data_dir)
     return asyncio.run(_read_live(url))
 
 

@@ -18,7 +18,7 @@ LIKELY: Final = 0.35
 
 def describe_node(taxonomy: Taxonomy, node_id: str) -> str:
     """Return the names from the root down to the node; an unknown one is named by its id."""
-    return STEP.join(taxonomy.path(node_id)) or node_id
+    return STEP.join(taxonomy.find_path(node_id)) or node_id
 
 
 def describe_category(category_id: str) -> str:

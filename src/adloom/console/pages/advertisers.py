@@ -66,5 +66,5 @@ ADVERTISERS: Final = ResourcePages(
     ),
     add=lambda advertiser: ("New campaign", f"{CAMPAIGNS.new}?advertiser={advertiser['id']}"),
     above_tabs=_show_spend,
-    tabs={"campaigns": CAMPAIGNS.tab_of("advertiserId"), "banners": BANNERS.tab_of("advertiserId")},
+    tabs={"campaigns": CAMPAIGNS.make_tab("advertiserId"), "banners": BANNERS.make_tab("advertiserId")},
 ).register()

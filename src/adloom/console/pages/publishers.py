@@ -44,8 +44,8 @@ PUBLISHERS: Final = ResourcePages(
     ),
     add=lambda publisher: ("New placement", f"{PLACEMENTS.new}?publisher={publisher['id']}"),
     tabs={
-        "placements": PLACEMENTS.tab_of("publisherId"),
-        "sites": SITES.tab_of("publisherId"),
+        "placements": PLACEMENTS.make_tab("publisherId"),
+        "sites": SITES.make_tab("publisherId"),
         "statement": Tab("Statement", show_statement),
     },
     last_column=("Created", "createdAt"),

@@ -108,7 +108,9 @@ async def welcome(request: Request, guard: Guard, now: Now) -> Response:
             raise ForbiddenError(FOREIGN_FORM)
         limit_attempts(request, now)
         fields = await read_form(request)
-        token = await guard.sessions.welcome(fields.get("token", ""), now=now, origin=find_origin(request))
+        token = await guard.sessions.redeem_welcome(
+            fields.get("token", ""), now=now, origin=find_origin(request)
+        )
     except HalfLoggedInError as half:
         return await ask_for_second_factor(guard, half, HOME, now)
     except AdloomError as error:

@@ -16,7 +16,7 @@ from adloom.auction.price import price_thousand_clicks
 from adloom.core.ids import NO_USER
 from adloom.core.money import MICROS_PER_UNIT, Micros, decimal_from_micros
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, RecordedBid, unpack_bids
-from adloom.events.log.event import Auctioned, BidsUnderFloor, RemovedCandidates
+from adloom.events.log.event import AuctionEntry, BidsUnderFloor, RemovedCandidates
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 NUL: Final = "\0"  # The one character that the database does not take.
@@ -70,7 +70,7 @@ _CPM: Final = (BidType.CPM, BidType.CPM.value)
 
 
 def build_rows(
-    auctions: Sequence[Auctioned], *, erased_at: Mapping[UUID, datetime], first_day: date
+    auctions: Sequence[AuctionEntry], *, erased_at: Mapping[UUID, datetime], first_day: date
 ) -> list[AuctionRow]:
     """Build the rows of auctions whose day is still kept, without users who were erased since."""
     return [
@@ -103,7 +103,7 @@ def build_bid_view(
     )
 
 
-def _build_row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
+def _build_row(auction: AuctionEntry, *, is_erased: bool) -> AuctionRow:
     bids, campaign_ids = _format_bids(auction.bids, auction.removed, auction.floors)
     winner = auction.winner
     placement_id = winner.placement_id if winner else auction.placement_id

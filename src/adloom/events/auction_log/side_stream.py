@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 from redis.exceptions import NoScriptError
 
 from adloom.events.log.append import EventAppender, EventLog, EventSpool
-from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, decode_event, parse_entry_id
+from adloom.events.log.event import AuctionEntry, Served, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.log.stream import FIELD, STREAM
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
@@ -95,7 +95,9 @@ class AuctionSideStream:
         except NoScriptError:  # The server was restarted and does not know the script.
             return await self._call("EVAL", KEEP_SCRIPT, *arguments)
 
-    async def read(self, ids: Collection[str], *, after: str, last: str) -> AsyncGenerator[list[Auctioned]]:
+    async def read(
+        self, ids: Collection[str], *, after: str, last: str
+    ) -> AsyncGenerator[list[AuctionEntry]]:
         """Read the auctions of entries between two of the log, page by page; some may have none."""
         rows: _Rows = []
         while ids and (not rows or len(rows) == PAGE):
@@ -112,9 +114,9 @@ class AuctionSideStream:
             await self._valkey.xtrim(SIDE_STREAM, minid=f"{millis}-{sequence + 1}", approximate=False)
 
 
-def _decode_auction(data: bytes) -> Auctioned:
+def _decode_auction(data: bytes) -> AuctionEntry:
     event = decode_event(data)
-    if not isinstance(event, Auctioned):
+    if not isinstance(event, AuctionEntry):
         raise UnreadableEntryError("What lies beside the ledger is no auction.")
     return event
 

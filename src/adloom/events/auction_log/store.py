@@ -19,7 +19,7 @@ from adloom.events.cursor_store import (
     read_cursor,
     translate_database_errors,
 )
-from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, Unsold
+from adloom.events.log.event import AuctionEntry, Served, UnreadableEntryError, Unsold
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.tables.partition_store import AUCTION_PARTITIONS, ensure_days
 from adloom.runtime.postgres import Connection, Pool
@@ -96,12 +96,12 @@ class AuctionTables:
 
     async def _read_pieces(
         self, records: Sequence[DecodedEntry], *, after: str, cursor: str
-    ) -> AsyncGenerator[Sequence[Auctioned]]:
+    ) -> AsyncGenerator[Sequence[AuctionEntry]]:
         """Yield the auctions of a batch in pieces that may be written at once; none is empty."""
         # Most batches have none. To find out that an event is not of a class takes longer than to list all classes.
-        if {type(one.event) for one in records}.isdisjoint((Auctioned, *_RECORDED)):
+        if {type(one.event) for one in records}.isdisjoint((AuctionEntry, *_RECORDED)):
             return
-        for piece in split_pieces([one.event for one in records if isinstance(one.event, Auctioned)]):
+        for piece in split_pieces([one.event for one in records if isinstance(one.event, AuctionEntry)]):
             yield piece
         entry_ids = {one.entry_id for one in records if isinstance(one.event, _RECORDED)}
         if self._side_stream is None or not entry_ids:
@@ -111,7 +111,7 @@ class AuctionTables:
                 for piece in split_pieces(page):
                     yield piece
 
-    async def _insert_piece(self, connection: Connection, auctions: Sequence[Auctioned]) -> BatchResult:
+    async def _insert_piece(self, connection: Connection, auctions: Sequence[AuctionEntry]) -> BatchResult:
         erased_at = await find_erased_users(connection, {auction.user_id for auction in auctions})
         first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
         rows = build_rows(auctions, erased_at=erased_at, first_day=first_day)
@@ -125,7 +125,7 @@ class AuctionTables:
                 await self._side_stream.trim(cursor)
 
 
-def split_pieces(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]]:
+def split_pieces(auctions: Sequence[AuctionEntry]) -> Generator[Sequence[AuctionEntry]]:
     """Split auctions so that no piece takes long."""
     start = size = 0
     for place, auction in enumerate(auctions):

@@ -28,7 +28,7 @@ ERASED_SINCE: Final = "SELECT user_digest FROM erased_users WHERE erased_at >= $
 
 
 @asynccontextmanager
-async def snapshot(pool: Pool) -> AsyncGenerator[Connection]:
+async def open_snapshot(pool: Pool) -> AsyncGenerator[Connection]:
     """Read everything inside as of one moment: rows and the cursor that they belong to."""
     async with (
         pool.acquire() as connection,

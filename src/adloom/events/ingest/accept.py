@@ -146,7 +146,7 @@ class CatalogIds(Protocol):
         """Whether the banner was ever to be shown there, in that campaign or, with None, in any."""
         ...
 
-    def destination(
+    def find_destination(
         self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId, /
     ) -> str | None: ...
 

@@ -339,7 +339,7 @@ class EventRoutes:
             return None
 
     def _find_destination(self, offer: OfferToken) -> str:
-        destination = self._index().destination(offer.campaign_id, offer.placement_id, offer.banner_id)
+        destination = self._index().find_destination(offer.campaign_id, offer.placement_id, offer.banner_id)
         if destination is None:
             raise BannerNotFoundError("The banner behind this link leads nowhere any more.")
         return destination

@@ -251,7 +251,7 @@ class Unsold(LogStruct, frozen=True, kw_only=True, tag="unsold.v1"):
     held_at: datetime
 
 
-class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
+class AuctionEntry(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
     """The record of an auction, won or not; prices as in `Served`.
 
     It is in the side stream, under the id of the entry `Served` or `Unsold`. Older versions wrote it into the log
@@ -288,7 +288,7 @@ class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
 
 Event: TypeAlias = Impression | Click
 EVENTS: Final = (Impression, Click)  # A union would be built again for every event.
-LogEvent: TypeAlias = Event | Conversion | Served | Auctioned | Unsold
+LogEvent: TypeAlias = Event | Conversion | Served | AuctionEntry | Unsold
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
 _decoder: Final = msgspec.msgpack.Decoder[LogEvent](LogEvent)
@@ -322,7 +322,7 @@ def get_event_time(happening: LogEvent) -> datetime:
             return happening.received_at
         case Served():
             return happening.served_at
-        case Auctioned() | Unsold():
+        case AuctionEntry() | Unsold():
             return happening.held_at
 
 

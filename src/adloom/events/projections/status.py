@@ -41,7 +41,7 @@ class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
     projections: tuple[ProjectionStatus, ...]
 
 
-def entry_time(entry_id: str) -> datetime:
+def read_entry_time(entry_id: str) -> datetime:
     return datetime.fromtimestamp(parse_entry_id(entry_id)[0] / 1000, UTC)
 
 

@@ -23,7 +23,7 @@ from adloom.events.rebuild import store as rebuild_store
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.store import IN_USE, REBUILT, REPLACED, EntryPosition
 from adloom.events.tables import erasure_store
-from adloom.events.tables.partition_store import ensure_days, event_tables
+from adloom.events.tables.partition_store import describe_event_tables, ensure_days
 from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.runtime.postgres import Connection, Pool
 
@@ -267,7 +267,7 @@ class EventTablesRebuild:
         days = {partition.day for partition in await rebuild_store.list_partitions(connection, REBUILT)}
         await rebuild_store.copy_counts(connection, days, first=reach, before=DAY_MAX)
         in_use = {partition.day for partition in await rebuild_store.list_partitions(connection, IN_USE)}
-        await ensure_days(connection, event_tables(REBUILT), in_use - days)
+        await ensure_days(connection, describe_event_tables(REBUILT), in_use - days)
         return await rebuild_store.correct_days(connection, first=reach, before=DAY_MAX)
 
 

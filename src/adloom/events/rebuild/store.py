@@ -11,7 +11,7 @@ import msgspec
 
 from adloom.events.rebuild.log_scanner import IdRun
 from adloom.events.tables.apply_batch import COUNTED_DEVICES, KINDS
-from adloom.events.tables.partition_store import day_start, ensure_days, event_tables
+from adloom.events.tables.partition_store import compute_day_start, describe_event_tables, ensure_days
 from adloom.runtime.postgres import Connection, reset_after_use
 
 IN_USE: Final = "events"
@@ -293,7 +293,7 @@ async def copy(
     connection: Connection, partition: DayPartition, *, before: EntryPosition, until: EntryPosition
 ) -> int:
     """Copy the rows of a day that cannot be built again; return how many."""
-    await ensure_days(connection, event_tables(REBUILT), [partition.day])
+    await ensure_days(connection, describe_event_tables(REBUILT), [partition.day])
     return await _copy_rows(connection, COPY, partition, (*before, *until))
 
 
@@ -355,7 +355,7 @@ async def find_rows(
     found: list[EntryPosition] = []
     for kind in (*KINDS, CONVERSIONS):
         statement = ROWS_OF.format(kind=kind)
-        rows = await connection.fetch(statement, day_start(since), *numbers)
+        rows = await connection.fetch(statement, compute_day_start(since), *numbers)
         found += [EntryPosition(row["entry_ms"], row["entry_seq"]) for row in rows]
     return sorted(found)
 
@@ -368,12 +368,12 @@ async def find_first_day_written(connection: Connection, first: EntryPosition) -
 async def copy_counts(connection: Connection, days: Collection[date], *, first: date, before: date) -> None:
     """Copy the counts of a range of days, except of days that have rows to count."""
     for statement in (COPY_COUNTS, COPY_DAYS):
-        await connection.execute(statement, day_start(first), day_start(before), days)
+        await connection.execute(statement, compute_day_start(first), compute_day_start(before), days)
 
 
 async def correct_days(connection: Connection, *, first: date, before: date) -> int:
     """Mark the days of a range whose counts differ from those in use; return how many."""
-    return await connection.fetchval(CORRECT_DAYS, day_start(first), day_start(before))
+    return await connection.fetchval(CORRECT_DAYS, compute_day_start(first), compute_day_start(before))
 
 
 async def count_events(connection: Connection, schema: str) -> int:

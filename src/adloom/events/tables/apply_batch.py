@@ -18,7 +18,7 @@ import msgspec
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import (
     HARMLESS_MARKS,
-    Auctioned,
+    AuctionEntry,
     Click,
     Conversion,
     Event,
@@ -38,7 +38,7 @@ KINDS: Final = (IMPRESSIONS, CLICKS)
 COUNTED_DEVICES: Final = frozenset({"mobile", "tablet", "desktop"})
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
-_SERVED: Final = (Served, Auctioned)
+_SERVED: Final = (Served, AuctionEntry)
 # Marks that a row may have and be good by itself, whatever the other events of its offer are.
 GOOD: Final = HARMLESS_MARKS | {Mark.CLICK_WITHOUT_IMPRESSION}
 
@@ -56,7 +56,7 @@ class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
     events: list[Event]  # All impressions, and then all clicks.
     conversions: list[tuple[str, Conversion]] = []
     # What was only served to a user becomes no row; its entry must go when the user is erased.
-    served: list[tuple[str, Served | Auctioned]] = []
+    served: list[tuple[str, Served | AuctionEntry]] = []
 
     @property
     def users(self) -> list[UUID]:
@@ -153,7 +153,7 @@ def split_by_kind(records: Sequence[DecodedEntry]) -> EventBatch:
     impressions: list[tuple[str, Impression]] = []
     clicks: list[tuple[str, Click]] = []
     conversions: list[tuple[str, Conversion]] = []
-    served: list[tuple[str, Served | Auctioned]] = []
+    served: list[tuple[str, Served | AuctionEntry]] = []
     for entry_id, event in records:
         if isinstance(event, Impression):
             impressions.append((entry_id, event))

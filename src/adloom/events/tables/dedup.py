@@ -75,7 +75,7 @@ class DedupFilter:
         self._complete |= {(kind, day) for day in added.days.keys() - days_before for kind in KINDS}
         self._valid_at = (cursor, self._valid_at[1])
 
-    def next_unread(self, added: Additions, days: Collection[date]) -> UnreadIds | None:
+    def find_next_unread(self, added: Additions, days: Collection[date]) -> UnreadIds | None:
         """Return what to read after a batch, the newest day first; None if nothing is left or it is not worth it."""
         is_full = any(one.segment_count >= SEGMENTS_MAX for one in self._filters.values())
         if is_full or added.size < self._batch_min:

@@ -22,7 +22,7 @@ from adloom.events.tables.apply_batch import (
     TableState,
 )
 from adloom.events.tables.dedup import DedupFilter
-from adloom.events.tables.partition_store import day_start
+from adloom.events.tables.partition_store import compute_day_start
 from adloom.runtime.postgres import Connection, Record
 
 # An event is at most a day old when it is accepted, and named by its correlation id for a week.
@@ -101,7 +101,7 @@ class StateLookup:
             first_entry_ms - KNOWN_FOR // timedelta(milliseconds=1),
             WRITTEN_DAYS_MIN,
         )
-        return oldest if written is None else min(oldest, day_start(written))
+        return oldest if written is None else min(oldest, compute_day_start(written))
 
     async def look_up(
         self, connection: Connection, batch: EventBatch, since: datetime, *, cursor: str
@@ -121,7 +121,7 @@ class StateLookup:
 
     async def read_more_ids(self, connection: Connection, added: Additions, days: Collection[date]) -> None:
         """Read some ids into the dedup filter, so that in the end none need be looked up."""
-        if self._dedup is None or (part := self._dedup.next_unread(added, days)) is None:
+        if self._dedup is None or (part := self._dedup.find_next_unread(added, days)) is None:
             return
         statement = _IDS_OF_DAY.format(schema=self._schema, kind=part.kind, day=part.day)
         try:

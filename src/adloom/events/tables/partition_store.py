@@ -70,7 +70,7 @@ class PartitionedTables(msgspec.Struct, frozen=True, kw_only=True):
     )
 
 
-def event_tables(schema: str) -> PartitionedTables:
+def describe_event_tables(schema: str) -> PartitionedTables:
     """Describe the event tables of a schema, which a rebuild names otherwise."""
     return PartitionedTables(
         schema=schema,
@@ -82,7 +82,7 @@ def event_tables(schema: str) -> PartitionedTables:
     )
 
 
-EVENT_PARTITIONS: Final = event_tables("events")
+EVENT_PARTITIONS: Final = describe_event_tables("events")
 # It does not matter when they were written: an auction that comes after its retention is skipped.
 AUCTION_PARTITIONS: Final = PartitionedTables(
     schema="auction",
@@ -97,7 +97,7 @@ AUCTION_PARTITIONS: Final = PartitionedTables(
 )
 
 
-def day_start(day: date) -> datetime:
+def compute_day_start(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 

@@ -35,7 +35,7 @@ from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.erasure_store import note_entries
 from adloom.events.tables.event_store import EventRows
 from adloom.events.tables.lookup_store import StateLookup, find_erased, find_keys
-from adloom.events.tables.partition_store import ensure_days, event_tables
+from adloom.events.tables.partition_store import describe_event_tables, ensure_days
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 EVENT_TABLES: Final = "event_tables"
@@ -72,7 +72,7 @@ class EventTables:
         self._conversions = ConversionRows(
             schema, attribution or AttributionRules(), counted_devices=COUNTED_DEVICES
         )
-        self._partitions = event_tables(schema)
+        self._partitions = describe_event_tables(schema)
 
     async def read_cursor(self) -> str:
         return await read_cursor(self._pool, self._projection)

@@ -23,7 +23,7 @@ from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.followers.fence import ERASURES, TRIES_MAX, read_cursor_at
 from adloom.events.log.event import (
-    Auctioned,
+    AuctionEntry,
     AuctionWin,
     Click,
     Conversion,
@@ -52,7 +52,7 @@ _TOPICS_BY_KIND: Final[Mapping[type[LogEvent], str]] = {
     Click: CLICK_TRACKED,
     Conversion: CONVERSION_TRACKED,
     Served: AD_SERVED,
-    Auctioned: AD_SERVED,
+    AuctionEntry: AD_SERVED,
 }
 
 
@@ -129,11 +129,13 @@ def build_message(counted: CountedEntry) -> TopicMessage | None:
             return TopicMessage(CLICK_TRACKED, _encode(_build_tracked(counted, counted.event)))
         case Served():
             return TopicMessage(AD_SERVED, _encode(_build_served(counted, counted.event)))
-        case Auctioned(winner=AuctionWin() as winner):
-            return TopicMessage(AD_SERVED, _encode(_build_served(counted, _as_served(counted.event, winner))))
+        case AuctionEntry(winner=AuctionWin() as winner):
+            return TopicMessage(
+                AD_SERVED, _encode(_build_served(counted, _build_served_entry(counted.event, winner)))
+            )
         case Conversion():
             return TopicMessage(CONVERSION_TRACKED, _encode(_build_conversion(counted, counted.event)))
-        case Auctioned() | Unsold():
+        case AuctionEntry() | Unsold():
             return None
 
 
@@ -192,7 +194,7 @@ def _build_served(counted: CountedEntry, event: Served) -> AdServedPayload:
     )
 
 
-def _as_served(auction: Auctioned, winner: AuctionWin) -> Served:
+def _build_served_entry(auction: AuctionEntry, winner: AuctionWin) -> Served:
     """Return what an auction in the log itself, of an older version, stands for."""
     return Served(
         request_id=auction.auction_id,

@@ -29,7 +29,7 @@ from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.settings import AuctionSettings
@@ -108,7 +108,7 @@ router = APIRouter(
     prefix="/api/v1/ads/explain",
     tags=["auctions"],
     route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
+    responses=describe_problems(400, 401, 403, 404, 503),
 )
 
 

@@ -17,7 +17,7 @@ from adloom.explain.store import read_campaign
 from adloom.explain.traffic import AuctionTally
 from adloom.market.report.reach import CampaignReach
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.taxonomy.iab import load_content
 
@@ -102,7 +102,7 @@ router = APIRouter(
     prefix="/admin/campaigns",
     tags=["delivery"],
     route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
+    responses=describe_problems(400, 401, 403, 404, 503),
 )
 
 

@@ -22,7 +22,7 @@ from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
 from adloom.pages.follow.page_table import PageState
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.random import make_chance
 from adloom.runtime.settings import AuctionSettings
@@ -103,7 +103,7 @@ router = APIRouter(
     prefix="/v1/explain",
     tags=["delivery"],
     route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
+    responses=describe_problems(400, 401, 403, 404, 503),
 )
 
 
@@ -134,7 +134,7 @@ async def explain_contextual_slot(
     scores = expand_categories(
         [(one.id, one.confidence) for one in facts.categories],
         lambda category: facts.weights[category],
-        load_content().ancestors,
+        load_content().list_ancestors,
     )
     zone = find_zone(facts.placement.timezone) or UTC_ZONE
     asked = AskedSlot(

@@ -69,7 +69,7 @@ async def read_slot(
         [site] = await contextual_store.read_sites(connection, [placement.site_key])
         page = await connection.fetchrow(PAGE, placement.site_key, url)
         categories = () if page is None else _decode(page[0])
-        wanted = [node for one in categories for node in (one.id, *load_content().ancestors(one.id))]
+        wanted = [node for one in categories for node in (one.id, *load_content().list_ancestors(one.id))]
         keys = [row[0] for row in await connection.fetch(CAMPAIGNS, wanted, CAMPAIGNS_MAX)]
         campaigns = [creatives async for creatives in contextual_store.iter_creatives(connection, keys)]
         assignments = [row.assignment for creatives in campaigns for row in creatives]

@@ -18,7 +18,7 @@ from adloom.explain.publisher_view import show_to_publisher
 from adloom.explain.reasons import CandidateOutcome, RequestFacts
 from adloom.explain.store import read_placement
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import find_zone
@@ -83,7 +83,7 @@ router = APIRouter(
     prefix="/banners/explain",
     tags=["delivery"],
     route_class=GuardedRoute,
-    responses=problems(400, 401, 404, 503),
+    responses=describe_problems(400, 401, 404, 503),
 )
 
 

@@ -129,7 +129,7 @@ async def _read_creatives(
     """Read the creatives of campaigns that want one of the pages, and of the one that is asked about."""
     categories: set[str] = set()
     for category in {category for one in pages for category, _ in one.page.categories}:
-        categories |= {category, *load_content().ancestors(category)}
+        categories |= {category, *load_content().list_ancestors(category)}
     rows = await connection.fetch(WANTING, own, sorted(categories), campaigns_max)
     keys = [row[0] for row in rows]
     return [row async for group in iter_creatives(connection, keys) for row in group] if keys else []

@@ -88,7 +88,7 @@ def expand_wanted(categories: Collection[str], *, takes_filler: bool) -> WantedP
     """Add all that is below the categories: a campaign that wants sports has pages about soccer."""
     wanted = set(categories)
     for category in categories:
-        wanted |= load_content().descendants(category)
+        wanted |= load_content().list_descendants(category)
     return WantedPages(frozenset(wanted), takes_filler)
 
 

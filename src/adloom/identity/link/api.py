@@ -18,7 +18,7 @@ from adloom.identity.link.store import LinkPurpose, create_link
 from adloom.identity.security_record import USER, record_event
 from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.runtime.http.api.database_timeout import TimedRoute
-from adloom.runtime.http.api.dependencies import Database, Ids, Now, guarded_router, problems
+from adloom.runtime.http.api.dependencies import Database, Ids, Now, describe_problems, guarded_router
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.jobs.queue import JobQueue
@@ -76,7 +76,7 @@ router = APIRouter(
     tags=["log in"],
     route_class=TimedRoute,
     dependencies=[Depends(limit_attempts)],
-    responses=problems(400, 401, 409, 413, 429, 503),
+    responses=describe_problems(400, 401, 409, 413, 429, 503),
 )
 
 

@@ -216,7 +216,9 @@ def _write_wanted(filters: Filters) -> str:
 def _list_products() -> tuple[list[str], list[str]]:
     """Return products, each beside itself and all above it."""
     pairs = [
-        (one.id, above) for one in load_products() for above in (one.id, *load_products().ancestors(one.id))
+        (one.id, above)
+        for one in load_products()
+        for above in (one.id, *load_products().list_ancestors(one.id))
     ]
     return [node for node, _ in pairs], [above for _, above in pairs]
 

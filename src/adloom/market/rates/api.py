@@ -48,7 +48,7 @@ async def list_category_rates(_actor: CurrentActor, pool: Database, now: Now) ->
             CategoryRateAnswer(
                 id=one.id,
                 name=node.name if (node := load_content().find(one.id)) else one.id,
-                path=load_content().path(one.id),
+                path=load_content().find_path(one.id),
                 pages=one.pages,
                 sites=one.sites,
                 campaigns=one.campaigns,

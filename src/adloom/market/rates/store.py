@@ -39,4 +39,4 @@ async def read_rates(connection: Connection, *, now: datetime) -> list[CategoryR
         )
         for advertiser_id, cpm, wanted in await connection.fetch(BIDS)
     ]
-    return rate_categories(counts, bids, load_content().ancestors)
+    return rate_categories(counts, bids, load_content().list_ancestors)

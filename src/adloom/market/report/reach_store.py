@@ -52,7 +52,7 @@ async def read_reach(connection: Connection, campaign: Campaign, *, now: datetim
     taxonomy = load_content()
     wanted: dict[str, list[str]] = {FILLER: [FILLER]}
     for category in campaign.categories:
-        for node in (category, *taxonomy.descendants(category)):
+        for node in (category, *taxonomy.list_descendants(category)):
             wanted.setdefault(node, []).append(category)
     found: dict[SiteId, list[tuple[Sequence[str], int]]] = {}
     for site_id, own, pages in await connection.fetch(PAGES, list(wanted), now, campaign.bids_on_unmatched):

@@ -57,9 +57,9 @@ async def read_market(connection: Connection, site_id: SiteId, *, now: datetime)
     pages = {row["id"]: row["pages"] for row in await connection.fetch(PAGES, site_id, now)}
     site = (await load_sites(connection, [site_id]))[site_id]
     taxonomy = load_content()
-    wanted = sorted({node for one in pages for node in (one, *taxonomy.ancestors(one))})
+    wanted = sorted({node for one in pages for node in (one, *taxonomy.list_ancestors(one))})
     demands = await load_demands(connection, wanted)
-    demand = sum_up_demand(pages, demands, site, taxonomy.ancestors)
+    demand = sum_up_demand(pages, demands, site, taxonomy.list_ancestors)
     counts = await _read_counts(connection, site_id, pages, now=now)
     sweeps = (await read_site_floors(connection, site_id)).by_category if site.terms.is_sweeping else {}
     version, changed_at = await connection.fetchrow(VERSION) or (0, None)

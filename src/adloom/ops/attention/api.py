@@ -41,7 +41,7 @@ from adloom.ops.checks.processes import (
 from adloom.ops.checks.shards import judge_shards
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
@@ -74,7 +74,10 @@ class AttentionAnswer(Answer):
 
 
 router = APIRouter(
-    prefix="/admin/attention", tags=["statistics"], route_class=GuardedRoute, responses=problems(401, 503)
+    prefix="/admin/attention",
+    tags=["statistics"],
+    route_class=GuardedRoute,
+    responses=describe_problems(401, 503),
 )
 
 
@@ -121,7 +124,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
     valkey = request.app.state.valkey
     cursors: Callable[[], Awaitable[Mapping[str, str]]] = request.app.state.ledger_cursors
     count_failed: Callable[[], Awaitable[int]] = request.app.state.failed_jobs
-    processes = await HeartbeatReader(valkey).processes(now=now)
+    processes = await HeartbeatReader(valkey).list_processes(now=now)
     frozen = await read_frozen(valkey, now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)

@@ -18,8 +18,8 @@ NAMED_MAX: Final = 5
 
 async def knows_countries(reader: HeartbeatReader, *, now: datetime) -> bool:
     """Whether a delivery process that runs can tell countries; so it is said while none runs."""
-    delivering = {one.id for one in await reader.processes(now=now) if one.kind == DELIVERY}
-    settings = [one for name, one in (await reader.settings()).items() if name in delivering]
+    delivering = {one.id for one in await reader.list_processes(now=now) if one.kind == DELIVERY}
+    settings = [one for name, one in (await reader.load_settings()).items() if name in delivering]
     return not settings or has_country_source(settings)
 
 

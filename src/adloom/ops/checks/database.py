@@ -23,7 +23,7 @@ async def connect(database_url: str) -> "asyncpg.Connection[asyncpg.Record]":
     return await PrimaryConnector(database_url).connect(command_timeout=CONNECT_SECONDS_MAX)
 
 
-def unreachable(database_url: str, error: Exception) -> Finding:
+def report_unreachable(database_url: str, error: Exception) -> Finding:
     return fail(
         "PostgreSQL",
         f"{describe_database(database_url)} does not answer: {error or type(error).__name__}",

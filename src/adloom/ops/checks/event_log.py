@@ -23,7 +23,7 @@ MEGABYTE = 1_000_000
 DRAINED_AFTER = timedelta(minutes=1)  # Delivery processes look for files of dead ones twice a minute.
 
 
-def unreachable(error: Exception) -> Finding:
+def report_unreachable(error: Exception) -> Finding:
     return fail(
         "Valkey",
         f"does not answer: {error or type(error).__name__}",

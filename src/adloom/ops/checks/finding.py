@@ -39,7 +39,7 @@ def fail(name: str, detail: str, remedy: str) -> Finding:
     return Finding(name, FindingState.FAIL, detail, remedy)
 
 
-def not_running(name: str) -> Finding:
+def warn_not_running(name: str) -> Finding:
     """Report what cannot be checked because the installation is stopped."""
     return warn(name, "not running", "start it with `adloom up`")
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from adloom.core.actor import Actor
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import require_admin
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, problems
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, describe_problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.jobs.queue import JobQueue, JobState
@@ -98,7 +98,7 @@ router = APIRouter(
     prefix="/admin/jobs",
     tags=["jobs"],
     route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 409, 503),
+    responses=describe_problems(400, 401, 403, 404, 409, 503),
 )
 
 

@@ -14,7 +14,7 @@ from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, render_event
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
 from adloom.runtime.telemetry.heartbeat import MINUTE, HeartbeatReader, ProcessHeartbeat, TrafficCounts
 from adloom.runtime.valkey import Valkey
@@ -176,14 +176,14 @@ router = APIRouter(
     prefix="/admin/system",
     tags=["system"],
     route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
+    responses=describe_problems(400, 401, 403, 404, 503),
 )
 
 
 @router.get("/processes", dependencies=[Depends(_require_staff)])
 async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> ProcessesAnswer:
     """List the running processes of all machines."""
-    found = await HeartbeatReader(valkey).processes(now=now)
+    found = await HeartbeatReader(valkey).list_processes(now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
     return ProcessesAnswer(items=[_build_process(one) for one in found], catalog_version=version)
@@ -193,8 +193,8 @@ async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> Pr
 async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
     """Return the current request rate, and the requests of each minute of the last hour."""
     reader = HeartbeatReader(valkey)
-    serving = [one for one in await reader.processes(now=now) if one.reading.index_version is not None]
-    minutes = await reader.traffic(MINUTE, count=MINUTES, now=now)
+    serving = [one for one in await reader.list_processes(now=now) if one.reading.index_version is not None]
+    minutes = await reader.load_traffic(MINUTE, count=MINUTES, now=now)
     return TrafficAnswer(
         requests_per_second=sum(one.requests_per_second for one in serving),
         fill=_fill(minutes),
@@ -274,11 +274,11 @@ async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
 async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
     """Return the settings of each running process."""
     reader = HeartbeatReader(valkey)
-    known = await reader.settings()
+    known = await reader.load_settings()
     return AllSettingsAnswer(
         items=[
             SettingsAnswer(process=one.process, settings=dict(known[one.id]))
-            for one in await reader.processes(now=now)
+            for one in await reader.list_processes(now=now)
             if one.id in known
         ]
     )

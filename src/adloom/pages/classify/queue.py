@@ -70,7 +70,7 @@ class ClassifyQueue:
         keys = [STREAM, _name_page(request)]
         return await self._run_put(keys, [_encode(request), LENGTH_MAX, int(lifetime.total_seconds())])
 
-    async def length(self) -> int:
+    async def count_waiting(self) -> int:
         """Count the requests that wait or are being worked on."""
         with unavailable_when_away("The queue of pages does not answer"):
             return int(await retry_if_disconnected(lambda: self._valkey.xlen(STREAM)))

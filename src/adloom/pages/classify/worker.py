@@ -114,7 +114,7 @@ class ClassifyWorker:
                     claimed_at = claimed_at if entries else time.monotonic()
                 else:
                     entries = await self._wait_for_entries(stop)
-                self.tally.queue_length = await self._queue.length()
+                self.tally.queue_length = await self._queue.count_waiting()
                 await self._work_off(entries, stop)
                 self._unload_if_idle(is_idle=not entries)
             except (UnavailableError, asyncpg.PostgresError, asyncpg.InterfaceError, *VALKEY_AWAY) as error:

@@ -61,7 +61,7 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
     def with_changes(self, changes: Iterable[PageEntry], *, pages_max: int = PAGES_HELD_MAX) -> "PageTable":
         """Return a table with changed pages, whichever of them are news; the oldest are evicted beyond the bound."""
         entries, version = dict(self.entries), self.version
-        newest = age_order(next(reversed(entries.values()))) if entries else None
+        newest = make_age_key(next(reversed(entries.values()))) if entries else None
         is_sorted = True
         for change in changes:
             known = entries.get(change.url)
@@ -70,7 +70,7 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
             version = max(version, change.version)
             entries.pop(change.url, None)
             entries[change.url] = change
-            age = age_order(change)
+            age = make_age_key(change)
             is_sorted &= newest is None or age >= newest
             newest = age
         if not is_sorted:
@@ -89,13 +89,13 @@ def build_table(entries: Iterable[PageEntry], *, version: int, pages_max: int = 
     return PageTable(version=version, read_at_version=version, entries=by_url)
 
 
-def age_order(entry: PageEntry) -> tuple[datetime, int]:
+def make_age_key(entry: PageEntry) -> tuple[datetime, int]:
     """Sort key: the oldest first."""
     return entry.classified_at or NEVER, entry.version
 
 
 def _sort_by_age(entries: dict[str, PageEntry]) -> dict[str, PageEntry]:
-    return {entry.url: entry for entry in sorted(entries.values(), key=age_order)}
+    return {entry.url: entry for entry in sorted(entries.values(), key=make_age_key)}
 
 
 def _evict_oldest(entries: dict[str, PageEntry], pages_max: int) -> None:

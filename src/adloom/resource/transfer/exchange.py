@@ -60,7 +60,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
             catalog.read() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            for spec in self.lists.visible_to(actor.role):
+            for spec in self.lists.list_visible_to(actor.role):
                 found[spec] = await self.by_name[spec.name].table.load_all(
                     connection, Scope(actor.account_id)
                 )

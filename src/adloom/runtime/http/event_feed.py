@@ -62,7 +62,7 @@ class EventListener:
         self._waiting.clear()
         self._has_news.set()
 
-    async def updates(self) -> AsyncGenerator[bytes]:
+    async def stream_updates(self) -> AsyncGenerator[bytes]:
         clock = asyncio.get_running_loop()
         ends_at = clock.time() + self._seconds_max
         yield BEGINNING

@@ -217,7 +217,7 @@ class HeartbeatReader:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
-    async def processes(self, *, now: datetime) -> Sequence[ProcessHeartbeat]:
+    async def list_processes(self, *, now: datetime) -> Sequence[ProcessHeartbeat]:
         """Return the processes that are alive, sorted by name; entries of long gone ones are deleted."""
         alive: list[ProcessHeartbeat] = []
         for name, text in (await self._read_hash(PROCESSES)).items():
@@ -229,7 +229,7 @@ class HeartbeatReader:
                     await cast("Awaitable[object]", self._valkey.hdel(table, cast("str", name)))
         return sorted(alive, key=lambda one: (one.process, one.host, one.pid))
 
-    async def settings(self) -> Mapping[str, Mapping[str, str]]:
+    async def load_settings(self) -> Mapping[str, Mapping[str, str]]:
         """Return the settings of processes; what cannot be read is left out."""
         found = {
             name.decode("utf-8", "replace"): _decode_if_readable(text, dict[str, str])
@@ -237,7 +237,7 @@ class HeartbeatReader:
         }
         return {name: settings for name, settings in found.items() if settings is not None}
 
-    async def traffic(self, step: timedelta, *, count: int, now: datetime) -> Sequence[TrafficCounts]:
+    async def load_traffic(self, step: timedelta, *, count: int, now: datetime) -> Sequence[TrafficCounts]:
         """Return the counts of the last hours or minutes, the current one last."""
         last = round_time_down(now, step)
         begins = [last - step * back for back in range(count - 1, -1, -1)]

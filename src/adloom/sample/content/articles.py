@@ -34,7 +34,7 @@ class Article(msgspec.Struct, frozen=True, kw_only=True):
     def path(self) -> str:
         return f"/sample/articles/{self.key}"
 
-    def picture(self, width: int, height: int) -> Picture:
+    def make_picture(self, width: int, height: int) -> Picture:
         return Picture(self.subject, self.palette, width, height)
 
 
@@ -67,7 +67,7 @@ class SampleProduct(msgspec.Struct, frozen=True, kw_only=True):
     def path(self) -> str:
         return f"/sample/shop/products/{self.key}"
 
-    def picture(self, width: int, height: int) -> Picture:
+    def make_picture(self, width: int, height: int) -> Picture:
         return Picture(self.subject, self.palette, width, height)
 
 

@@ -67,7 +67,7 @@ class Picture(msgspec.Struct, frozen=True):
     def colour(self) -> str:
         return PALETTES[self.palette].sky
 
-    def svg(self) -> str:
+    def render_svg(self) -> str:
         palette = PALETTES[self.palette]
         size = f'width="{self.width}" height="{self.height}"'
         return (

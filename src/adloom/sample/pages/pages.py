@@ -60,7 +60,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     def slots(self) -> tuple[str, ...]:
         return tuple(SLOT_SLUG.findall(self.body))
 
-    def html(self) -> str:
+    def render_html(self) -> str:
         tag = Markup('<script async src="{}"></script>').format(TAG_PATH) if self.slots else ""
         icon = Picture("tea", "rust", 64, 64).path
         body = Markup(self.body)  # noqa: S704 - made of our own templates
@@ -108,7 +108,7 @@ def _list_magazine_pages() -> Iterable[SamplePage]:
     front = _fill(
         "hedgerow-front",
         lead=lead,
-        picture=_write_image(lead.picture(1200, 675), is_first=True),
+        picture=_write_image(lead.make_picture(1200, 675), is_first=True),
         cards=[_write_card(article, level=2) for article in others],
         most_read=most_read,
     )
@@ -120,7 +120,7 @@ def _list_magazine_pages() -> Iterable[SamplePage]:
         main = _fill(
             "hedgerow-article",
             article=article,
-            picture=_write_image(article.picture(1200, 675), is_first=True),
+            picture=_write_image(article.make_picture(1200, 675), is_first=True),
             first=first,
             before=NOTHING.join(paragraphs[:middle]),
             after=NOTHING.join(paragraphs[middle:]),
@@ -145,20 +145,24 @@ def _make_magazine_page(
 
 def _write_card(article: Article, *, level: int = 3) -> Markup:
     return _fill(
-        "hedgerow-card", article=article, level=level, picture=_write_image(article.picture(600, 400))
+        "hedgerow-card", article=article, level=level, picture=_write_image(article.make_picture(600, 400))
     )
 
 
 def _list_shop_pages() -> Iterable[SamplePage]:
     by_department = {one.key: [it for it in PRODUCTS if it.department == one.key] for one in DEPARTMENTS}
     shelves = [
-        _fill("oak-shelf", department=one, picture=_write_image(by_department[one.key][0].picture(600, 400)))
+        _fill(
+            "oak-shelf",
+            department=one,
+            picture=_write_image(by_department[one.key][0].make_picture(600, 400)),
+        )
         for one in DEPARTMENTS
     ]
     front = _fill(
         "oak-front",
         new_path=DEPARTMENTS[2].path,
-        picture=_write_image(PRODUCTS[6].picture(900, 600), "Three folded blankets", is_first=True),
+        picture=_write_image(PRODUCTS[6].make_picture(900, 600), "Three folded blankets", is_first=True),
         shelves=NOTHING.join(shelves),
         new=_write_tiles(PRODUCTS[:NEW_COUNT]),
     )
@@ -176,7 +180,7 @@ def _list_shop_pages() -> Iterable[SamplePage]:
             "oak-product",
             product=product,
             department=department,
-            picture=_write_image(product.picture(800, 800), product.name, is_first=True),
+            picture=_write_image(product.make_picture(800, 800), product.name, is_first=True),
             also=_write_tiles(also),
         )
         yield _make_shop_page(product.path, f"{product.name} · Meadow & Oak", main, department=department)
@@ -191,6 +195,6 @@ def _make_shop_page(
 
 def _write_tiles(products: Iterable[SampleProduct]) -> Markup:
     return NOTHING.join(
-        _fill("oak-tile", product=product, picture=_write_image(product.picture(500, 500)))
+        _fill("oak-tile", product=product, picture=_write_image(product.make_picture(500, 500)))
         for product in products
     )

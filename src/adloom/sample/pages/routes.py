@@ -48,14 +48,14 @@ def _answer_text(path: bytes) -> FastAnswer:
     name = path.decode()
     if name == STYLE_PATH:
         return _answer(read_data("page.css").decode(), CSS)
-    return _answer(sample_pages()[name].html(), HTML)
+    return _answer(sample_pages()[name].render_html(), HTML)
 
 
 def _answer_picture(path: bytes) -> FastAnswer:
     if path == FREE_PATH.encode():
         return _answer(read_data("your-ad.svg").decode(), SVG)
     picture = _index_pictures().get(path.decode("latin-1"))
-    return GONE if picture is None else _answer(picture.svg(), SVG)
+    return GONE if picture is None else _answer(picture.render_svg(), SVG)
 
 
 @cache

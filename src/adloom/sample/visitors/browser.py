@@ -55,7 +55,7 @@ class Browser:
         status, answer = self._send("POST", "/v1/serve/page", visitor, body)
         return _decode_page(answer).slots if status == HTTPStatus.OK else {}
 
-    def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
+    def hold_auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
         body = {"userId": str(visitor.id), "placement": slug}
         status, answer = self._send("POST", "/api/v1/ads/serve", visitor, body)
         if status != HTTPStatus.OK:
@@ -74,7 +74,7 @@ class Browser:
     def _send(
         self, method: str, path: str, visitor: SampleVisitor | None, body: dict[str, Any] | None
     ) -> tuple[int, bytes]:
-        headers = {} if visitor is None else visitor.headers()
+        headers = {} if visitor is None else visitor.build_headers()
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:

@@ -42,9 +42,9 @@ def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
             campaign, slug, key = pick(shown, chance.random())
             seen_at = begins_at + timedelta(hours=(view + chance.random()) / views)
             event = {
-                "bannerId": manifest.ids_of("banners")[key],
-                "placementId": manifest.ids_of("placements")[slug],
-                "campaignId": manifest.ids_of("campaigns")[campaign],
+                "bannerId": manifest.get_ids("banners")[key],
+                "placementId": manifest.get_ids("placements")[slug],
+                "campaignId": manifest.get_ids("campaigns")[campaign],
                 **_draw_circumstances(chance),
             }
             seen = {"occurredAt": min(seen_at, manifest.loaded_at).isoformat(), **event}

@@ -31,7 +31,7 @@ class DeliveryClient(Protocol):
 
     def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]: ...
 
-    def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None: ...
+    def hold_auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None: ...
 
     def report(self, visitor: SampleVisitor | None, events: list[Event]) -> None: ...
 
@@ -108,7 +108,7 @@ class Traffic:
             reactions = list(react_to([it.banners for it in there], ctrs, self._chance))
             self._plan_page(visitor, sight, reactions, _list_names(there))
         if sight.auctioned is not None:
-            offer = self._delivery.auction(visitor, sight.auctioned)
+            offer = self._delivery.hold_auction(visitor, sight.auctioned)
             if offer is not None:
                 for reaction in react_to([[offer]], ctrs, self._chance):
                     self._act_in(

@@ -56,7 +56,7 @@ class SampleVisitor(msgspec.Struct, frozen=True, kw_only=True):
     language: str
     is_new: bool
 
-    def headers(self) -> dict[str, str]:
+    def build_headers(self) -> dict[str, str]:
         """Return a browser's headers, with what a proxy in front of us would add."""
         said = {
             "User-Agent": self.user_agent,

@@ -84,7 +84,7 @@ def pick_visit(chance: Chance) -> SampleVisit:
 
 def list_ctrs(manifest: Manifest, section: str | None = None) -> dict[str, float]:
     """Return the click rates of the sample's own banners by id, of the readers of a section."""
-    ids = manifest.ids_of("banners")
+    ids = manifest.get_ids("banners")
     return {ids[one.key]: one.ctr * _weigh(one, section) for one in BANNERS if one.key in ids}
 
 

@@ -181,7 +181,7 @@ class Auctioneer:
     def _record(self, auction: DecidedAuction, now: datetime, seen: SeenBanners) -> BidRecord:
         if seen.enough:
             return self._bid_recorder.record(_add_seen(auction.input, seen), now)
-        version = auction.input.plan.version(self._markets.change_counter.count)
+        version = auction.input.plan.compute_version(self._markets.change_counter.count)
         if auction.record is not None and auction.record_version == version:
             return auction.record
         record = self._bid_recorder.record(auction.input, now)

@@ -91,7 +91,7 @@ class BidRecord(msgspec.Struct, frozen=True, gc=False):
     examined_count: int  # Candidates that were examined for it; 0 if it comes from the cache.
     floors: tuple[BidsUnderFloor, ...] = ()  # Of the bids that were under theirs.
 
-    def bids_with_winner(self) -> bytes:
+    def mark_winner(self) -> bytes:
         """Return the bids with the highest marked as the winner."""
         return self.bids[: BID_BYTES - 1] + _WON + self.bids[BID_BYTES:] if self.bid_count else self.bids
 

@@ -27,7 +27,7 @@ from adloom.auction.price import (
     charge_of,
     click_hold,
     compute_ecpm,
-    final_price,
+    compute_final_price,
 )
 from adloom.auction.score import RankedBids, RankedScorer, Scorer
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
@@ -133,8 +133,8 @@ class _Leader:
         ranking = block.rankings.get(scorer.strengths)
         if ranking is None or self.best is None:
             return False
-        high = scorer.span(block.placement_keys).high
-        most = max(ranking.per_impression, ranking.max_ecpm(ranking.chunks[0].top, high))
+        high = scorer.compute_span(block.placement_keys).high
+        most = max(ranking.per_impression, ranking.compute_ecpm_max(ranking.chunks[0].top, high))
         return most <= self.second and most < self.ecpm
 
     def compare(self, block: BidBlock, eligible: int, scorer: Scorer) -> None:  # noqa: C901, PLR0912 - a call for each bid would cost more than the bid
@@ -216,10 +216,10 @@ class _Leader:
         ranking = block.rankings.get(scorer.strengths)
         if ranking is None:
             return eligible
-        high = scorer.span(block.placement_keys).high
+        high = scorer.compute_span(block.placement_keys).high
         mine = eligible & ranking.members
         for top, _, _, members in ranking.chunks:
-            most = ranking.max_ecpm(top, high)
+            most = ranking.compute_ecpm_max(top, high)
             if most < block.floor_min or (most <= self.second and most < self.ecpm):
                 break  # The rest is lower.
             mask = mine & members
@@ -322,7 +322,7 @@ class _Leader:
     def _find_cap_needed(self, strongest: StrongestBids, ranked: RankedScorer) -> float:
         """Return the cap under which no bid per click changes anything; the bound is that of `CtrRanking.max_ecpm`."""
         least = min(self.second, self.ecpm - 1) * PER_CLICK - strongest.worth_max
-        return least / ranked.span(strongest.placement_keys).high
+        return least / ranked.compute_span(strongest.placement_keys).high
 
     def _compare_one(self, one: Bidder, ecpm: int) -> None:
         if one.banner_key in self.seen_enough or one.campaign_key in self.unreserved:
@@ -344,7 +344,7 @@ class _Leader:
             return None
         ecpm = Micros(self.ecpm)
         to_exceed = None if self.runner_up is None else Micros(self.second)
-        final = final_price(ecpm, second=to_exceed, floor=best.floor)
+        final = compute_final_price(ecpm, second=to_exceed, floor=best.floor)
         return WinningBid(
             bidder=best,
             ecpm=ecpm,

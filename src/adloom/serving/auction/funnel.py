@@ -189,18 +189,22 @@ class _HighestBids:
 
         Chunks that have neither some of the highest nor some under the floor are only counted.
         """
-        span, bidders, strengths = scorer.span(block.placement_keys), block.bidders, ranking.bids.strengths
+        span, bidders, strengths = (
+            scorer.compute_span(block.placement_keys),
+            block.bidders,
+            ranking.bids.strengths,
+        )
         refused = 0
         for chunk in ranking.chunks:
             mask = among & chunk.members
             if not mask:
                 continue
-            most = ranking.max_ecpm(chunk.top, span.high)
+            most = ranking.compute_ecpm_max(chunk.top, span.high)
             if most < compute_least_ecpm(block.floor_min):
                 refused += mask.bit_count()
                 continue
             is_among_highest = -most <= self._lowest_rank
-            if is_among_highest or ranking.min_ecpm(chunk, span.low, ctr_max) < compute_least_ecpm(
+            if is_among_highest or ranking.compute_ecpm_min(chunk, span.low, ctr_max) < compute_least_ecpm(
                 block.floor_max
             ):
                 refused += self._add_each(

@@ -14,7 +14,7 @@ from uuid import UUID
 from adloom.core.ids import OpaqueId, RequestId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.events.log.event import Auctioned, AuctionWin, Unsold, encode_event
+from adloom.events.log.event import AuctionEntry, AuctionWin, Unsold, encode_event
 from adloom.serving.auction import decide
 from adloom.serving.auction.auctioneer import AuctionRequest
 from adloom.serving.auction.bid_record import BidRecord
@@ -123,7 +123,7 @@ class AuctionRecorder:
         auctioned = _build_auctioned(request, record, auction_id, won_on, scoring_version)
         self._publish(auctioned, served)
 
-    def record_slot(self, auctioned: Auctioned, served: bytes | None) -> None:
+    def record_slot(self, auctioned: AuctionEntry, served: bytes | None) -> None:
         """Publish the auction of a contextual slot; `served` is the entry of its offer, where offers are published."""
         self._use(SLOT_BYTES)
         self._publish(auctioned, served)
@@ -133,7 +133,7 @@ class AuctionRecorder:
         if self._headroom <= 0:
             self._empty_until = self._filled_at - self._headroom / self._bytes_per_second
 
-    def _publish(self, auctioned: Auctioned, served: bytes | None) -> None:
+    def _publish(self, auctioned: AuctionEntry, served: bytes | None) -> None:
         self._publish_pair(served or encode_event(Unsold(held_at=auctioned.held_at)), encode_event(auctioned))
 
 
@@ -163,11 +163,11 @@ def _build_auctioned(
     auction_id: OpaqueId,
     won_on: IndexedPlacement | None,
     scoring_version: int,
-) -> Auctioned:
+) -> AuctionEntry:
     auction, query = request.auction, request.query
     win, market = auction.win, auction.market.placements
     named = None if query.placement is None else market[0]
-    return Auctioned(
+    return AuctionEntry(
         auction_id=RequestId(UUID(bytes=auction_id.bytes)),
         user_id=UUID(query.user),
         placement_id=None if named is None else named.id,
@@ -179,7 +179,7 @@ def _build_auctioned(
         floor=_find_floor(named) if win is None else win.bidder.floor,
         winner=None if win is None or won_on is None else _build_winner(win, won_on),
         bid_count=record.bid_count,
-        bids=record.bids if win is None else record.bids_with_winner(),
+        bids=record.bids if win is None else record.mark_winner(),
         removed=record.removed,
         floors=record.floors,
     )

@@ -123,7 +123,7 @@ class ScanPlan:
         self._version = 0
         self.is_retired = False
 
-    def version(self, changes: int) -> int:
+    def compute_version(self, changes: int) -> int:
         """Return the version of the eligible sets; `changes` counts those of all sets, of any market."""
         if changes != self._checked_at:
             self._checked_at = changes

@@ -88,7 +88,7 @@ class IndexRefresher:
     def version(self) -> int | None:
         return None if self._index is None else self._index.version
 
-    def age(self, now: datetime) -> timedelta | None:
+    def measure_age(self, now: datetime) -> timedelta | None:
         """Return how long ago the index was last known to be the newest."""
         return None if self._checked_at is None else now - self._checked_at
 

@@ -49,7 +49,7 @@ class ModelLoader(SwappableScoring[LearnedScoring]):
         """Rank bids by a model with this before the model is used."""
         self._ranking = ranking
 
-    def age_seconds(self) -> float:
+    def measure_age_seconds(self) -> float:
         """Return how long ago the model learned its last example; 0 without a model."""
         learned_at = self._learned_at
         return 0.0 if learned_at is None else (self._clock.now() - learned_at).total_seconds()
@@ -91,7 +91,7 @@ class ModelLoader(SwappableScoring[LearnedScoring]):
             kind = scoring.find_frequent_kind()
             if kind is None:
                 return
-            strengths = scoring.for_kind(kind)
+            strengths = scoring.build_for_kind(kind)
             await self._rank(lambda strengths=strengths: (strengths,))
             scoring.use_kind(kind, strengths)
 

@@ -318,7 +318,7 @@ def build_rules(slot: IndexedPlacement, site: IndexedSite) -> SlotRules:
 def add_ancestors(category_ids: tuple[str, ...]) -> frozenset[str]:
     """Return categories and all above them."""
     taxonomy = load_content()
-    return frozenset(node for one in category_ids for node in (one, *taxonomy.ancestors(one)))
+    return frozenset(node for one in category_ids for node in (one, *taxonomy.list_ancestors(one)))
 
 
 @lru_cache(1_024)

@@ -11,7 +11,7 @@ from adloom.auction.bid import CTR_ONE, QUALITY_ONE
 from adloom.core.ids import NO_USER, derive_auction_id
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BIDS_MAX, LOST, REMOVED, WON, pack_bid
-from adloom.events.log.event import Auctioned, AuctionWin, BidsUnderFloor, RemovedCandidates
+from adloom.events.log.event import AuctionEntry, AuctionWin, BidsUnderFloor, RemovedCandidates
 from adloom.serving.auction.request import describe_request
 from adloom.serving.contextual.decide import BELOW_FLOOR, BUDGET
 from adloom.serving.contextual.prepare import (
@@ -46,7 +46,7 @@ class SlotRecord:
 
 def build_auctioned(
     record: SlotRecord, prepared: PreparedSlot, visit: SlotVisit, *, number: int, scoring: str
-) -> Auctioned:
+) -> AuctionEntry:
     """Build the record of a slot's auction; `number` is the slot's in the request."""
     bids, removed, floors = _pack_bids(record, prepared.shortlist)
     rules = prepared.shortlist.rules
@@ -63,7 +63,7 @@ def build_auctioned(
             ecpm=one.creative.bid,
             charge=record.price,
         )
-    return Auctioned(
+    return AuctionEntry(
         auction_id=derive_auction_id(visit.request_id, number),
         user_id=visit.user_id or NO_USER,
         placement_id=prepared.slot.id,

@@ -53,11 +53,11 @@ class CtrRanking(NamedTuple):
     worth_max: int
     per_impression: Micros  # The highest eCPM of the bids per impression of the block.
 
-    def max_ecpm(self, cap: float, high: float) -> int:
+    def compute_ecpm_max(self, cap: float, high: float) -> int:
         """Return an eCPM that no bid with this cap exceeds, by the upper end of a range."""
         return int((cap * high + self.worth_max) / PER_CLICK) + 1
 
-    def min_ecpm(self, chunk: RankedChunk, low: float, ctr_max: Ctr) -> int:
+    def compute_ecpm_min(self, chunk: RankedChunk, low: float, ctr_max: Ctr) -> int:
         """Return an eCPM that every bid of a chunk reaches, by the lower end of a range."""
         within = min(chunk.worth_min * ctr_max, chunk.bottom * low - self.worth_max)
         return int(within / PER_CLICK) - 1

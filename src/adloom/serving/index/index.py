@@ -208,7 +208,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
             return own is not None and banner_id in own.creatives_by_banner
         return any(banner_id in own.creatives_by_banner for own in self.by_campaign.values())
 
-    def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
+    def find_destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
         """Tell where a click on an offer leads, also when the offer would not be made any more."""
         placement = self._find_own(campaign_id, placement_id)
         creative = placement and placement.creatives.get(pack_ids(banner_id, campaign_id))

@@ -132,5 +132,5 @@ def with_descendants(product_ids: Iterable[str]) -> frozenset[str]:
     """Return products and all that is below them."""
     found = set(product_ids)
     for product_id in product_ids:
-        found |= load_products().descendants(product_id)
+        found |= load_products().list_descendants(product_id)
     return frozenset(found)

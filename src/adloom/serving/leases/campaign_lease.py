@@ -127,7 +127,7 @@ class CampaignLease:
         # First report the rest of an ended lease; then ask for another.
         is_over = self.is_ending or (has_ended and self.needs_report)
         lease = 0 if has_ended and not is_over else self.number
-        offers = 0 if is_over else self._offers_wanted()
+        offers = 0 if is_over else self._count_offers_wanted()
         want, want_impressions = Micros(offers * cost), offers if self.terms.is_capped else 0
         self.left = min(self.left, want)
         self.impressions_left = min(self.impressions_left, want_impressions)
@@ -216,7 +216,7 @@ class CampaignLease:
         self.rated_at = at
         self.offers = 0
 
-    def _offers_wanted(self) -> int:
+    def _count_offers_wanted(self) -> int:
         if self.is_recalled:
             needed = max(1, math.ceil(self.rate * RECALLED_SECONDS))
             most = self.left // self.terms.cost

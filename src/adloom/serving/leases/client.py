@@ -102,7 +102,7 @@ class LeaseClient:
         """Apply a new index; a campaign that needs a lease and has none is excluded from now on."""
         placed = collect_terms(index)
         self._traffic.site_keys = {key: index.by_key[key].site_key for key in placed}
-        self.leases.update(placed, at=_seconds())
+        self.leases.update(placed, at=_read_loop_seconds())
         self._update_exclusions()
         self._has_work.set()
 
@@ -111,7 +111,7 @@ class LeaseClient:
         ends = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(_wake_on(stop, self._has_work))
-            news = self._subscription(SPEND_CHANNEL, began=lambda: None)
+            news = self._make_subscription(SPEND_CHANNEL, began=lambda: None)
             group.create_task(news.run(ends))
             session_ends = self._listen(group)
             while not stop.is_set():
@@ -138,7 +138,7 @@ class LeaseClient:
 
     async def _send_due(self) -> None:
         """Send what is due, a heartbeat first: it tells a process whose session is over."""
-        at = _seconds()
+        at = _read_loop_seconds()
         messages: Messages = []
         if at >= self._beats_at:
             messages += [(make_session_address(over), SessionEnds(session=over)) for over in self._over]
@@ -163,7 +163,7 @@ class LeaseClient:
 
     def _collect_reports(self, at: float) -> Messages:
         said = self.leases.collect_reports(
-            second=self._second(),
+            second=self._read_second(),
             at=at,
             most=self._batch_max * BATCHES_A_TURN_MAX,
             is_wanted=self._demand.is_requested,
@@ -197,7 +197,7 @@ class LeaseClient:
 
     async def _sleep(self) -> None:
         """Wait until something is due or urgent; urgent reports are gathered for a moment."""
-        at = _seconds()
+        at = _read_loop_seconds()
         moments = [self._beats_at]
         if self._demand.has_waiting:
             moments.append(self._looks_at)
@@ -224,11 +224,13 @@ class LeaseClient:
         """Listen to this session's channel until the returned event is set."""
         self._is_heard.clear()
         ends = asyncio.Event()
-        answers = self._subscription(make_session_channel(self.leases.session), began=self._on_subscribed)
+        answers = self._make_subscription(
+            make_session_channel(self.leases.session), began=self._on_subscribed
+        )
         group.create_task(answers.run(ends))
         return ends
 
-    def _subscription(self, channel: str, *, began: Callable[[], None]) -> Subscription:
+    def _make_subscription(self, channel: str, *, began: Callable[[], None]) -> Subscription:
         return Subscription(
             self._valkey, channel, heard=self._on_data, began=began, quiet_seconds=QUIET_SECONDS
         )
@@ -238,7 +240,7 @@ class LeaseClient:
         self._has_work.set()
 
     def _on_data(self, data: bytes) -> None:
-        at, second = _seconds(), self._second()
+        at, second = _read_loop_seconds(), self._read_second()
         for news in decode_updates(data):
             self._apply(news, second, at)
         self._update_exclusions()
@@ -274,7 +276,7 @@ class LeaseClient:
     def _start_new_session(self) -> None:
         log.warning("lease_session_over", session=self.leases.session)
         self._over.append(self.leases.session)
-        self.leases.start_session(self._new_session(), at=_seconds())
+        self.leases.start_session(self._new_session(), at=_read_loop_seconds())
         self.sessions += 1
         self._beats_at = 0.0
         self._update_exclusions()
@@ -284,10 +286,10 @@ class LeaseClient:
 
         The end of the session is sent last: whatever arrived before it is returned, answered or not.
         """
-        self.leases.close(at=_seconds())
+        self.leases.close(at=_read_loop_seconds())
         self._update_exclusions()
-        ends_at = _seconds() + CLOSE_SECONDS_MAX
-        while not self.leases.is_settled and not self.leases.is_void and _seconds() < ends_at:
+        ends_at = _read_loop_seconds() + CLOSE_SECONDS_MAX
+        while not self.leases.is_settled and not self.leases.is_void and _read_loop_seconds() < ends_at:
             await self._try_send_due()
             if not self._listeners:
                 break
@@ -302,11 +304,11 @@ class LeaseClient:
         if self.leases.changes:
             self._states.mark_changed(self.leases.take_changes(), source=BUDGETS)
 
-    def _second(self) -> int:
+    def _read_second(self) -> int:
         return int(self._clock.now().timestamp())
 
 
-def _seconds() -> float:
+def _read_loop_seconds() -> float:
     return asyncio.get_running_loop().time()
 
 

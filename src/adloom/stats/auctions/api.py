@@ -32,11 +32,11 @@ from adloom.stats.auctions.model import (
     Part,
     Statistics,
     WholeAuction,
-    hidden,
-    whole_hidden,
+    hide_other_bids,
+    hide_others,
+    remove_user,
     with_bids_to_win,
     with_names,
-    without_user,
 )
 
 
@@ -142,9 +142,11 @@ async def list_auctions(
         listed = await store.page(connection, question, query.page_request)
     if own is not None:
         mine = frozenset(own)
-        listed = Listed(items=[hidden(one, mine) for one in listed.items], total_count=listed.total_count)
+        listed = Listed(
+            items=[hide_others(one, mine) for one in listed.items], total_count=listed.total_count
+        )
     elif actor.role is not Role.ADMIN:
-        listed = Listed(items=[without_user(one) for one in listed.items], total_count=listed.total_count)
+        listed = Listed(items=[remove_user(one) for one in listed.items], total_count=listed.total_count)
     async with pool.acquire() as connection:
         names = await read_names(connection, (one for item in listed.items for one in item.list_ids()))
     listed = Listed(items=[with_names(one, names) for one in listed.items], total_count=listed.total_count)
@@ -182,9 +184,9 @@ async def read_auction(
         own = await store.read_own_campaigns(connection, scope)
         auction = with_bids_to_win(await store.find(connection, auction_id, own), is_exact=own is None)
     if own is not None:
-        auction = whole_hidden(auction, frozenset(own))
+        auction = hide_other_bids(auction, frozenset(own))
     elif actor.role is not Role.ADMIN:
-        auction = msgspec.structs.replace(without_user(auction), context=None)
+        auction = msgspec.structs.replace(remove_user(auction), context=None)
     async with pool.acquire() as connection:
         names = await read_names(connection, auction.list_ids())
     return WholeAuctionAnswer.model_validate(with_names(auction, names))

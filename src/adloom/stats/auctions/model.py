@@ -215,12 +215,12 @@ def with_names(auction: A, names: Mapping[UUID, str]) -> A:
     return msgspec.structs.replace(auction, names=known)
 
 
-def without_user(auction: A) -> A:
+def remove_user(auction: A) -> A:
     """Leave out for which visitor an auction was held."""
     return msgspec.structs.replace(auction, user_id=None)
 
 
-def hidden(auction: Auction, own: Set[UUID]) -> Auction:
+def hide_others(auction: Auction, own: Set[UUID]) -> Auction:
     """Leave out the visitor, and the winner with its price unless the account itself won."""
     is_own = auction.winning_campaign_id in own
     changes: dict[str, Any] = {"user_id": None}
@@ -235,14 +235,14 @@ def hidden(auction: Auction, own: Set[UUID]) -> Auction:
     return msgspec.structs.replace(auction, **changes)
 
 
-def whole_hidden(auction: WholeAuction, own: Set[UUID]) -> WholeAuction:
+def hide_other_bids(auction: WholeAuction, own: Set[UUID]) -> WholeAuction:
     """Show an account its own bids; of others only that they existed, and which one won."""
     bids = [
         bid if bid.campaign_id in own else AuctionBid(outcome=bid.outcome)
         for bid in auction.bids
         if bid.campaign_id in own or bid.outcome != REMOVED
     ]
-    shown = hidden(auction, own)
+    shown = hide_others(auction, own)
     assert isinstance(shown, WholeAuction)
     # The visitor's context and the removed bids are not shown to accounts.
     return msgspec.structs.replace(shown, bids=bids, removed={}, context=None)

@@ -143,7 +143,7 @@ async def _read_traffic_counts(
     """Return requests by hour or day, from counters by hour."""
     hours = int((now - begins(span, now=now, zone=zone)[0]) / timedelta(hours=1)) + 1
     found: dict[datetime, TrafficCounts] = {}
-    for one in await HeartbeatReader(valkey).traffic(HOUR, count=hours, now=now):
+    for one in await HeartbeatReader(valkey).load_traffic(HOUR, count=hours, now=now):
         at = find_begin(one.begins_at, span, zone=zone)
         before = found.get(at, TrafficCounts(begins_at=at, requests=0, filled=0))
         found[at] = TrafficCounts(

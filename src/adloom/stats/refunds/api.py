@@ -115,7 +115,7 @@ async def refund(  # noqa: PLR0913, PLR0917 - the framework gives them by name
         placement_id=None if body.placement_id is None else PlacementId(body.placement_id),
         created_at=now,
     )
-    async with store.one_at_a_time(pool, campaign.id) as connection:
+    async with store.lock_refunds(pool, campaign.id) as connection:
         found = await store.find_request(connection, campaign.id, wanted.correlation_id)
         if found is None:
             await _check_others(connection, wanted)

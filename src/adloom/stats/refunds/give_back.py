@@ -19,7 +19,7 @@ from adloom.stats.refunds.store import (
     choose_charges,
     find_request,
     list_pending,
-    one_at_a_time,
+    lock_refunds,
 )
 
 TRIES: Final = 4
@@ -79,5 +79,5 @@ class PendingRefunds:
     async def settle(self) -> None:
         """Try each refund that its own request no longer waits for."""
         for request, advertiser_id in await list_pending(self._pool, before=self._now() - REQUEST_WAITS):
-            async with one_at_a_time(self._pool, request.campaign_id) as connection:
+            async with lock_refunds(self._pool, request.campaign_id) as connection:
                 await give_back(connection, self._valkey, request, advertiser_id, tries=1)

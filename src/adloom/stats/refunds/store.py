@@ -139,7 +139,7 @@ async def choose_charges(
 
 
 @asynccontextmanager
-async def one_at_a_time(pool: Pool, campaign_id: CampaignId) -> AsyncGenerator[Connection]:
+async def lock_refunds(pool: Pool, campaign_id: CampaignId) -> AsyncGenerator[Connection]:
     """Wait for other refunds of the campaign: two must not choose the same charges."""
     async with pool.acquire() as connection:
         reset_after_use(connection)

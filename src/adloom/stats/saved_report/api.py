@@ -156,7 +156,7 @@ async def list_saved_reports(
     filters = Filters()
     filters.add_search(["it.name"], query.search)
     # A machine has none, as no row equals null.
-    filters.add(f"{saved_reports.table.outside('owner_id')} = {{}}", owner.id)
+    filters.add(f"{saved_reports.table.build_outside_sql('owner_id')} = {{}}", owner.id)
     async with catalog.read() as connection:
         listed = await saved_reports.table.page(connection, EVERYTHING, filters, query.page_request)
     shown = [_describe(request, report, owner, now) for report in listed.items]

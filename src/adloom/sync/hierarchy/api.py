@@ -71,7 +71,7 @@ async def change_ad_account(  # noqa: PLR0913 - what a write needs, and the ciph
     now: Now,
 ) -> Answer:
     """Change an ad account, field by field; other credentials end what was wrong with those before."""
-    scope = writer.scope_for(find_named_owner(ad_accounts, body))
+    scope = writer.find_scope(find_named_owner(ad_accounts, body))
     async with catalog.write() as write:
         after = await ad_accounts.change(
             write, scope, account_id, lambda before: ad_accounts.apply(body, before, now)
@@ -88,7 +88,7 @@ async def delete_ad_account(
     account_id: UUID, writer: SellerWrites, catalog: CurrentCatalog, now: Now
 ) -> None:
     """Delete an ad account that has no campaigns any more, and its credentials."""
-    scope = writer.scope_for(None)
+    scope = writer.find_scope(None)
     async with catalog.write() as write:
         account = await ad_accounts.lock(write, scope, account_id)
         await ad_accounts.remove(write, scope, account_id, now=now)

@@ -127,7 +127,7 @@ async def set_credentials(
     )
     await write.connection.execute(SET_CREDENTIALS, after.id, sealed, after.updated_at)
     changes = {"credentials": {"from": HIDDEN, "to": None if sealed is None else HIDDEN}}
-    subject = await ad_accounts.table.subject_of(write.connection, after)
+    subject = await ad_accounts.table.load_subject(write.connection, after)
     write.entries.append(NewAuditEntry(subject, "update", changes))
     return after
 

@@ -133,7 +133,7 @@ async def sync_by_hand(
     Where a job that waits or runs fetches the days anyway, its id is returned and nothing is enqueued.
     """
     body = body or SyncBody()
-    seller_id = writer.owner_for(body.seller_id)
+    seller_id = writer.find_owner(body.seller_id)
     asked = RequestedDays(day=body.day, first=body.date_from, last=body.date_to)
     async with pool.acquire() as connection:
         timezones = await load_timezones(connection, seller_id)

@@ -202,7 +202,7 @@ def test_categories_are_few_sorted_and_never_surer_than_their_root(
     confidences = [one.confidence for one in found]
     assert len(found) <= 3
     assert confidences == sorted(confidences, reverse=True)
-    assert len({load_content().path(one.id)[0] for one in found}) == len(found)
+    assert len({load_content().find_path(one.id)[0] for one in found}) == len(found)
     for one, least in zip(
         found, [CONFIDENCE_MIN, SECOND_CONFIDENCE_MIN, SECOND_CONFIDENCE_MIN], strict=False
     ):

@@ -15,7 +15,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.actors import TALLY, Add, Catalog, Count, Listeners, Nap, Tally, a_tally
 from tests.support.eventually import becomes, eventually
 from tests.support.nats import Rows, SharedWorker, load_tallies
@@ -47,7 +47,7 @@ class Contract:
                 introduction=self.catalog,
                 audience=self.listeners,
                 clock=SystemClock(),
-                chance=seeded(1, "entities"),
+                chance=make_random(1, "entities"),
             )
             self.host, self._run = self._local, self._local.run
             self._is_ready = lambda: self._local.is_open

@@ -26,7 +26,7 @@ from adloom.runtime.actors.nats.store import ShardCommit, ShardStore, maintain_d
 from adloom.runtime.actors.runner import NeverKeptError
 from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Connection, Pool
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.actors import START, TALLY, Add, Catalog, Listeners, a_tally, make_tally_kind
 from tests.support.nats import Rows, load_tallies
 
@@ -48,7 +48,7 @@ class OneWorker:
                 audience=Listeners(),
             ),
             clock=SystemClock(),
-            chance=seeded(1, "entities"),
+            chance=make_random(1, "entities"),
             ids=SystemIds(),
             counts=self.counts,
             send=self.sent.extend,

@@ -13,7 +13,7 @@ from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardStore, maintain_days
 from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Pool
-from simulation.loop import seeded
+from simulation.loop import make_random
 from tests.support.actors import TALLY, Add, Catalog, Count, Listeners, Tally, Woken, a_tally, tally_step
 from tests.support.nats import Rows, SharedWorker
 
@@ -46,7 +46,7 @@ class TransientWorker:
                 audience=Listeners(),
             ),
             clock=SystemClock(),
-            chance=seeded(1, "entities"),
+            chance=make_random(1, "entities"),
             ids=SystemIds(),
             counts=self.counts,
             send=self.sent.extend,

@@ -35,7 +35,7 @@ def add_category_field(  # noqa: PLR0913 - a field, and what fields differ in
         return [one for one in ([value] if is_single else value or ()) if one]
 
     def offer(text: str, value: Any) -> dict[str, str]:  # noqa: ANN401 - one or several
-        found = taxonomy.search(text)[:FOUND_MAX] if text.strip() else taxonomy.children(None)
+        found = taxonomy.search(text)[:FOUND_MAX] if text.strip() else taxonomy.list_children(None)
         if rank is not None:
             found = sorted(found, key=rank, reverse=True)
         # What is chosen is shown in the field, where a note would be in the way.

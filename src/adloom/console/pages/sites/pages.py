@@ -125,6 +125,6 @@ SITES: Final = ResourcePages(
         "approvals": Tab("Approvals", show_site_approvals),
         "market": Tab("Market", show_market),
         "traffic": Tab("Traffic", show_pacing),
-        "placements": PLACEMENTS.tab_of("siteId"),
+        "placements": PLACEMENTS.make_tab("siteId"),
     },
 ).register()

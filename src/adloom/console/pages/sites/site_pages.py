@@ -94,7 +94,7 @@ def _describe_topics(topics: Json, chosen: str | None) -> dict[str, str]:
     """Return the categories that pages have, and those above them: both can be asked for."""
     pages: dict[str, int] = {}
     for one in topics["items"]:
-        for category in (one["id"], *load_content().ancestors(one["id"])):
+        for category in (one["id"], *load_content().list_ancestors(one["id"])):
             pages[category] = pages.get(category, 0) + one["pages"]
     if chosen and chosen in load_content():
         pages.setdefault(chosen, 0)

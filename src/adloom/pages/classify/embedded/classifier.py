@@ -146,7 +146,7 @@ class EmbeddedClassifier:
         self._roots = _PhraseTable(phrases.of_roots, places, vectors)
         by_root: dict[str, dict[str, Sequence[str]]] = {}
         for node_id, texts in phrases.of_nodes.items():
-            by_root.setdefault(load_content().ancestors(node_id)[-1], {})[node_id] = texts
+            by_root.setdefault(load_content().list_ancestors(node_id)[-1], {})[node_id] = texts
         self._nodes = {root: _PhraseTable(nodes, places, vectors) for root, nodes in by_root.items()}
         self._prior = np.array([prior.get(root, 0.0) for root in self._roots.ids], np.float32)
         self.version = _describe_version(phrases, encoder, prior)

@@ -106,12 +106,12 @@ class LanguageModelClassifier:
     async def _ask_twice(self, page: PageContent, ids_max: int) -> tuple[PageCategory, ...]:
         roots = await self._ask(page, self._roots, most=CHOSEN_ROOTS_MAX)
         below = {
-            node_id: " > ".join(load_content().path(node_id)[1:])
+            node_id: " > ".join(load_content().find_path(node_id)[1:])
             for root in roots
-            for node_id in sorted(load_content().descendants(root.id))
+            for node_id in sorted(load_content().list_descendants(root.id))
         }
         nodes = await self._ask(page, below, most=CHOSEN_ROOTS_MAX) if below else []
-        root_of = {node_id: load_content().ancestors(node_id)[-1] for node_id in below}
+        root_of = {node_id: load_content().list_ancestors(node_id)[-1] for node_id in below}
         return combine(roots, nodes, root_of, ids_max=ids_max)
 
     async def _ask(self, page: PageContent, names: Mapping[str, str], *, most: int) -> list[PageCategory]:

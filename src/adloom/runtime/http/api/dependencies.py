@@ -57,7 +57,7 @@ def describe_problem_answer(status: int) -> Json:
     }
 
 
-def problems(*statuses: int) -> Responses:
+def describe_problems(*statuses: int) -> Responses:
     """Describe the errors of a router, for its `responses`."""
     return {status: describe_problem_answer(status) for status in statuses}
 
@@ -123,7 +123,7 @@ def guarded_router(
         tags=[tag],
         route_class=GuardedRoute,
         dependencies=[] if check is None else [Depends(check)],
-        responses=problems(*statuses),
+        responses=describe_problems(*statuses),
     )
 
 

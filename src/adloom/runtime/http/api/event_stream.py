@@ -22,7 +22,7 @@ class EventStream(StreamingResponse):
     def __init__(self, feed: EventFeed[Any], listener: EventListener, status_code: int = 200) -> None:
         # The framework reads the status off this signature. A proxy that buffers whole answers
         # would never pass this one on.
-        super().__init__(listener.updates(), status_code, headers={"X-Accel-Buffering": "no"})
+        super().__init__(listener.stream_updates(), status_code, headers={"X-Accel-Buffering": "no"})
         self._feed = feed
         self._listener = listener
 

@@ -96,7 +96,7 @@ def install_problem_handlers(app: FastAPI) -> None:
         app.add_exception_handler(outage, _answer_outage)
 
 
-def problem_response(error: AdloomError, headers: Mapping[str, str] | None = None) -> Response:
+def build_problem_response(error: AdloomError, headers: Mapping[str, str] | None = None) -> Response:
     own: dict[str, str] = {}
     if isinstance(error, RateLimitedError | UnavailableError):
         own["Retry-After"] = str(error.retry_after_seconds)
@@ -137,7 +137,7 @@ def _make_printable(text: str) -> str:
 
 async def _answer_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, AdloomError)
-    return problem_response(error)
+    return build_problem_response(error)
 
 
 async def _answer_invalid(_request: Request, error: Exception) -> Response:
@@ -146,23 +146,23 @@ async def _answer_invalid(_request: Request, error: Exception) -> Response:
     if any(one["type"] == "json_invalid" for one in error.errors()):
         problems = (FieldProblem("body", _MESSAGES["json_invalid"]),)
     detail = "; ".join(f"{problem.field}: {problem.message}" for problem in problems[:3])
-    return problem_response(ValidationFailedError(f"{detail}.", errors=problems))
+    return build_problem_response(ValidationFailedError(f"{detail}.", errors=problems))
 
 
 async def _answer_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     # The framework wraps whatever is raised while it reads a body; ours is inside.
     if isinstance(error.__cause__, AdloomError):
-        return problem_response(error.__cause__)
+        return build_problem_response(error.__cause__)
     match error.status_code:
         case 404:
-            return problem_response(NotFoundError("There is nothing at this address."))
+            return build_problem_response(NotFoundError("There is nothing at this address."))
         case 405:
             detail = f"This address does not take {request.method}."
-            return problem_response(MethodNotAllowedError(detail), {"Allow": _list_methods(request)})
+            return build_problem_response(MethodNotAllowedError(detail), {"Allow": _list_methods(request)})
         case _:
             problem = FieldProblem("body", "cannot be read as JSON")
-            return problem_response(
+            return build_problem_response(
                 ValidationFailedError("The body cannot be read as JSON.", errors=[problem])
                 if error.status_code == BadRequestError.status
                 else BadRequestError("The request cannot be answered as it is.")
@@ -189,11 +189,11 @@ async def _answer_unstorable(_request: Request, error: Exception) -> Response:
     # Half a surrogate does not even leave the driver. All else that the database cannot read is our own mistake.
     if not isinstance(error, UNSTORABLE) and not isinstance(error.__cause__, UnicodeEncodeError):
         raise error
-    return problem_response(
+    return build_problem_response(
         BadRequestError("A text of the request has a character that cannot be stored, such as NUL.")
     )
 
 
 async def _answer_outage(request: Request, _error: Exception) -> Response:
     detail = describe_outage("A part that is needed for this does not answer.", request.method)
-    return problem_response(UnavailableError(detail, retry_after_seconds=RETRY_SECONDS))
+    return build_problem_response(UnavailableError(detail, retry_after_seconds=RETRY_SECONDS))

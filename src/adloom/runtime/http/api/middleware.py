@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adloom.core.errors import BodyTooLargeError
 from adloom.core.ids import IdSource
-from adloom.runtime.http.api.exception_handlers import problem_response
+from adloom.runtime.http.api.exception_handlers import build_problem_response
 from adloom.runtime.http.fast.errors import InternalFailureError
 from adloom.runtime.telemetry.tracing import request_span
 
@@ -84,7 +84,7 @@ class RequestPipeline:
                 log.exception("request_failed")
                 if not status:
                     error = InternalFailureError(f"Something went wrong on our side (request {request_id}).")
-                    await problem_response(error)(scope, receive, send_with_headers)
+                    await build_problem_response(error)(scope, receive, send_with_headers)
             finally:
                 span.answer(status, _find_route(scope))
                 self._answered[str(status)] = self._answered.get(str(status), 0) + 1

@@ -94,10 +94,10 @@ def on_resolved(coming: PendingAnswer, call: Callable[[PendingAnswer, FastAnswer
     if isinstance(coming, DeferredAnswer):
         coming.add_callback(call)
     else:
-        coming.add_done_callback(lambda future: call(future, _result_of(future)))
+        coming.add_done_callback(lambda future: call(future, _get_result(future)))
 
 
-def _result_of(future: Future[FastAnswer]) -> FastAnswer:
+def _get_result(future: Future[FastAnswer]) -> FastAnswer:
     if future.cancelled():
         return problem_answer(UnavailableError("The answer was given up."))
     error = future.exception()

@@ -63,7 +63,7 @@ def _trace_call(route: FastRoute, template: str, request: FastRequest, one_in: i
         span.end()
         raise
     if isinstance(answer, asyncio.Future):
-        answer.add_done_callback(lambda done: finish(_result_of(done)))
+        answer.add_done_callback(lambda done: finish(_get_result(done)))
     elif isinstance(answer, DeferredAnswer):
         answer.add_callback(lambda _, late: finish(late))
     else:
@@ -71,5 +71,5 @@ def _trace_call(route: FastRoute, template: str, request: FastRequest, one_in: i
     return answer
 
 
-def _result_of(done: "asyncio.Future[FastAnswer]") -> FastAnswer | None:
+def _get_result(done: "asyncio.Future[FastAnswer]") -> FastAnswer | None:
     return None if done.cancelled() or done.exception() is not None else done.result()
