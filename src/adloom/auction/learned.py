@@ -281,7 +281,7 @@ class LearnedScorer:
         return self.cross_factors.get(banner) or self._compute_cross_factor(banner)
 
     def compute_span(self, placement_keys: tuple[int, ...], factor_max: float) -> CtrSpan:
-        """Compute the range of CTRs, see `RankedScorer.span`.
+        """Compute the range of CTRs, see `RankedScorer.compute_span`.
 
         For odds o the CTR is o / (1 + o): at most o, and if not capped at `ctr_max`, at least o * (1 - ctr_max).
         """

@@ -81,7 +81,7 @@ class Strengths(Protocol):
 
 
 class CtrSpan(NamedTuple):
-    """The range of a CTR for strength 1; see `RankedScorer.span`."""
+    """The range of a CTR for strength 1; see `RankedScorer.compute_span`."""
 
     low: float
     high: float

@@ -284,7 +284,7 @@ class _Leader:
         ranked: RankedScorer,
         lowered: int = 0,
     ) -> None:
-        """Compare bids per click that may change something, by the bounds of `CtrRanking.max_ecpm`."""
+        """Compare bids per click that may change something, by the bounds of `CtrRanking.compute_ecpm_max`."""
         if not eligible:
             return
         to_count, to_win = self._find_logs_needed(bids.worth_max)
@@ -320,7 +320,7 @@ class _Leader:
         )
 
     def _find_cap_needed(self, strongest: StrongestBids, ranked: RankedScorer) -> float:
-        """Return the cap under which no bid per click changes anything; the bound is that of `CtrRanking.max_ecpm`."""
+        """Return the cap under which no bid per click changes anything; the bound is that of `CtrRanking.compute_ecpm_max`."""
         least = min(self.second, self.ecpm - 1) * PER_CLICK - strongest.worth_max
         return least / ranked.compute_span(strongest.placement_keys).high
 
