@@ -10,7 +10,7 @@ from adloom.budgets.messages import CampaignCounts, ChargeKind, MoneyKind
 from adloom.core.clock import SystemClock
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.events.log.stream import ValkeyEventLog
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
@@ -82,6 +82,14 @@ async def test_a_campaign_with_a_cap_hears_of_its_counts_once_and_when_it_asks(
     await follower.poll()
     await follower.poll()
     assert [one.until for one in heard.messages] == [counts.until, counts.until, last]
+
+    await ValkeyEventLog(valkey).append([b"an event that is lost with the server that had it"])
+    follower.take_request(CampaignId(CAMPAIGN))
+    await follower.poll()
+    assert len(heard.messages) == 3
+    await valkey.xdel(STREAM, await ValkeyEventLog(valkey).read_last_id())
+    await follower.poll()
+    assert len(heard.messages) == 4, "what is no longer in the log is not waited for"
 
 
 async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool, valkey: Valkey) -> None:

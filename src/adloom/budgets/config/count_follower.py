@@ -137,9 +137,12 @@ class CountFollower:
         if self._again_seconds is not None and now >= self._again_at:
             self._again_at = now + self._again_seconds
             self._told.clear()
-        if self._asking and self._awaited is None:
+        if self._asking:
             second = int(self._clock.now().timestamp())
-            self._awaited = await self._log_end.read_last_id(), second
+            last = await self._log_end.read_last_id()
+            # A log that has lost its end may never have the entry that we wait for.
+            if self._awaited is None or parse_entry_id(last) < parse_entry_id(self._awaited[0]):
+                self._awaited = last, second
         found, until = await self._reader.read()
         answered = self._find_complete(until)
         for campaign_id, payer_id, counts in found:
