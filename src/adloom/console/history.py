@@ -287,7 +287,7 @@ def _format_text(name: str, text: str, names: Mapping[str, str]) -> str:
     if name.endswith("At"):
         return format_full_moment(text)
     if name in TAXONOMIES:
-        return describe_node(TAXONOMIES[name](), text)
+        return _cut(describe_node(TAXONOMIES[name](), text))
     known = names.get(text) or WORDS.get(name, {}).get(text)
     if name == "value":
         # Of a condition; only a segment could have such a word as its name.
