@@ -26,12 +26,12 @@ _pack_short = Struct(">ih").pack
 _pack_array = Struct(">iiiii").pack
 
 
-def encode_value(value: bytes) -> bytes:
+def _encode_value(value: bytes) -> bytes:
     return len(value).to_bytes(4, "big") + value
 
 
 def encode_text(text: str | None) -> bytes:
-    return NULL if text is None else encode_value(text.encode())
+    return NULL if text is None else _encode_value(text.encode())
 
 
 def encode_id(one: UUID | None) -> bytes:
@@ -61,7 +61,7 @@ def encode_moment(at: datetime) -> bytes:
 
 def encode_texts(texts: Sequence[str]) -> bytes:
     """Encode an array of one dimension, whose first index is 1."""
-    return encode_value(_pack_array(1, 0, _TEXT_OID, len(texts), 1) + b"".join(map(encode_text, texts)))
+    return _encode_value(_pack_array(1, 0, _TEXT_OID, len(texts), 1) + b"".join(map(encode_text, texts)))
 
 
 def encode_network(text: str | None) -> bytes:
@@ -69,4 +69,4 @@ def encode_network(text: str | None) -> bytes:
         return NULL
     address = ip_interface(text)
     head = bytes((_FAMILIES[address.version], address.network.prefixlen, 0, len(address.packed)))
-    return encode_value(head + address.packed)
+    return _encode_value(head + address.packed)

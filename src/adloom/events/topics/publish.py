@@ -229,7 +229,8 @@ _LOOK: Final = b"".join(
         *(pack_command("TYPE", topic) for topic in TOPICS),
     )
 )
-_STREAM_KINDS: Final = (b"stream", b"none")
+_STREAM: Final = b"stream"
+_NO_KEY: Final = b"none"
 
 
 class TopicsProjection:
@@ -256,7 +257,7 @@ class TopicsProjection:
     async def _publish(
         self, execute_packed: ExecutePacked, records: Sequence[DecodedEntry], *, after: str, cursor: str
     ) -> BatchResult | None:
-        """Return what counted of the topics that there are; None if the cursor, a topic or a user went meanwhile."""
+        """Return what counted of the topics that there are; None if a topic was replaced or a user erased meanwhile."""
         _, found, *kinds = await execute_packed(_LOOK, 2 + len(TOPICS))
         if found != after.encode():
             raise CursorMovedError
@@ -295,7 +296,7 @@ class TopicsProjection:
         """Undo a batch of which a topic took nothing, because its key became another one after the look."""
         _, found = await execute_packed(pack_command("WATCH", CURSOR) + pack_command("GET", CURSOR), 2)
         if found != cursor.encode():
-            return
+            raise CursorMovedError
         topics = [topic for topic, several in payloads.items() for _ in several]
         entries = [(topic, one) for topic, one in zip(topics, added, strict=False) if isinstance(one, bytes)]
         commands = [
@@ -310,11 +311,11 @@ class TopicsProjection:
         """Return the topics whose streams there are."""
         for topic, kind in zip(TOPICS, kinds, strict=True):
             # In the transaction it would be left out, and the others would be published.
-            if kind not in _STREAM_KINDS:
+            if kind not in (_STREAM, _NO_KEY):
                 raise UnavailableError(f"The topic {topic} is taken by a {kind.decode()}.")
         if not self._entries_max:
             return set()
-        return {topic for topic, kind in zip(TOPICS, kinds, strict=True) if kind == _STREAM_KINDS[0]}
+        return {topic for topic, kind in zip(TOPICS, kinds, strict=True) if kind == _STREAM}
 
 
 def _build_payloads(counted: Sequence[CountedEntry]) -> dict[str, list[bytes]]:

@@ -20,9 +20,8 @@ from adloom.runtime.supervisor.liveness import (
 )
 from adloom.runtime.supervisor.liveness_pipe import SIGN_SECONDS, LivenessPipe
 
-LOOK_AFTER_SECONDS: Final = (
-    SIGN_SECONDS / 2
-)  # Signs are written at whole seconds: no look may come just before one.
+# Signs are written at whole seconds: no look may come just before one.
+LOOK_AFTER_SECONDS: Final = SIGN_SECONDS / 2
 SIGN_TICK_SECONDS: Final = SIGN_SECONDS / 2  # While a child is silent.
 SIGN_SILENT_SECONDS: Final = 1.5
 # A server is asked less often: each question costs it a connection.

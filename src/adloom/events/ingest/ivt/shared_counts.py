@@ -26,7 +26,7 @@ ANSWER_SECONDS_MAX: Final = 5.0
 AT_ONCE: Final = 1_000
 MILLIS: Final = 1_000
 _HASH_BYTES: Final = 12
-_HOURS: Final = 2 * HOUR_SECONDS * MILLIS
+_KEPT_MILLIS: Final = 2 * HOUR_SECONDS * MILLIS
 
 # In one step: a count without an end would stay for ever. For each key a field, what it counts, and its milliseconds.
 _TELL_SCRIPT: Final = """
@@ -43,7 +43,7 @@ return answers
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-pack_moment: Final = Struct(">d").pack
+_pack_moment: Final = Struct(">d").pack
 
 # Counts by minute, and the clock that they are counted by.
 SharedMinutes: TypeAlias = tuple[MinuteCounts, Callable[[], float]]
@@ -107,7 +107,7 @@ class CountSharer:
                     self._build_key(name, hour, campaign.to_bytes(17, "big", signed=True), address),
                     field,
                     events,
-                    _HOURS,
+                    _KEPT_MILLIS,
                 )
                 for (address, campaign), events in told
             )
@@ -121,7 +121,7 @@ class CountSharer:
             answers = await self._tell(
                 ToldCount(
                     self._build_key(name, one.key),
-                    self._process + pack_moment(one.begins_at),
+                    self._process + _pack_moment(one.begins_at),
                     one.requests,
                     max(1, int(one.seconds_left * MILLIS)),
                 )
