@@ -105,6 +105,7 @@ class AuctionServer:
             frequency=self.frequency,
             recorder=self.recorder,
             count_traffic=options.get("count_traffic"),
+            senders=options.get("senders"),
         )
         placements = self.index.by_key.values()
         self.leases.update({one.key: one.terms for one in placements}, at=0.0)
@@ -137,7 +138,13 @@ class AuctionServer:
         headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]
         fields = {"userId": str(USER), **body}
         return self.routes.serve(
-            FastRequest(b"POST", b"/api/v1/ads/serve", headers=headers, body=json.dumps(fields).encode())
+            FastRequest(
+                b"POST",
+                b"/api/v1/ads/serve",
+                headers=headers,
+                body=json.dumps(fields).encode(),
+                client="203.0.113.7",
+            )
         )
 
     def served(self, **body: Any) -> dict[str, Any] | None:

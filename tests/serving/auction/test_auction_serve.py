@@ -11,10 +11,12 @@ import pytest
 
 from adloom.auction.bid import BidType
 from adloom.core.errors import ValidationFailedError
+from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, unpack_bids
 from adloom.events.log.event import AuctionEntry, BidsUnderFloor, ChargedBy, RemovedCandidates, Served, Unsold
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.index.rows import Caps, Delivery
+from adloom.serving.request.sender_limits import SenderCheck
 from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
 from tests.serving.auction.auction_server import KEYS, SECOND, USER, AuctionServer, token_of
@@ -198,6 +200,16 @@ def test_campaigns_that_their_pace_leaves_out_neither_win_nor_set_the_price() ->
 
     assert ad is not None
     assert (ad["adId"], ad["finalPrice"]) == (ad_id(2), 1.01)
+
+
+def test_an_offer_that_is_not_made_does_not_count_for_the_bound_of_an_address() -> None:
+    senders = SenderCheck(TrafficDetector(lambda _: False).identify_sender, holds_max=3)
+    server = AuctionServer(a_row(1, "10.00", is_limited=True), draw=lambda: 0.0, senders=senders)
+    server.grant(1_000_000, throttle=1.0)
+
+    assert [server.served() for _ in range(5)] == [None] * 5
+
+    assert senders.free["open_holds"] == 0
 
 
 def test_a_cap_of_one_impression_is_offered_once() -> None:

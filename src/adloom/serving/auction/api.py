@@ -132,7 +132,8 @@ class AuctionRoutes:
         is_recorded = self._recorder.wants_next(second + now.microsecond / 1e6)
         request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
         if auction.win is not None:
-            request.is_free = not self._senders.may_hold(http, 1, second)
+            request.is_counted = self._senders.may_hold(http, 1, second)
+            request.is_free = not request.is_counted
         return self._look_up(request) if auction.capped_banner_ids else self._answer(request)
 
     def fill(
@@ -160,7 +161,8 @@ class AuctionRoutes:
         second = int(now.timestamp())
         request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
         if auction.win is not None:
-            request.is_free = not self._senders.may_hold(http, 1, second)
+            request.is_counted = self._senders.may_hold(http, 1, second)
+            request.is_free = not request.is_counted
         if known is not None:
             request.seen = known
         is_open = known is None and auction.capped_banner_ids
@@ -232,6 +234,8 @@ class AuctionRoutes:
         if self._count_traffic is not None:
             self._count_traffic(auction.market, None if win is None else win.bidder.placement_key)
         if win is None:
+            if request.is_counted:  # Who had won could not be reserved.
+                self._senders.give_back(request.http, 1, request.second)
             self.unfilled[_name_unfilled(auction.input)] += 1
             if is_recorded:
                 self._record(request, auction_id, None, None)

@@ -40,6 +40,7 @@ class AuctionRequest(msgspec.Struct, gc=False):
     seen: SeenBanners = NOTHING_KNOWN
     lease: int = 0  # Of the winner that is reserved.
     is_free: bool = False  # Its sender is doubtful: the offer holds and costs nothing.
+    is_counted: bool = False  # As an offer that its address has out.
     record: BidRecord | None = None
 
 
