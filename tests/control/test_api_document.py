@@ -224,7 +224,7 @@ async def test_a_number_that_is_not_whole_is_refused_by_name(admin: Client) -> N
 
     assert made["maxBanners"] == 3
     assert hours["value"] == [9, 17]
-    assert (entry["field"], "integer" in entry["message"]) == ("maxBanners", True)
+    assert (entry["field"], "whole number" in entry["message"]) == ("maxBanners", True)
     assert error_fields(problem(half_an_hour, 400, "VALIDATION_FAILED")) == {"value"}
 
 

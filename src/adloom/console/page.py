@@ -142,7 +142,7 @@ def _show_failure(path: str, error: Exception) -> None:
     """Show an error that happened after the page was sent."""
     match error:
         case SessionEndedError():
-            ui.navigate.to(LOG_IN)
+            ui.navigate.to(f"{LOG_IN}?out")
         case ProblemError():
             notify_error(error.message)
         case _:
