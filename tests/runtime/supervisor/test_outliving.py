@@ -72,11 +72,12 @@ async def test_a_hurried_child_does_not_wait_for_its_reporters(tmp_path: Path) -
 
 async def test_a_child_does_not_wait_for_children_that_do_not_report_to_it(tmp_path: Path) -> None:
     children = a_stage(tmp_path, seconds=0.0, outlives_seconds_max=10.0)
-    children.append(a_child_that_takes(1.0, "other", tmp_path))
+    children.append(a_child_that_takes(3.0, "other", tmp_path))
 
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start(children)
 
     await run_supervised(work)
 
-    assert (tmp_path / "stopped").read_text().split()[-2:] == ["-last", "-other"]
+    stopped = (tmp_path / "stopped").read_text().split()
+    assert stopped.index("-last") < stopped.index("-other"), "a busy machine may tell the other one late"
