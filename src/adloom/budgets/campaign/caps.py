@@ -110,7 +110,7 @@ def count_click(state: CampaignState, entry_id: str) -> tuple[CampaignState, boo
 
 
 def forget_counts(state: CampaignState, before: ConfigureCampaign | None) -> CampaignState:
-    """Forget what nobody tells a campaign without a cap, when it has none or gets one: the tables will say it."""
+    """Forget counts that were not kept up to date while there was no cap; the campaign asks for new ones."""
     config = state.configured
     if config.click_cap is None:
         state = _changed(state, clicked=0, clicked_before=None, clicked_until=BEGINNING, clicked_entries=())

@@ -92,7 +92,7 @@ class PairCounts:
         return self._shared_from > bound
 
     def list_pending(self) -> list[tuple[Pair, int]]:
-        """Return what is counted here of shared pairs of which other processes do not know all."""
+        """Return the shared pairs with events that other processes do not know of yet, and how many this one has."""
         return [(pair, one.here) for pair, one in self.shared.items() if one.here != one.told]
 
     def note_shared(self, begun: int, pair: Pair, told: int, total: int) -> None:
