@@ -59,16 +59,22 @@ def test_an_amount_is_shown_with_the_decimals_of_its_currency(value: float, plac
     ],
 )
 def test_an_amount_may_have_a_comma_before_its_decimals(text: str, value: float | None) -> None:
-    assert read_amount(text) == value
+    assert read_amount(text, 2) == value
 
 
 @pytest.mark.parametrize(
     "text", ["1,250", "1,250.00", "1.250,00", "abc", "1e5", "nan", ".", "-", "9" * 31, "1,5,0"]
 )
 def test_what_is_no_amount_or_may_be_two_is_refused(text: str) -> None:
-    assert read_amount(text) == text
+    assert read_amount(text, 2) == read_amount(text, 4) == text
     assert make_money_check(Currency("EUR"))(text) == check_price(text) == NO_AMOUNT
     assert count_paisa(text) is None
+
+
+def test_a_point_before_three_digits_is_no_fraction_where_there_are_two_decimals() -> None:
+    assert read_amount("1.250", 2) == "1.250"
+    assert read_amount("1.250", 3) == read_amount("1.25", 2) == 1.25
+    assert read_amount("0.125", 2) == 0.125
 
 
 def test_a_number_beyond_what_is_stored_is_refused_by_its_bound() -> None:
@@ -82,7 +88,7 @@ def test_a_number_beyond_what_is_stored_is_refused_by_its_bound() -> None:
 
 @given(st.integers(0, 10**12), st.integers(0, 3))
 def test_no_amount_is_changed_by_being_shown(paisa: int, places: int) -> None:
-    assert count_paisa(read_amount(write_amount(paisa / 100, places))) == paisa
+    assert count_paisa(read_amount(write_amount(paisa / 100, places), places)) == paisa
 
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 clicks"), (1, "1 click"), (1_500, "1,500 clicks")])

@@ -89,6 +89,7 @@ def test_sentences_of_the_api_name_fields_as_the_console_does(text: str, named: 
         ("value", ["mobile", "tablet", "gold"], "Phone, Tablet, gold"),
         ("operator", "not_in", "None of"),
         ("layoutType", "popup", "Popup"),
+        ("bidStrategy", "fixed", "Fixed: always its bid"),
         ("budgetDailyPaisa", 1234, "12.34"),
         ("bidAmountMicros", 2_500_000, "2.50"),
         ("isActive", False, "No"),

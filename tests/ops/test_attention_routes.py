@@ -149,7 +149,7 @@ async def test_a_cap_that_is_reached_is_reported(admin: Client, pool: Pool, valk
     [item] = await found(admin)
 
     assert (item["kind"], item["id"]) == ("exhausted", campaign["id"])
-    assert item["message"] == "has had the 1 clicks that its cap allows, so it is not shown any more."
+    assert item["message"] == "has had the one click that its cap allows, so it is not shown any more."
 
 
 async def test_a_rule_about_countries_is_reported_where_no_country_is_known(

@@ -11,7 +11,7 @@ from adloom.catalog.publisher import publishers
 from adloom.catalog.site.model import Site
 from adloom.catalog.site.resource import sites
 from adloom.core.delivery import Delivery, Rotation
-from adloom.core.errors import ConflictError, wrong_field
+from adloom.core.errors import ConflictError, make_taken_error, wrong_field
 from adloom.core.ids import PlacementId, PublisherId, SiteId
 from adloom.core.money import Micros
 from adloom.resource.access import Scope
@@ -201,8 +201,8 @@ placements = Resource(
     finish=lambda placement, _given, _now: check_slot(placement),
     check=_check_site,
     before_delete=_check_unused,
-    taken=lambda placement: ConflictError(
-        f"The slug {placement.slug!r} is in use. Choose another one.", code="PLACEMENT_SLUG_EXISTS"
+    taken=lambda placement: make_taken_error(
+        "slug", f"The slug {placement.slug!r} is in use. Choose another one.", code="PLACEMENT_SLUG_EXISTS"
     ),
     list_name="placements",
     natural_key="slug",

@@ -84,6 +84,13 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "delivery": strings.DELIVERIES,
     "bidType": strings.BID_TYPES,
     "pacingStrategy": strings.PACINGS,
+    "bidStrategy": strings.BID_STRATEGIES,
+    "approvalMode": strings.APPROVAL_MODES,
+    "auctionMode": strings.AUCTION_MODES,
+    "auctionScoring": strings.SCORINGS,
+    "floorMode": strings.FLOOR_MODES,
+    "rotation": strings.ROTATIONS,
+    "role": strings.ROLES,
     "state": {
         state: state.capitalize()
         for state in ("requested", "accepted", "refused", "pending", "approved", "rejected", "flagged")

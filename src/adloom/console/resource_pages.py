@@ -246,8 +246,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             if visit.may_write and not is_deleted:
                 self.actions(visit, item, reload)
                 if self.may_write(visit) and not self.has_own_delete:
-                    label = "Delete" if self.is_restorable else "Remove"
-                    ui.button(label, on_click=lambda: self.ask_delete(visit, item, reload)).props("outline")
+                    ui.button("Delete", on_click=lambda: self.ask_delete(visit, item, reload)).props(
+                        "outline"
+                    )
                 if self.add is not None:
                     label, href = self.add(item)
                     link_button(label, href, icon="add", look="unelevated")
@@ -302,9 +303,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             await reload()
 
         confirm(
-            f"Delete “{name}”?" if self.is_restorable else f"Remove “{name}” for good?",
+            f"Delete “{name}”?" if self.is_restorable else f"Delete “{name}” for good?",
             self.delete_note,
-            action="Delete" if self.is_restorable else "Remove",
+            action="Delete",
             on_confirm=delete,
             is_dangerous=True,
         )

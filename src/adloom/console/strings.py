@@ -6,11 +6,30 @@ from adloom.catalog.campaign.model import CampaignStatus
 from adloom.console.theme import find_asset
 
 AGAINST_PLAN: Final = "Spend against plan"
+APPROVAL_MODES: Final = {
+    "manual": "I decide about every banner",
+    "trusted": "Banners of advertisers that I have approved before are shown at once",
+    "automatic": "Every banner is shown at once",
+}
 AUCTION_FUNNEL: Final = "From all candidates to the winner"
+AUCTION_MODES: Final = {
+    "second_price": "Second price: a winner pays what was needed to win",
+    "first_price": "First price: a winner pays its bid",
+}
+BID_STRATEGIES: Final = {
+    "fixed": "Fixed: always its bid",
+    "pacer": "Pacer: so much of its bid that the daily budget lasts until midnight",
+    "fleet": "Fleet: by what was learned from all campaigns",
+    "dqn": "DQN: by an agent that was trained on past auctions",
+}
 COULD_NOT_LOAD: Final = "This could not be loaded"
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 DELIVERIES: Final = {"direct": "Direct", "auction": "Auction", "contextual": "Context"}
 DEVICES: Final = {"mobile": "phones", "tablet": "tablets", "desktop": "computers"}
+FLOOR_MODES: Final = {
+    "fixed": "Fixed: as it is set here",
+    "sweep": "Moving: tried up and down, and kept where it earns most",
+}
 FLOOR_CPM: Final = "Lowest price of a thousand impressions"
 LAYOUTS: Final = {
     "full_slider": "Slider across the page",
@@ -62,6 +81,12 @@ ORDER_AND_WEIGHT: Final = "order {order} · weight {weight}"
 BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)"}
 PACINGS: Final = {"Smooth": "Smooth: over the whole day", "Accelerated": "Accelerated: as fast as it can"}
 PRIORITY_HINT: Final = "With equal order and weight, the higher priority comes first."
+ROTATIONS: Final = {
+    "weighted": "Take turns, by weight",
+    "ordered": "The highest weight first, always",
+    "best": "The better one wins, by its clicks",
+}
+SCORINGS: Final = {"heuristic": "By fixed rules", "learned": "Learned from clicks"}
 ROLES: Final = {
     "admin": "Admin: everything",
     "viewer": "Viewer: reads everything",

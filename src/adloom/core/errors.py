@@ -105,6 +105,12 @@ class ConflictError(AdloomError):
     status = HTTPStatus.CONFLICT
 
 
+def make_taken_error(field: str, detail: str, *, code: str) -> ConflictError:
+    """Make the error of a value that something else has already, and that only one may have."""
+    problem = FieldProblem(field, "is in use; choose another one")
+    return ConflictError(detail, errors=[problem], code=code)
+
+
 class StaleWriteError(ConflictError):
     """The thing has changed since its client read it."""
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from adloom.catalog.publisher import publishers
 from adloom.catalog.site.model import Site
-from adloom.core.errors import ConflictError
+from adloom.core.errors import ConflictError, make_taken_error
 from adloom.resource.access import Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
@@ -38,15 +38,16 @@ IS_VERIFIED_ELSEWHERE: Final = """
 """
 
 
-def make_taken_error(site: Site) -> ConflictError:
-    return ConflictError(f"There is a site with the domain {site.domain} already.", code="SITE_DOMAIN_EXISTS")
+def make_domain_taken_error(site: Site) -> ConflictError:
+    detail = f"There is a site with the domain {site.domain} already."
+    return make_taken_error("domain", detail, code="SITE_DOMAIN_EXISTS")
 
 
 async def _check_domain(write: CatalogWrite, _scope: Scope, before: Site | None, after: Site) -> None:
     """Refuse the domain of a verified site. One that somebody only claims is no obstacle: who proves it has it."""
     is_new = before is None or before.domain != after.domain
     if is_new and await write.connection.fetchval(IS_VERIFIED_ELSEWHERE, after.domain, after.id):
-        raise make_taken_error(after)
+        raise make_domain_taken_error(after)
 
 
 async def _touch_placements(write: CatalogWrite, before: Site, after: Site) -> None:
@@ -88,7 +89,7 @@ sites = Resource(
     after_update=_touch_placements,
     before_delete=_let_go_of_placements,
     check=_check_domain,
-    taken=make_taken_error,
+    taken=make_domain_taken_error,
     list_name="sites",
     natural_key="domain",
     is_in_the_way=lambda other, site: (

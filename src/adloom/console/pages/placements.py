@@ -38,12 +38,6 @@ from adloom.core.actor import Role
 
 ROWS_MAX: Final = 100
 BANNERS_SHOWN_MAX: Final = 4
-SCORINGS: Final = {"heuristic": "By fixed rules", "learned": "Learned from clicks"}
-ROTATIONS: Final = {
-    "weighted": "Take turns, by weight",
-    "ordered": "The highest weight first, always",
-    "best": "The better one wins, by its clicks",
-}
 ROTATION_HINT: Final = "Which is shown where several of one order fit."
 DELIVERY_NOTES: Final = {
     "direct": "Assigned banners, in their order.",
@@ -122,7 +116,7 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
                 ("Filled by", strings.DELIVERIES[placement["delivery"]]),
                 ("Slots", str(placement["maxBanners"])),
                 *(
-                    [("Rotation", ROTATIONS[placement["rotation"]])]
+                    [("Rotation", strings.ROTATIONS[placement["rotation"]])]
                     if placement["delivery"] == "direct"
                     else []
                 ),
@@ -239,7 +233,7 @@ def _add_delivery_fields(form: Form, *, is_new: bool) -> None:
     note = hint(DELIVERY_NOTES.get(delivery.value, ""))
     delivery.on_value_change(lambda event: note.set_text(DELIVERY_NOTES.get(event.value, "")))
     slots = form.integer("maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True)
-    rotation = form.choice("rotation", "Of several banners", ROTATIONS, hint=ROTATION_HINT)
+    rotation = form.choice("rotation", "Of several banners", strings.ROTATIONS, hint=ROTATION_HINT)
     rotation.bind_visibility_from(delivery, "value", backward=lambda value: value == "direct")
     if is_new:
         slots.on_value_change(lambda event: rotation.set_value(suggest_rotation(event.value)))
@@ -254,7 +248,7 @@ def _add_delivery_fields(form: Form, *, is_new: bool) -> None:
             hint="Apps ask for ads of a type; a page asks for a slug.",
             check=checks.check_at_most(TYPE_LENGTH_MAX),
         ),
-        form.choice("auctionScoring", "Predicted clicks", SCORINGS),
+        form.choice("auctionScoring", "Predicted clicks", strings.SCORINGS),
     ]
     for field in auction_fields:
         field.bind_visibility_from(delivery, "value", backward=lambda value: value == "auction")
@@ -346,8 +340,8 @@ PLACEMENTS: Final = ResourcePages(
     links=_add_links,
     actions=_add_actions,
     delete_note=(
-        "Pages that ask for it get no ad. Its assignments are removed too, and this cannot be undone. "
-        "A placement with an active assignment of a campaign that is not over cannot be removed: "
+        "Pages that ask for it get no ad. Its assignments are deleted too, and this cannot be undone. "
+        "A placement with an active assignment of a campaign that is not over cannot be deleted: "
         "switch it off instead."
     ),
     is_restorable=False,

@@ -20,12 +20,11 @@ MONTHS: Final = 24
 
 
 def list_months(today: date) -> list[str]:
-    """List months that a statement can be of, the last whole one first, then this one, then older ones."""
+    """List months that a statement can be of, newest first."""
     this = today.replace(day=1)
     months = [this]
     while len(months) < MONTHS:
         months.append((months[-1] - timedelta(days=1)).replace(day=1))
-    months[0], months[1] = months[1], months[0]
     return [f"{one:%Y-%m}" for one in months]
 
 
@@ -33,7 +32,7 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
     """Show a month of a publisher."""
     months = list_months(visit.now.date())  # They are made of days of UTC.
     asked = visit.query.get("month", "")
-    month = asked if asked in months else months[0]
+    month = asked if asked in months else _choose_month(months, publisher)
     address = f"/admin/publishers/{publisher['id']}/statement"
     found = await visit.api.get(address, month=month)
 
@@ -68,6 +67,12 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
         empty_state("receipt_long", "Nothing was shown in this month", "Choose another month.")
         return
     await DataTable(visit.query, _list_columns(found), lambda query: _read(found, query)).show()
+
+
+def _choose_month(months: list[str], publisher: Json) -> str:
+    """Choose the last whole month; for somebody who is new, the month of the beginning."""
+    this, last, *_ = months
+    return last if publisher["createdAt"][: len(this)] < this else this
 
 
 def _list_columns(found: Json) -> list[Column]:

@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from adloom.core.actor import Role
-from adloom.core.errors import ConflictError, NotFoundError
+from adloom.core.errors import ConflictError, NotFoundError, make_taken_error
 from adloom.identity import store as users
 from adloom.identity.account import store
 from adloom.identity.account.store import Person
@@ -45,7 +45,7 @@ def make_last_admin_error() -> ConflictError:
 
 
 def make_email_taken_error(email: str) -> ConflictError:
-    return ConflictError(f"{email} has an account already.", code="ACCOUNT_EMAIL_EXISTS")
+    return make_taken_error("email", f"{email} has an account already.", code="ACCOUNT_EMAIL_EXISTS")
 
 
 async def move_person(  # noqa: PLR0913 - what it changes, and how that is recorded

@@ -203,11 +203,12 @@ def judge_caps(campaigns: Iterable[CappedCampaign]) -> list[Attention]:
     found: list[Attention] = []
     for one in campaigns:
         for what, cap, had in (
-            ("impressions", one.impression_cap, one.counts.impressions),
-            ("clicks", one.click_cap, one.counts.clicks),
+            ("impression", one.impression_cap, one.counts.impressions),
+            ("click", one.click_cap, one.counts.clicks),
         ):
             if cap is not None and had >= cap:
-                message = f"has had the {cap:,} {what} that its cap allows, so it is not shown any more."
+                allowed = f"the one {what}" if cap == 1 else f"the {cap:,} {what}s"
+                message = f"has had {allowed} that its cap allows, so it is not shown any more."
                 found.append(
                     _make_attention(one.thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, message)
                 )

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from adloom.core.errors import ConflictError
+from adloom.core.errors import ConflictError, make_taken_error
 from adloom.resource.access import Scope
 from adloom.resource.changes import CatalogWrite
 from adloom.resource.resource import Resource
@@ -172,7 +172,7 @@ saved_reports = Resource(
     set_by_server=frozenset({"owner_id", "scheduled_at", "last_sent_at", "last_failure"}),
     finish=_finish,
     check=_check,
-    taken=lambda report: ConflictError(
-        f"You have a saved report called {report.name!r} already.", code="SAVED_REPORT_NAME_EXISTS"
+    taken=lambda report: make_taken_error(
+        "name", f"You have a saved report called {report.name!r} already.", code="SAVED_REPORT_NAME_EXISTS"
     ),
 )

@@ -18,8 +18,9 @@ PAISA_PLACES: Final = 2  # The API keeps budgets in hundredths of a unit, in eve
 MONEY_MAX: Final = PAISA_MAX // 10**PAISA_PLACES
 NO_AMOUNT: Final = "must be a number such as 1250.50, without signs between thousands"
 AMOUNT: Final = re.compile(r"-?(?=[.,]?\d)\d{0,30}(?:[.,]\d{0,10})?", re.ASCII)
+THOUSAND_DIGITS: Final = 3
 # It may be a thousand or a fraction.
-TWO_WAYS: Final = re.compile(r"-?0*[1-9]\d*,\d{3}")
+TWO_WAYS: Final = re.compile(r"-?0*[1-9]\d*[.,]\d{3}")
 
 
 class AmountField(ui.number):
@@ -28,8 +29,9 @@ class AmountField(ui.number):
     What is no number stays as text, for the check to refuse too.
     """
 
-    def __init__(self, label: str, value: float | None, *, currency: Currency) -> None:
+    def __init__(self, label: str, value: float | None, *, currency: Currency, decimals_max: int) -> None:
         self._places = currency.places
+        self._decimals_max = decimals_max
         super().__init__(label, value=value, prefix=currency.symbol or None)
         self.props('type="text" inputmode="decimal" autocomplete="off"')
 
@@ -39,18 +41,23 @@ class AmountField(ui.number):
             self.update()
 
     def _event_args_to_value(self, e: GenericEventArguments) -> Any:  # noqa: ANN401 - NiceGUI's own
-        return read_amount(str(e.args or ""))
+        return read_amount(str(e.args or ""), self._decimals_max)
 
     def _value_to_model_value(self, value: Any) -> Any:  # noqa: ANN401 - NiceGUI's own
         return value if value is None or isinstance(value, str) else write_amount(value, self._places)
 
 
-def read_amount(text: str) -> float | str | None:
-    """Read a number with a point or a comma before its decimals; what can be read in no way, or in two, stays text."""
+def read_amount(text: str, decimals_max: int) -> float | str | None:
+    """Read a number with a point or a comma before its decimals; what can be read in no way, or in two, stays text.
+
+    1,250 is read in two ways always, and 1.250 where no amount has three decimals.
+    """
     bare = "".join(text.split())
     if not bare:
         return None
-    if AMOUNT.fullmatch(bare) is None or TWO_WAYS.fullmatch(bare) is not None:
+    if AMOUNT.fullmatch(bare) is None:
+        return text
+    if TWO_WAYS.fullmatch(bare) is not None and ("," in bare or decimals_max < THOUSAND_DIGITS):
         return text
     return float(bare.replace(",", "."))
 
@@ -70,12 +77,13 @@ def add_money_field(label: str, paisa: float | None) -> tuple[AmountField, check
     """Make a field for an amount that the API has in hundredths, and its check."""
     currency = get_shown_currency()
     value = None if paisa is None else paisa / 100
-    return AmountField(label, value, currency=currency), make_money_check(currency)
+    field = AmountField(label, value, currency=currency, decimals_max=currency.places)
+    return field, make_money_check(currency)
 
 
 def add_price_field(label: str, value: float | None) -> AmountField:
     """Make a field for a price: it may have more decimals than the currency, as a click may cost half a cent."""
-    return AmountField(label, value, currency=get_shown_currency())
+    return AmountField(label, value, currency=get_shown_currency(), decimals_max=PRICE_PLACES_MAX)
 
 
 def make_money_check(currency: Currency) -> checks.Check:

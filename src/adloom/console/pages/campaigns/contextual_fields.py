@@ -1,11 +1,11 @@
 """The fields of a campaign for contextual slots: which pages it wants, and what they go for."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from markupsafe import Markup
 
 from adloom.catalog.campaign.model import CATEGORIES_MAX
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.categories import describe_category
 from adloom.console.components.format import format_count, format_price
@@ -14,13 +14,6 @@ from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import html
 from adloom.console.page import PageVisit
 from adloom.taxonomy.iab import load_content, load_products
-
-STRATEGIES: Final = {
-    "fixed": "Fixed: always its bid",
-    "pacer": "Pacer: so much of its bid that the daily budget lasts until midnight",
-    "fleet": "Fleet: by what was learned from all campaigns",
-    "dqn": "DQN: by an agent that was trained on past auctions",
-}
 
 
 async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
@@ -54,7 +47,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
     form.choice(
         "bidStrategy",
         "Bids are",
-        STRATEGIES,
+        strings.BID_STRATEGIES,
         is_required=True,
         hint="Decided every 15 minutes, never above the bid. Fleet and DQN need a target cost; all but Fixed a daily budget.",
     )

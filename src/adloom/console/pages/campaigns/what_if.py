@@ -19,7 +19,6 @@ from adloom.console.components.layout import card, div, empty_state, hint, html,
 from adloom.console.components.table import Column, build_plain_table
 from adloom.console.components.targeting_sentence import describe_rule, describe_rules
 from adloom.console.page import PageVisit
-from adloom.console.pages.campaigns.contextual_fields import STRATEGIES
 from adloom.console.pages.campaigns.targeting import RULES_MAX, RuleDialog
 from adloom.console.resource_pages import Reload
 from adloom.taxonomy.iab import load_content
@@ -65,7 +64,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
             with div("stack tight"):
                 form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
                 form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
-                form.choice("bidStrategy", "Bids are", STRATEGIES, is_required=True)
+                form.choice("bidStrategy", "Bids are", strings.BID_STRATEGIES, is_required=True)
                 form.price("targetCpa", "What a conversion should cost", hint="Empty: not said.")
                 _add_dates(form, campaign)
         add_category_field(

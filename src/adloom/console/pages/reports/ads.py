@@ -27,6 +27,7 @@ from adloom.console.components.layout import (
 )
 from adloom.console.components.messages import download_sheet, notify_error, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable
+from adloom.console.guide import GUIDE
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import add_period_field, paginate, parse_query
 from adloom.console.shell import ADVERTISER_SIDE
@@ -175,7 +176,9 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
         empty_state(
             "sync",
             "No statistics of these days",
-            "Sync them now, or add an ad account with campaigns for this seller.",
+            "Sync them now, or add an ad account with campaigns for this seller: the guide says how.",
+            action="How to add one",
+            href=f"{GUIDE}/stats-sync",
         )
         return
     _show_totals(answer["summary"], asked)

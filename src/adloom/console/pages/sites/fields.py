@@ -7,6 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.fields import add_owner_field
@@ -19,19 +20,6 @@ from adloom.schedule.schedule import find_zone
 from adloom.taxonomy.iab import load_products
 
 HOURS: Final = 24
-APPROVALS: Final = {
-    "manual": "I decide about every banner",
-    "trusted": "Banners of advertisers that I have approved before are shown at once",
-    "automatic": "Every banner is shown at once",
-}
-FLOORS: Final = {
-    "fixed": "Fixed: as it is set here",
-    "sweep": "Moving: tried up and down, and kept where it earns most",
-}
-AUCTIONS: Final = {
-    "second_price": "Second price: a winner pays what was needed to win",
-    "first_price": "First price: a winner pays its bid",
-}
 SHAPES: Final = {
     "": "Learned from the site's own traffic",
     "even": "The same at every hour",
@@ -114,7 +102,7 @@ def _describe_next(visit: PageVisit, expression: str | None, zone: str | None) -
 
 
 def _add_approval_fields(form: Form) -> None:
-    form.choice("approvalMode", "Who decides about banners", APPROVALS, is_required=True)
+    form.choice("approvalMode", "Who decides about banners", strings.APPROVAL_MODES, is_required=True)
     add_category_field(
         form,
         "adProductBlocklist",
@@ -135,8 +123,8 @@ def _add_price_fields(form: Form) -> None:
     with div("grid-of tiles"):
         form.price("floorCpm", "Floor", hint="Least for 1,000 impressions")
         form.price("minFloorCpm", "Lowest floor", hint="How low it may move")
-    form.choice("floorMode", "The floor is", FLOORS, is_required=True)
-    form.choice("auctionMode", "Auctions are", AUCTIONS, is_required=True)
+    form.choice("floorMode", "The floor is", strings.FLOOR_MODES, is_required=True)
+    form.choice("auctionMode", "Auctions are", strings.AUCTION_MODES, is_required=True)
     weight = form.price(
         "bidWeight", "Weight of the bid", hint="0.1 to 1. Less: ads that fit the page better win."
     )

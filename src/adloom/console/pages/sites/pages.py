@@ -112,7 +112,7 @@ SITES: Final = ResourcePages(
     badge=_build_site_badge,
     detail_note=lambda site: site["domain"],
     delete_note=(
-        "What is known about its pages is lost. A site with contextual placements cannot be removed. Other placements "
+        "What is known about its pages is lost. A site with contextual placements cannot be deleted. Other placements "
         "stay and keep serving, but without a site: ads of advertisers that block this domain can then appear there. "
         "This cannot be undone."
     ),
