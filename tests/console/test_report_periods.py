@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from adloom.console.components.charts.chart import Series, build_chart_options
 from adloom.console.pages.reports.question import (
     PERIODS,
+    count_empty_start,
     describe_change,
     is_unfinished,
     list_moments,
@@ -85,6 +86,15 @@ def test_days_without_data_are_on_the_axis_and_days_to_come_are_not() -> None:
     question = parse_query({"from": "2026-03-29", "to": "2026-04-02"}, today=TODAY)
 
     assert list_moments(question, "day", ["2026-03-30"], NOW) == ["2026-03-29", "2026-03-30", "2026-03-31"]
+    assert count_empty_start(["2026-03-29", "2026-03-30"], {"2026-03-30"}) == 0
+
+
+def test_two_centuries_are_drawn_from_the_first_day_with_data_on() -> None:
+    question = parse_query({"from": "1900-01-01", "to": "2100-01-01"}, today=TODAY)
+
+    moments = list_moments(question, "day", ["2026-03-30"], NOW)
+
+    assert moments[count_empty_start(moments, {"2026-03-30"}) :] == ["2026-03-30", "2026-03-31"]
 
 
 @pytest.mark.parametrize(

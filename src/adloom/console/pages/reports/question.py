@@ -1,7 +1,7 @@
 """The question of a report, read from its address; its rows as a page; and its chart, over time or of the largest values."""
 
 import calendar
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -68,6 +68,7 @@ FIELDS: Final = {
     "country": "country",
     "device": "device",
 }
+DAYS_DRAWN_MAX: Final = 400  # Of a longer period, those from the first day with data on.
 GREATEST_MAX: Final = 15
 PARTS_MAX: Final = 5
 OF_TIME: Final = ("hour", "day", "week", "month")  # The finest first.
@@ -270,12 +271,13 @@ def report_chart(
     field = FIELDS[axis]
     now = now.astimezone(find_zone(question.zone))
     moments: list[object] = [*list_moments(question, time, [row[field] for row in rows], now)] if time else []
-    keys = moments or _find_greatest(rows, field, question.metric, GREATEST_MAX)
+    skipped = count_empty_start(moments, {row[field] for row in rows})
+    keys = moments[skipped:] or _find_greatest(rows, field, question.metric, GREATEST_MAX)
     series = _build_series(question, rows, field, keys, label)
     if time and keys and is_unfinished(time, str(keys[-1]), now):
         series = [msgspec.structs.replace(one, is_last_unfinished=True) for one in series]
     if time and other is None and earlier:
-        series.append(_build_series_before(question, time, earlier, len(keys), now))
+        series.append(_build_series_before(question, time, earlier, slice(skipped, len(moments)), now))
     Chart(
         [label(axis, key) for key in keys],
         series,
@@ -293,6 +295,13 @@ def list_moments(question: ReportFilters, time: str, found: Sequence[str], now: 
     return sorted({*found, *(str(question.first + timedelta(days=number)) for number in range(days))})
 
 
+def count_empty_start(moments: Sequence[object], found: Set[object]) -> int:
+    """Count the days without data at the beginning of a period that is too long to draw them all."""
+    if len(moments) <= DAYS_DRAWN_MAX:
+        return 0
+    return next((number for number, moment in enumerate(moments) if moment in found), len(moments))
+
+
 def is_unfinished(time: str, moment: str, now: datetime) -> bool:
     """Return whether an hour, a day, a week or a month goes on, so that its figure is no fall."""
     if time == "hour":
@@ -303,12 +312,12 @@ def is_unfinished(time: str, moment: str, now: datetime) -> bool:
 
 
 def _build_series_before(
-    question: ReportFilters, time: str, rows: Sequence[Json], length: int, now: datetime
+    question: ReportFilters, time: str, rows: Sequence[Json], drawn: slice, now: datetime
 ) -> Series:
     """Make the line of the period before, its first moment under the first."""
     field, before = FIELDS[time], question.before
     by_moment = {row[field]: row for row in rows}
-    moments = list_moments(before, time, list(by_moment), now)[:length]
+    moments = list_moments(before, time, list(by_moment), now)[drawn]
     values = [
         _compute_value([by_moment[one]], question.metric) if one in by_moment else None for one in moments
     ]
