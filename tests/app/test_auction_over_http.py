@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.support.days import these_days, zone_at_noon
 from tests.support.product import Product, adloom, wait_until
 

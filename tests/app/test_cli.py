@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from adloom.cli.main import app
 from adloom.cli.token import print_token
 from adloom.cli.where import InstalledPart, where
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import UnauthenticatedError
 from adloom.runtime.auth import verify_access_token
 from adloom.runtime.installation import DataDirectory, Installation, Secrets, make_secrets
@@ -51,7 +51,7 @@ def test_the_token_command_prints_only_a_token_with_its_role(tmp_path: Path, sec
 
     assert done.code == 0
     assert done.err == ""
-    assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).actor.role is Role.ADMIN
+    assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).caller.role is Role.ADMIN
 
 
 def test_a_token_of_an_installation_that_does_not_run_says_whose_it_is(
@@ -69,8 +69,8 @@ def test_a_token_acts_for_the_given_account(
 ) -> None:
     print_token(Role.PUBLISHER, account=ACCOUNT, data_dir=tmp_path)
 
-    actor = verify_access_token(secrets.jwt_secret, capsys.readouterr().out.strip(), now=now()).actor
-    assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
+    caller = verify_access_token(secrets.jwt_secret, capsys.readouterr().out.strip(), now=now()).caller
+    assert (caller.role, caller.account_id) == (Role.PUBLISHER, ACCOUNT)
 
 
 def test_a_token_ends_after_a_day_unless_more_is_asked_for(
@@ -90,8 +90,8 @@ def test_a_token_without_an_account_acts_for_a_new_one_that_is_printed(
     print_token(Role.ADVERTISER, data_dir=tmp_path)
 
     printed = capsys.readouterr()
-    actor = verify_access_token(secrets.jwt_secret, printed.out.strip(), now=now()).actor
-    assert str(actor.account_id) in printed.err
+    caller = verify_access_token(secrets.jwt_secret, printed.out.strip(), now=now()).caller
+    assert str(caller.account_id) in printed.err
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_a_dotenv_file_is_read_if_a_variable_names_it(tmp_path: Path) -> None:
 
     done = adloom("token", "--role", "viewer", "--data-dir", "nowhere", cwd=tmp_path, env_file=".env")
 
-    assert verify_access_token("s" * 40, done.out.strip(), now=now()).actor.role is Role.VIEWER
+    assert verify_access_token("s" * 40, done.out.strip(), now=now()).caller.role is Role.VIEWER
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, expect
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.auth import issue_access_token
 from tests.support.builders import Json, banner_body, campaign_body, placement_body
@@ -45,8 +45,8 @@ class World(msgspec.Struct, frozen=True):
 
 
 def _client(console: RunningConsole, role: Role, account_id: UUID) -> httpx.Client:
-    actor = Actor(subject="test", role=role, account_id=account_id)
-    token = issue_access_token(SECRET, actor, now=datetime.now(UTC), lifetime=timedelta(hours=1))
+    caller = Caller(subject="test", role=role, account_id=account_id)
+    token = issue_access_token(SECRET, caller, now=datetime.now(UTC), lifetime=timedelta(hours=1))
     return httpx.Client(base_url=console.url, headers={"Authorization": f"Bearer {token}"})
 
 

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, TimeoutError, expect  # noqa: A004 - th
 
 from adloom.console import pages
 from adloom.console.page import REGISTERED
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.support.axe import BarrierFinder
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import PASSWORD, log_in, log_in_to

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from adloom.catalog.asset.cleaning import AssetCleaning
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
 from adloom.runtime.files.settings import AssetSettings

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.support.control import Client, ControlPlane, problem
 
 

@@ -19,7 +19,7 @@ from adloom.catalog.preview.token import (
     PreviewLinkExpiredError,
     PreviewLinkInvalidError,
 )
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import AdloomError
 from adloom.core.ids import BannerId, PlacementId, SystemIds
 from adloom.events.ingest.token import TokenKeys, TokenRejection

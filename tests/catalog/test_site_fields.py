@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.support.builders import placement_body, site_body
 from tests.support.control import Client, ControlPlane, problem

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.support.control import Client, ControlPlane, problem
 
 SPORTS, TENNIS = "483", "539"

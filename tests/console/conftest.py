@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.control import ControlPlane, control_settings, running_control
 from tests.support.library_caches import share_signatures_of_handlers

@@ -9,7 +9,7 @@ import pytest
 
 from adloom.console.pages.first_campaign.steps import SAMPLE, SAMPLE_SLUG
 from adloom.console.shell import ENTRIES, list_entries
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.support.builders import NOON, Json

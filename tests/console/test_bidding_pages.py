@@ -4,7 +4,7 @@ from datetime import UTC
 
 from adloom.bidding.window import BidDecision
 from adloom.console.pages.campaigns.bidding import collect_shadows, find_spent, name_time
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor
 from tests.stats.test_bidding_routes import BID, decide

@@ -6,7 +6,7 @@ import pytest
 
 from adloom.console.pages.banners import BANNERS
 from adloom.console.pages.placements import PLACEMENTS
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.builders import Json
 from tests.support.control import ControlPlane

@@ -7,7 +7,7 @@ import pytest
 from adloom.console.client import Json
 from adloom.console.pages.comparison import describe_leader
 from adloom.console.pages.placements import suggest_rotation
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor
 from tests.support.control import ControlPlane

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from tests.console.visitor import Visitor, make_person
 from tests.support.builders import Json

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from adloom.console.page import REGISTERED, PageVisit, page
 from adloom.console.shell import ENTRIES, list_entries
-from adloom.core.actor import ACCOUNT_ROLES, Role
+from adloom.core.caller import ACCOUNT_ROLES, Role
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person, redirect_of
 from tests.support.builders import NOON

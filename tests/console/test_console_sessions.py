@@ -5,7 +5,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.identity.console_sessions import IDLE_MAX, LIFETIME_MAX
 from adloom.identity.first_admin import WELCOME_LIFETIME, create_welcome
 from adloom.runtime.postgres import Pool

@@ -12,7 +12,7 @@ from adloom.console.pages.campaigns.contextual_fields import describe_band, list
 from adloom.console.pages.sites.market import REMOVED, describe_ticks
 from adloom.console.pages.why.campaign import CHECKS
 from adloom.console.pages.why.candidates import make_slot_question_url
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import PlacementId, SiteId
 from adloom.core.money import Micros
 from adloom.events.log.event import RemovedCandidates

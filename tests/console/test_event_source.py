@@ -8,7 +8,7 @@ import pytest
 
 from adloom.console.client import ApiClient, ProblemError
 from adloom.console.event_source import parse_events, read_events
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SiteId
 from adloom.pages.live.feed import SiteFeed
 from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENING

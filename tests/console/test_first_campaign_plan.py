@@ -15,7 +15,7 @@ from adloom.console.pages.first_campaign.steps import (
     show_summary,
 )
 from adloom.console.words.slugs import make_slug, suggest_slug
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.console.visitor import Visitor
 from tests.support.builders import banner_body
 from tests.support.control import ControlPlane

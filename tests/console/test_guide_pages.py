@@ -6,7 +6,7 @@ from pathlib import Path
 
 from adloom.console.guide import GUIDE, HELP, find_help, list_chapters, read_chapter, render
 from adloom.console.page import REGISTERED
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.control import ControlPlane
 

@@ -7,7 +7,7 @@ import pytest
 
 from adloom.console.components.forms.form import Form
 from adloom.console.pages.history import bound_days
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.control import ControlPlane
 

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from adloom.catalog.schedule_sync import QUEUE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person

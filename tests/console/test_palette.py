@@ -1,7 +1,7 @@
 """The palette of Ctrl-K: pages by name, and things that somebody may see."""
 
 from adloom.console.palette import Hit, find_pages, find_things
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from tests.console.visitor import Visitor
 from tests.stats.saved_report.people import a_person, logged_in

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.runtime.mail.settings import MailSettings
 from tests.console.visitor import Visitor, make_person, redirect_of

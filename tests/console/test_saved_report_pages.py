@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.postgres import Pool

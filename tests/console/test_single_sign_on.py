@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.identity.pending import LIFETIME
 from adloom.runtime.log_in.oidc import parse_grants

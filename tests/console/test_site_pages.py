@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from adloom.console.components.categories import STEP
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.builders import Json
 from tests.support.control import ControlPlane

@@ -9,7 +9,7 @@ from adloom.console.pages.campaigns.what_if import (
     format_estimate,
     list_changes,
 )
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.console.visitor import Visitor
 from tests.support.builders import Json
 from tests.support.control import ControlPlane

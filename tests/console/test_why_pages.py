@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from adloom.console.pages.why.candidates import STEPS
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.events.log.auction_bids import LOST
 from adloom.runtime.postgres import Pool

@@ -5,7 +5,7 @@ from uuid import UUID
 import httpx
 
 from adloom.console.sign_in.gate import COOKIE
-from adloom.core.actor import ACCOUNT_ROLES, Role
+from adloom.core.caller import ACCOUNT_ROLES, Role
 from adloom.core.ids import SystemIds
 from tests.support.control import ControlPlane
 

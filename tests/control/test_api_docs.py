@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.support.control import ControlPlane, problem
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from adloom.app.control import openapi_document
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ValidationFailedError
 from adloom.resource.etag import IF_MATCH_PATTERN, parse_if_match
 from adloom.runtime.http.api.shapes import Body

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from adloom.app.control import openapi_document
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.ids import BannerId, CampaignId, SystemIds
 from adloom.events.log.event import Mark
 from adloom.runtime.auth import issue_access_token
@@ -156,8 +156,8 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
             "/admin/accounts", {"email": "ann@example.com", "password": "a good password", "role": "viewer"}
         )
         await admin.make_reference("brand", id=7)
-        actor = Actor(subject=person["id"], role=Role.VIEWER)
-        signed = issue_access_token(SECRET, actor, now=control.clock.now(), lifetime=timedelta(hours=1))
+        caller = Caller(subject=person["id"], role=Role.VIEWER)
+        signed = issue_access_token(SECRET, caller, now=control.clock.now(), lifetime=timedelta(hours=1))
         async with control.client(Authorization=f"Bearer {signed}") as ann:
             report = await ann.made("/admin/saved-reports", {"name": "Mine"})
         token = (await admin.get("/admin/access-tokens")).json()["items"][0]

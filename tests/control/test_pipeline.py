@@ -13,7 +13,7 @@ import pytest
 import structlog.testing
 from starlette.responses import Response
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.answering import find_postgres
 from adloom.runtime.http.api.database_timeout import ASK_AGAIN_SECONDS, WAIT_SECONDS, DatabaseTimeout

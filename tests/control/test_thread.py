@@ -1,6 +1,6 @@
 """An operator creates everything that an ad needs over the control plane."""
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.support.control import Client, ControlPlane
 

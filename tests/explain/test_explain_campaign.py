@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import LOST, REMOVED

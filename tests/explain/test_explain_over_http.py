@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from adloom.budgets.bid_model import BidProgress
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import SystemClock
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.money import Micros
 from adloom.explain.publisher_view import show_name_to_publisher, show_to_publisher
 from adloom.explain.reasons import OUTCOMES, REASONS, Reason

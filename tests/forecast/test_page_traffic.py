@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from adloom.budgets.traffic.page_recorder import PageTrafficRecorder
 from adloom.cli.simulate.commands import app
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.money import Micros
 from adloom.forecast.live.page_traffic import (

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adloom.cli.simulate.commands import app
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
 from adloom.events.ctr.store import FIRST_STATE, LEARNING

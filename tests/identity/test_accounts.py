@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.builders import Json

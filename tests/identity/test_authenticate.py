@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.control import Client, ControlPlane, problem

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 import httpx
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.setting import Secret
 from adloom.identity.link.mail import MAIL_LINK, LinkMailer

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.identity.store import USER_BY_TOKEN
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import TokenSettings

@@ -7,7 +7,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.identity.second_factor.totp import STEP_SECONDS, make_code
 from adloom.runtime.log_in.settings import LogInSettings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
 from adloom.identity.first_admin import ensure_first_admin

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json

@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import AdvertiserId
 from adloom.core.money import Micros
 from adloom.market.rates.rates import (

@@ -11,7 +11,7 @@ from adloom.auction.calibration import CalibrationWindow, build_report
 from adloom.bidding.decide import BELOW_MARKET
 from adloom.bidding.window import BidDecision
 from adloom.budgets.bid_model import BidProgress
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.money import micros_from_paisa
 from adloom.events.ctr.store import LearningStore
 from adloom.events.projections.dead_letters import DeadLetterQueue

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from adloom.catalog.schedule_sync import QUEUE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
 from adloom.runtime.valkey import Valkey

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.telemetry.heartbeat import Reading, ShardReading

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.classify.queue import LENGTH_MAX, STREAM, ClassifyQueue
 from adloom.pages.model import PageSource

@@ -1,6 +1,6 @@
 """Who gave or removed a page by hand is on the audit trail."""
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, admin, control

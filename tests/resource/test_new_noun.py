@@ -10,7 +10,7 @@ import pytest
 from fastapi import APIRouter
 
 from adloom.catalog.advertiser import advertisers
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import AdvertiserId, SystemIds
 from adloom.resource.api import build_router
 from adloom.resource.resource import Resource

@@ -1,4 +1,4 @@
-"""Quotas of accounts, and bounds on what one actor asks for at once."""
+"""Quotas of accounts, and bounds on what one caller asks for at once."""
 
 import asyncio
 from datetime import timedelta
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.errors import RateLimitedError
-from adloom.runtime.http.api.actor_limits import WAITING_MAX, ActorLimits
+from adloom.runtime.http.api.caller_limits import WAITING_MAX, CallerLimits
 from adloom.runtime.settings import QuotaSettings
 from tests.support.builders import NOON, banner_body, campaign_body, placement_body
 from tests.support.control import ControlPlane, control_settings, problem, running_control
@@ -73,17 +73,17 @@ async def test_an_import_keeps_the_quotas(plane: ControlPlane) -> None:
         assert (await admin.post("/admin/import", json=four)).status_code == 200
 
 
-def an_actor(subject: str = "a") -> Actor:
-    return Actor(subject=subject, role=Role.ADMIN)
+def a_caller(subject: str = "a") -> Caller:
+    return Caller(subject=subject, role=Role.ADMIN)
 
 
 async def test_requests_of_one_actor_wait_for_each_other_and_not_for_others() -> None:
-    limits = ActorLimits(at_once_max=2, per_minute=1_000)
+    limits = CallerLimits(at_once_max=2, per_minute=1_000)
     running: list[str] = []
     go = asyncio.Event()
 
     async def ask(subject: str) -> None:
-        async with limits.hold(an_actor(subject), now=NOON):
+        async with limits.hold(a_caller(subject), now=NOON):
             running.append(subject)
             await go.wait()
 
@@ -98,11 +98,11 @@ async def test_requests_of_one_actor_wait_for_each_other_and_not_for_others() ->
 
 
 async def test_an_actor_with_too_many_waiting_requests_is_refused() -> None:
-    limits = ActorLimits(at_once_max=1, per_minute=10_000)
+    limits = CallerLimits(at_once_max=1, per_minute=10_000)
     go = asyncio.Event()
 
     async def ask() -> None:
-        async with limits.hold(an_actor(), now=NOON):
+        async with limits.hold(a_caller(), now=NOON):
             await go.wait()
 
     async with asyncio.TaskGroup() as group:
@@ -115,10 +115,10 @@ async def test_an_actor_with_too_many_waiting_requests_is_refused() -> None:
 
 
 async def test_an_actor_has_a_rate() -> None:
-    limits = ActorLimits(at_once_max=1, per_minute=2)
+    limits = CallerLimits(at_once_max=1, per_minute=2)
 
     async def ask(seconds: int = 0) -> None:
-        async with limits.hold(an_actor(), now=NOON + timedelta(seconds=seconds)):
+        async with limits.hold(a_caller(), now=NOON + timedelta(seconds=seconds)):
             pass
 
     await ask()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.errors import UnauthenticatedError, UnavailableError
 from adloom.core.setting import Secret
 from adloom.runtime.auth import (
@@ -29,7 +29,7 @@ from adloom.runtime.settings import TokenSettings
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, SECRET
 
-ADMIN = Actor(subject="a-user", role=Role.ADMIN)
+ADMIN = Caller(subject="a-user", role=Role.ADMIN)
 LIFETIME = timedelta(minutes=15)
 CLAIMS = {
     "iss": "adloom",
@@ -50,8 +50,8 @@ def test_a_token_of_an_older_secret_is_accepted_while_the_settings_name_it() -> 
     token, forged = a_token(older), a_token("a secret of nobody, as long as it has to be")
     tokens = TokenSettings(older_secrets=(Secret("a third secret, as long as it has to be"), older))
 
-    assert verify_access_token(SECRET, token, now=NOON, tokens=tokens).actor == ADMIN
-    assert verify_access_token(SECRET, a_token(), now=NOON, tokens=tokens).actor == ADMIN
+    assert verify_access_token(SECRET, token, now=NOON, tokens=tokens).caller == ADMIN
+    assert verify_access_token(SECRET, a_token(), now=NOON, tokens=tokens).caller == ADMIN
     for refused, settings in ((token, TokenSettings()), (forged, tokens), ("no token", tokens)):
         with pytest.raises(UnauthenticatedError):
             verify_access_token(SECRET, refused, now=NOON, tokens=settings)
@@ -68,17 +68,17 @@ def unsigned_token() -> str:
 @pytest.mark.parametrize("role", list(Role))
 def test_a_token_names_the_actor_it_was_signed_for(role: Role) -> None:
     account_id = uuid4() if role in {Role.ADVERTISER, Role.PUBLISHER} else None
-    actor = Actor(subject="a-user", role=role, account_id=account_id)
+    caller = Caller(subject="a-user", role=role, account_id=account_id)
 
-    token = issue_access_token(SECRET, actor, now=NOON, lifetime=LIFETIME)
+    token = issue_access_token(SECRET, caller, now=NOON, lifetime=LIFETIME)
 
-    assert verify_access_token(SECRET, token, now=NOON).actor == actor
+    assert verify_access_token(SECRET, token, now=NOON).caller == caller
 
 
 def test_a_token_expires_at_the_end_of_its_lifetime() -> None:
     token = issue_access_token(SECRET, ADMIN, now=NOON, lifetime=LIFETIME)
 
-    assert verify_access_token(SECRET, token, now=NOON + LIFETIME - timedelta(seconds=1)).actor == ADMIN
+    assert verify_access_token(SECRET, token, now=NOON + LIFETIME - timedelta(seconds=1)).caller == ADMIN
     with pytest.raises(UnauthenticatedError, match="expired"):
         verify_access_token(SECRET, token, now=NOON + LIFETIME)
 
@@ -134,11 +134,11 @@ def test_a_token_that_was_changed_anywhere_is_refused(text: str, place: int) -> 
     changed = token[:place] + text + token[place + 1 :]
 
     try:
-        actor = verify_access_token(SECRET, changed, now=NOON).actor
+        caller = verify_access_token(SECRET, changed, now=NOON).caller
     except UnauthenticatedError:
         return
     # The last character of base64 has bits that nothing reads.
-    assert actor == ADMIN
+    assert caller == ADMIN
 
 
 def test_an_api_key_is_identified_by_its_prefix_and_stored_as_a_hash() -> None:

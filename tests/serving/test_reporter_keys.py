@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
 from adloom.core.ids import PlacementId
 from adloom.runtime.http.fast.fast_routes import FastRequest

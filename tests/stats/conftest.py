@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.stats.event_writer import EventWriter
 from tests.support.control import Client, ControlPlane, admin, control

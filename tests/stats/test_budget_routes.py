@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adloom.budgets.transport.wire import INBOX_CHANNEL
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy

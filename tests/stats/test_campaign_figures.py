@@ -7,7 +7,7 @@ import pytest
 
 from adloom.budgets.traffic.counts import add_counts, make_placement_day_key
 from adloom.console.pages.campaigns.assignments import describe_offer
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy

@@ -9,7 +9,7 @@ import pytest
 from adloom.budgets.traffic.counts import INSTALLATION, HourCounts, add_counts
 from adloom.budgets.traffic.learner import TrafficLearner
 from adloom.budgets.traffic.site_day import DAY_SECONDS, SiteDay, find_site_day
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import digest_user
 from adloom.events.log.event import Mark
 from adloom.events.rebuild.log_scanner import LogScanner

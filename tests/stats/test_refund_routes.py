@@ -11,7 +11,7 @@ from adloom.budgets.addresses import CAMPAIGN as CAMPAIGN_KIND
 from adloom.budgets.messages import DayTotal
 from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.budgets.money.store import MoneyWriter
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.runtime.postgres import Pool

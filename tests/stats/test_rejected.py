@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.postgres import Pool
 from adloom.stats.rejected.store import strip_address

@@ -9,7 +9,7 @@ import pytest
 
 from adloom.budgets.messages import ChargeKind, MoneyKind, MoneyRow
 from adloom.budgets.money.store import MoneyWriter
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool

@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
 from adloom.schedule.budget_day import build_budget_day

@@ -9,7 +9,7 @@ import pytest
 from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.kinds import make_campaign_kind
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.actors.shards import find_shard

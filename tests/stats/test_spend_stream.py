@@ -17,13 +17,13 @@ import pytest
 from adloom.app.control import build_control
 from adloom.budgets.messages import CampaignRestored, SpendUpdate
 from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_updates
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.errors import RateLimitedError, UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId, SystemIds
 from adloom.core.money import Micros
 from adloom.runtime.auth import issue_access_token
-from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_ACTOR_MAX, LISTENING
+from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_CALLER_MAX, LISTENING
 from adloom.runtime.http.server import serve
 from adloom.runtime.valkey import Valkey
 from adloom.stats.spend.feed import SpendFeed, SpendListener, encode_update
@@ -54,8 +54,8 @@ def an_update(campaign: int = 100, advertiser_id: AdvertiserId | None = PAYER, s
 
 
 def _log_in(role: Role, account_id: UUID | None) -> dict[str, str]:
-    actor = Actor(subject="test", role=role, account_id=account_id)
-    token = issue_access_token(SECRET, actor, now=SystemClock().now(), lifetime=timedelta(hours=1))
+    caller = Caller(subject="test", role=role, account_id=account_id)
+    token = issue_access_token(SECRET, caller, now=SystemClock().now(), lifetime=timedelta(hours=1))
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -270,9 +270,9 @@ async def test_a_slow_listener_is_disconnected_and_counted() -> None:
 async def test_one_account_has_a_bound_on_its_streams_and_others_are_not_concerned() -> None:
     feed = SpendFeed()
     with contextlib.ExitStack() as listening:
-        for _ in range(LISTENERS_PER_ACTOR_MAX):
+        for _ in range(LISTENERS_PER_CALLER_MAX):
             feed.check_room("one")
-            listening.enter_context(feed.listen(SpendListener(None, actor="one")))
+            listening.enter_context(feed.listen(SpendListener(None, caller="one")))
 
         with pytest.raises(RateLimitedError):
             feed.check_room("one")
@@ -283,8 +283,8 @@ async def test_one_account_has_a_bound_on_its_streams_and_others_are_not_concern
 
 async def test_the_bound_on_streams_is_a_429_over_http(control: Control) -> None:
     async with contextlib.AsyncExitStack() as listening:
-        for _ in range(LISTENERS_PER_ACTOR_MAX):
-            listening.enter_context(control.feed.listen(SpendListener(PAYER, actor=str(PAYER))))
+        for _ in range(LISTENERS_PER_CALLER_MAX):
+            listening.enter_context(control.feed.listen(SpendListener(PAYER, caller=str(PAYER))))
 
         refused = await control.ask(Role.ADVERTISER, PAYER)
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from adloom.stats.api import StatsAnswer
 from adloom.stats.model import Grouping

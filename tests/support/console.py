@@ -23,7 +23,7 @@ import msgspec
 from playwright.sync_api import Page
 
 from adloom.console.sign_in.gate import COOKIE
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
 from adloom.identity.first_admin import create_welcome
@@ -59,7 +59,7 @@ def log_in_to(product: Product, page: Page) -> None:
     """Log in as an admin of a whole product."""
     token = issue_access_token(
         product.jwt_secret,
-        Actor(subject="test", role=Role.ADMIN),
+        Caller(subject="test", role=Role.ADMIN),
         now=datetime.now(UTC),
         lifetime=timedelta(hours=1),
     )
@@ -86,8 +86,8 @@ class RunningConsole(msgspec.Struct, frozen=True):
 
     def api(self, role: Role = Role.ADMIN) -> httpx.Client:
         """Use the admin API without an account."""
-        actor = Actor(subject="test", role=role)
-        token = issue_access_token(SECRET, actor, now=datetime.now(UTC), lifetime=timedelta(hours=1))
+        caller = Caller(subject="test", role=role)
+        token = issue_access_token(SECRET, caller, now=datetime.now(UTC), lifetime=timedelta(hours=1))
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"})
 
     def in_database(self, work: Callable[[Pool], Awaitable[None]]) -> None:

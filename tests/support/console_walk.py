@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from playwright.sync_api import Page, expect
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.support.product import Product, wait_until
 
 # The first half attacks code that uses a name as HTML, the second code that puts it between quotes.

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
 from adloom.app.control import build_control
-from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
 from adloom.runtime.auth import Passwords, issue_access_token
@@ -123,8 +123,8 @@ class ControlPlane:
     def token(self, role: Role, account_id: uuid.UUID | None = None, *, subject: str = "test") -> str:
         if role in ACCOUNT_ROLES and account_id is None:
             account_id = SystemIds().new()
-        actor = Actor(subject=subject, role=role, account_id=account_id)
-        return issue_access_token(SECRET, actor, now=self.clock.now(), lifetime=timedelta(hours=1))
+        caller = Caller(subject=subject, role=role, account_id=account_id)
+        return issue_access_token(SECRET, caller, now=self.clock.now(), lifetime=timedelta(hours=1))
 
 
 @functools.cache

@@ -14,17 +14,17 @@ from uuid import UUID, uuid5
 import httpx
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.support.builders import UNKNOWN_ID
 from tests.support.control import ControlPlane
 
 REFERENCE = re.compile(r"\$(\w+)")
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"actor": "as"}):
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"caller": "as"}):
     """One request; `as` is a role, with the name of an account behind a colon, or `nobody`."""
 
-    actor: str = "admin"
+    caller: str = "admin"
     do: str
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
@@ -69,7 +69,7 @@ async def run_case(case: Case, control: ControlPlane) -> None:
 
 async def ask(step: Step, kept: dict[str, str], control: ControlPlane) -> httpx.Response:
     method, _, path = filled(step.do, kept).partition(" ")
-    headers = {**authorization(step.actor, control), **filled(step.headers, kept)}
+    headers = {**authorization(step.caller, control), **filled(step.headers, kept)}
     content = step.raw
     if step.body is not msgspec.UNSET:
         content = msgspec.json.encode(filled(step.body, kept)).decode()
@@ -81,10 +81,10 @@ async def ask(step: Step, kept: dict[str, str], control: ControlPlane) -> httpx.
         )
 
 
-def authorization(actor: str, control: ControlPlane) -> dict[str, str]:
-    if actor == "nobody":
+def authorization(caller: str, control: ControlPlane) -> dict[str, str]:
+    if caller == "nobody":
         return {}
-    role, _, account = actor.partition(":")
+    role, _, account = caller.partition(":")
     account_id = account_named(account) if account else None
     return {"Authorization": f"Bearer {control.token(Role(role), account_id)}"}
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import argon2
 import asyncpg
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
 from adloom.identity.model import User

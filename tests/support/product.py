@@ -19,7 +19,7 @@ import httpx
 import msgspec
 import psutil
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
@@ -225,9 +225,9 @@ class Product:
 
     def token(self, role: Role = Role.ADMIN, account_id: UUID | None = None) -> str:
         """Sign what `adloom token` prints, without a process of its own."""
-        actor = Actor(subject="tests", role=role, account_id=account_id)
+        caller = Caller(subject="tests", role=role, account_id=account_id)
         return issue_access_token(
-            self._secrets.jwt_secret, actor, now=datetime.now(UTC), lifetime=timedelta(hours=1)
+            self._secrets.jwt_secret, caller, now=datetime.now(UTC), lifetime=timedelta(hours=1)
         )
 
     def admin(self) -> httpx.Client:

@@ -13,7 +13,7 @@ import argon2
 import httpx
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity.model import User

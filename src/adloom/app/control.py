@@ -86,7 +86,7 @@ from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.files.place import open_files
 from adloom.runtime.http.answering import make_postgres_question
-from adloom.runtime.http.api.actor_limits import ActorLimits
+from adloom.runtime.http.api.caller_limits import CallerLimits
 from adloom.runtime.http.api.database_timeout import DatabaseTimeout
 from adloom.runtime.http.api.dependencies import build_document
 from adloom.runtime.http.api.document import name_servers, tidy_document
@@ -316,7 +316,7 @@ def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
     app.state.quotas = settings.quotas
     app.state.page_fresh_hours = settings.page_fresh_hours
     app.state.currency = Currency(settings.currency or "")
-    app.state.actor_limits = ActorLimits(
+    app.state.caller_limits = CallerLimits(
         at_once_max=settings.quotas.requests_at_once, per_minute=settings.quotas.requests_per_minute
     )
     app.state.auctions = settings.auctions

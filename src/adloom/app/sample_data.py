@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from adloom.app.up.sample import FILL, read_manifest
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.runtime.auth import issue_access_token
@@ -109,8 +109,8 @@ def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed
 
 
 def _make_admin(target: SampleTarget, now: datetime) -> AdminClient:
-    actor = Actor(subject=SUBJECT, role=Role.ADMIN)
-    token = issue_access_token(target.jwt_secret, actor, now=now, lifetime=TOKEN_LIFETIME)
+    caller = Caller(subject=SUBJECT, role=Role.ADMIN)
+    token = issue_access_token(target.jwt_secret, caller, now=now, lifetime=TOKEN_LIFETIME)
     return AdminClient(target.control_url, token)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import AdvertiserId
 from adloom.resource.account_bounds import Bounds
 from adloom.resource.changes import CatalogWrite, IndexedNoun

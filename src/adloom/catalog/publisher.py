@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import PublisherId
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource

@@ -13,7 +13,7 @@ from uuid import UUID
 import typer
 
 from adloom.cli.options import DataDir, resolve_data_directory, resolve_database_url
-from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 
 if TYPE_CHECKING:
     from adloom.runtime.postgres import Connection
@@ -69,7 +69,7 @@ def print_token(
     settings = token_settings(os.environ)
     signed = issue_access_token(
         secret,
-        Actor(subject=SUBJECT, role=role, account_id=account),
+        Caller(subject=SUBJECT, role=role, account_id=account),
         now=SystemClock().now(),
         lifetime=timedelta(hours=hours),
         tokens=settings,

@@ -24,7 +24,7 @@ from adloom.console.components.layout import empty_state, problem_notice
 from adloom.console.components.messages import notify_error
 from adloom.console.shell import EVERYBODY, list_entries, shell
 from adloom.console.sign_in.gate import LOG_IN, SessionGuard, make_log_in_url
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import Clock
 from adloom.identity.console_sessions import ConsoleSession
 from adloom.schedule.schedule import find_zone

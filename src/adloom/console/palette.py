@@ -9,7 +9,7 @@ from nicegui.events import ValueChangeEventArguments
 
 from adloom.console.client import ApiClient, Json, ProblemError, fetch_all
 from adloom.console.components.layout import div, set_attributes
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 THINGS_MAX: Final = 5  # Of each noun.
 PAGES_MAX: Final = 8

@@ -27,7 +27,7 @@ from adloom.console.history import read_values_before, show_history
 from adloom.console.page import PageVisit, page
 from adloom.console.shell import ADMINS
 from adloom.console.words.field_labels import label_field
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 # Reads the item again and rebuilds its page.
 Reload = Callable[[], Awaitable[None]]

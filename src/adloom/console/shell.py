@@ -19,7 +19,7 @@ from adloom.console.guide import GUIDE, find_help
 from adloom.console.palette import CommandPalette, Hit
 from adloom.console.sign_in.gate import LOG_IN
 from adloom.console.theme import find_asset_address
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.identity.model import PASSWORD_LENGTH_MIN
 
 EVERYBODY: Final = frozenset(Role)

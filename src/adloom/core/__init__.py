@@ -1,1 +1,1 @@
-"""Vocabulary without I/O: time, money, identifiers, chance, errors, actors."""
+"""Vocabulary without I/O: time, money, identifiers, chance, errors, callers."""

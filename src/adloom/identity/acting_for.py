@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from adloom.core.actor import ACCOUNT_ROLES, Role
+from adloom.core.caller import ACCOUNT_ROLES, Role
 from adloom.core.errors import wrong_field
 from adloom.identity.model import check_account
 from adloom.resource.accounts import is_open, make_unknown_account_error

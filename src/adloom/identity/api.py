@@ -8,7 +8,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, wrong_field
 from adloom.identity import store
 from adloom.identity.acting_for import check_acts_for
@@ -21,7 +21,7 @@ from adloom.resource.forms import build_answer
 from adloom.runtime.auth import make_api_key, write_api_key_hint
 from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.dependencies import (
-    CurrentActor,
+    CurrentCaller,
     Database,
     Ids,
     Now,
@@ -101,15 +101,15 @@ def _get_sessions(request: Request) -> UserSessions:
 def require_admin_of(things: str) -> Callable[..., None]:
     """Make a check that lets only admins in."""
 
-    def check(actor: CurrentActor) -> None:
-        if actor.role is not Role.ADMIN:
+    def check(caller: CurrentCaller) -> None:
+        if caller.role is not Role.ADMIN:
             raise ForbiddenError(f"Only an admin may see and change {things}.")
 
     return check
 
 
-def _get_author(request: Request, actor: CurrentActor) -> Author:
-    return make_author(actor, find_origin(request))
+def _get_author(request: Request, caller: CurrentCaller) -> Author:
+    return make_author(caller, find_origin(request))
 
 
 SessionsOfTheApp = Annotated[UserSessions, Depends(_get_sessions)]
@@ -153,7 +153,7 @@ async def log_out(body: RefreshBody, sessions: SessionsOfTheApp, origin: Request
 
 @api_keys_router.post("", status_code=status.HTTP_201_CREATED, response_model=NewApiKeyAnswer)
 async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands in
-    body: ApiKeyBody, actor: CurrentActor, author: SecurityAuthor, pool: Database, ids: Ids, now: Now
+    body: ApiKeyBody, caller: CurrentCaller, author: SecurityAuthor, pool: Database, ids: Ids, now: Now
 ) -> Answer:
     """Make a key; it is shown in this answer and never again. It ends with the person who makes it."""
     is_given = "expires_at" in body.model_fields_set
@@ -175,7 +175,7 @@ async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands i
     )
     async with pool.acquire() as connection, connection.transaction():
         await check_acts_for(connection, body.role, body.account_id)
-        key = msgspec.structs.replace(key, owner_id=await _find_owner(connection, actor))
+        key = msgspec.structs.replace(key, owner_id=await _find_owner(connection, caller))
         await store.insert_api_key(connection, key, hash_secret(secret))
         changes = describe_creation(key)
         await record_event(connection, author, "create", API_KEY, key.id, at=now, changes=changes)
@@ -200,8 +200,8 @@ async def revoke_api_key(key_id: UUID, author: SecurityAuthor, pool: Database, n
         await record_event(connection, author, "revoke", API_KEY, key_id, at=now)
 
 
-async def _find_owner(connection: Connection, actor: Actor) -> UUID | None:
-    """Return the person behind an actor: a key that makes keys makes them for its owner."""
-    if actor.subject.startswith(KEY_SUBJECT):
-        return await store.find_key_owner(connection, UUID(actor.subject.removeprefix(KEY_SUBJECT)))
-    return actor.person_id
+async def _find_owner(connection: Connection, caller: Caller) -> UUID | None:
+    """Return the person behind a caller: a key that makes keys makes them for its owner."""
+    if caller.subject.startswith(KEY_SUBJECT):
+        return await store.find_key_owner(connection, UUID(caller.subject.removeprefix(KEY_SUBJECT)))
+    return caller.person_id

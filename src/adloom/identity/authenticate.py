@@ -6,7 +6,7 @@ query (1 ms with its connection, on a busy machine). Nothing is cached: a revoca
 
 from collections.abc import Callable
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
@@ -22,7 +22,7 @@ from adloom.runtime.settings import TokenSettings
 
 
 class HeaderAuthenticator:
-    """Turns `Authorization` or `X-API-Key` into an actor."""
+    """Turns `Authorization` or `X-API-Key` into a caller."""
 
     def __init__(  # noqa: PLR0913 - what it asks
         self,
@@ -43,14 +43,14 @@ class HeaderAuthenticator:
 
     async def authenticate(
         self, *, authorization: str | None, api_key: str | None, origin: Callable[[], ClientOrigin]
-    ) -> Actor:
-        """Return the actor; raises UnauthenticatedError."""
-        actor = await self._authenticate(extract_secret(authorization, api_key), origin)
-        if actor.account_id is not None and not await self._accounts.is_open(actor.role, actor.account_id):
+    ) -> Caller:
+        """Return the caller; raises UnauthenticatedError."""
+        caller = await self._authenticate(extract_secret(authorization, api_key), origin)
+        if caller.account_id is not None and not await self._accounts.is_open(caller.role, caller.account_id):
             raise UnauthenticatedError("The account of this token is closed.")
-        return actor
+        return caller
 
-    async def _authenticate(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
+    async def _authenticate(self, secret: str, origin: Callable[[], ClientOrigin]) -> Caller:
         if secret.startswith(API_KEY_PREFIX):
             return await self._authenticate_key(secret, origin)
         token = verify_access_token(self._jwt_secret, secret, now=self._clock.now(), tokens=self._tokens)
@@ -60,10 +60,10 @@ class HeaderAuthenticator:
             found = await store.find_user_of_token(connection, token.user_id, token.log_in_id)
         if found is None or not is_current(token, found[0], is_logged_in=found[1]):
             raise UnauthenticatedError("This log-in has ended: log in again.")
-        return token.actor
+        return token.caller
 
-    async def _authenticate_issued(self, token: AccessToken, origin: Callable[[], ClientOrigin]) -> Actor:
-        """Return the actor of a token that no log-in has made; one that is new here is written down."""
+    async def _authenticate_issued(self, token: AccessToken, origin: Callable[[], ClientOrigin]) -> Caller:
+        """Return the caller of a token that no log-in has made; one that is new here is written down."""
         now = self._clock.now()
         async with self._pool.acquire() as connection:
             issued = await find_issued(connection, token.id)
@@ -74,9 +74,9 @@ class HeaderAuthenticator:
         if issued is not None and issued.revoked_at is not None:
             await self._record.record_dead_secret(ACCESS_TOKEN, token.id, origin(), at=now)
             raise UnauthenticatedError("This token was revoked.")
-        return token.actor
+        return token.caller
 
-    async def _authenticate_key(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
+    async def _authenticate_key(self, secret: str, origin: Callable[[], ClientOrigin]) -> Caller:
         now = self._clock.now()
         async with self._pool.acquire() as connection:
             key = await store.find_api_key(connection, hash_secret(secret))
@@ -86,7 +86,7 @@ class HeaderAuthenticator:
             if key is not None and key.revoked_at is not None:
                 await self._record.record_dead_secret(API_KEY, key.id, origin(), at=now)
             raise UnauthenticatedError("The API key is not valid: it may have been revoked, or has expired.")
-        return key.actor
+        return key.caller
 
 
 def extract_secret(authorization: str | None, api_key: str | None) -> str:

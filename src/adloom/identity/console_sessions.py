@@ -109,7 +109,7 @@ class ConsoleSessions:
     ) -> tuple[str, list[str]]:
         """Turn on the second factor that a role needs; return the token of the log-in, and recovery codes."""
         user = await self.find_pending(pending, now=now)
-        author = make_author(user.actor, origin)
+        author = make_author(user.caller, origin)
         codes = await self._second_factors.confirm(user.id, code, now=now, author=author)
         return await self._begin(user, now, origin), codes
 

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import IdSource, UserId
 from adloom.identity import store
 from adloom.identity.model import User

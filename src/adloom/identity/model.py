@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 from adloom.core.errors import wrong_field
 from adloom.core.ids import UserId
 from adloom.runtime.auth import AccessToken
@@ -34,8 +34,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     must_change_password: bool = False
 
     @property
-    def actor(self) -> Actor:
-        return Actor(subject=str(self.id), role=self.role, account_id=self.account_id)
+    def caller(self) -> Caller:
+        return Caller(subject=str(self.id), role=self.role, account_id=self.account_id)
 
 
 class RefreshState(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ def is_current(token: AccessToken, user: User, *, is_logged_in: bool) -> bool:
         user.disabled_at is None
         and is_logged_in
         and token.epoch == user.token_epoch
-        and token.actor == user.actor
+        and token.caller == user.caller
     )
 
 
@@ -102,8 +102,8 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: datetime | None
 
     @property
-    def actor(self) -> Actor:
-        return Actor(subject=f"{KEY_SUBJECT}{self.id}", role=self.role, account_id=self.account_id)
+    def caller(self) -> Caller:
+        return Caller(subject=f"{KEY_SUBJECT}{self.id}", role=self.role, account_id=self.account_id)
 
     def is_open(self, *, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.errors import RateLimitedError
 from adloom.identity.attempt_limiter import AttemptLimiter
 from adloom.resource.audit import store as audit_store
@@ -21,8 +21,8 @@ NOBODY: Final = "none"  # The role of who is not logged in.
 REPEATS_AT_ONCE_MAX: Final = 60
 
 
-def make_author(actor: Actor, origin: ClientOrigin) -> Author:
-    return build_author(actor, origin.request_id, origin.network)
+def make_author(caller: Caller, origin: ClientOrigin) -> Author:
+    return build_author(caller, origin.request_id, origin.network)
 
 
 def make_stranger(origin: ClientOrigin, subject: str = UNKNOWN) -> Author:

@@ -162,7 +162,7 @@ class UserSessions:
         async with self._pool.acquire() as connection, connection.transaction():
             await store.set_password(connection, user.id, hashed)
             await store.end_log_ins(connection, user.id)
-            author = make_author(user.actor, origin)
+            author = make_author(user.caller, origin)
             await record_event(connection, author, "password_changed", USER, user.id, at=now)
             found = await store.find_user_of_token(connection, user.id, None)
         assert found is not None
@@ -208,7 +208,7 @@ class UserSessions:
         return TokenPair(
             access_token=issue_access_token(
                 self._jwt_secret,
-                user.actor,
+                user.caller,
                 now=now,
                 lifetime=lifetime,
                 tokens=self._tokens,
@@ -223,7 +223,7 @@ class UserSessions:
 async def record_log_in(connection: Connection, user: User, *, now: datetime, origin: ClientOrigin) -> None:
     """Write down that a person has logged in, and remember from where."""
     await store.see_network(connection, user.id, origin.network, now)
-    await record_event(connection, make_author(user.actor, origin), "log_in", USER, user.id, at=now)
+    await record_event(connection, make_author(user.caller, origin), "log_in", USER, user.id, at=now)
 
 
 async def _lock_refresh(connection: Connection, token_hash: bytes) -> RefreshState | None:

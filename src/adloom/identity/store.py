@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.identity.model import ApiKey, User
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection, Record

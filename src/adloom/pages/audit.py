@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from adloom.catalog.site.model import Site
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.pages.model import PageCategory, SitePage
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite

@@ -1,4 +1,4 @@
-"""Whose rows an actor may read and change: all, or those of one account.
+"""Whose rows a caller may read and change: all, or those of one account.
 
 Every query of a table takes a `Scope`, so that none can forget it.
 """
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.errors import ForbiddenError, wrong_field
 
 
@@ -19,25 +19,25 @@ class Scope(msgspec.Struct, frozen=True):
     account_id: UUID | None
 
 
-def require_read(actor: Actor, owner: Role) -> Scope:
-    """Return what an actor may read of rows that accounts of a role own, or raise."""
-    if actor.sees_all or actor.role is owner:
-        return Scope(actor.account_id)
-    raise ForbiddenError(f"The role {actor.role} has no access to what belongs to a role {owner}.")
+def require_read(caller: Caller, owner: Role) -> Scope:
+    """Return what a caller may read of rows that accounts of a role own, or raise."""
+    if caller.sees_all or caller.role is owner:
+        return Scope(caller.account_id)
+    raise ForbiddenError(f"The role {caller.role} has no access to what belongs to a role {owner}.")
 
 
-def require_write(actor: Actor, owner: Role) -> Scope:
-    """Return what an actor may change of such rows, or raise."""
-    if actor.role is Role.VIEWER:
+def require_write(caller: Caller, owner: Role) -> Scope:
+    """Return what a caller may change of such rows, or raise."""
+    if caller.role is Role.VIEWER:
         raise ForbiddenError("A viewer may read, but not change anything.")
-    return require_read(actor, owner)
+    return require_read(caller, owner)
 
 
-def require_admin(actor: Actor) -> Scope:
+def require_admin(caller: Caller) -> Scope:
     """Return the scope of an admin, or raise for any other role."""
-    if actor.role is not Role.ADMIN:
+    if caller.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may change this.")
-    return Scope(actor.account_id)
+    return Scope(caller.account_id)
 
 
 def choose_owner(scope: Scope, named: UUID | None, *, field: str) -> UUID | None:

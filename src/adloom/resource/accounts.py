@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import Clock
 from adloom.core.errors import ValidationFailedError, wrong_field
 from adloom.resource.audit import store as audit_store

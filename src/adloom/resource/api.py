@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope, choose_owner, require_admin, require_read, require_write
 from adloom.resource.audit.entry import build_author
@@ -19,7 +19,7 @@ from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import ADVERTISER, PUBLISHER, Owner
 from adloom.runtime.http.api.dependencies import (
     NEEDS_A_TOKEN,
-    CurrentActor,
+    CurrentCaller,
     GuardedRoute,
     Ids,
     Now,
@@ -74,13 +74,13 @@ class CatalogRoute(GuardedRoute):
         return answer_with_etag
 
 
-def _get_catalog(request: Request, actor: CurrentActor) -> Catalog:
+def _get_catalog(request: Request, caller: CurrentCaller) -> Catalog:
     catalog: Catalog = request.app.state.catalog
     changes = request.method in CHANGING_METHODS
     if_match = ", ".join(request.headers.getlist("if-match")) if "if-match" in request.headers else None
     origin = find_origin(request)
     return catalog.written_by(
-        build_author(actor, origin.request_id, origin.network),
+        build_author(caller, origin.request_id, origin.network),
         parse_if_match(if_match) if changes else UNCONDITIONAL,
     )
 
@@ -116,26 +116,26 @@ class Access(msgspec.Struct, frozen=True):
 def choose_access(owner: Owner) -> Access:
     """Let accounts of the owner's role read and write their own rows; accounts themselves are written by admins."""
 
-    def reads(actor: CurrentActor) -> Scope:
-        return require_read(actor, owner.role)
+    def reads(caller: CurrentCaller) -> Scope:
+        return require_read(caller, owner.role)
 
-    def writes(actor: CurrentActor) -> Writer:
-        scope = require_admin(actor) if owner.is_itself else require_write(actor, owner.role)
+    def writes(caller: CurrentCaller) -> Writer:
+        scope = require_admin(caller) if owner.is_itself else require_write(caller, owner.role)
         return RoleWriter(scope, owner.alias)
 
     return Access(reads, writes)
 
 
-def _writes_as_admin(actor: CurrentActor) -> Scope:
-    return require_admin(actor)
+def _writes_as_admin(caller: CurrentCaller) -> Scope:
+    return require_admin(caller)
 
 
-def _writes_as_advertiser(actor: CurrentActor) -> Scope:
-    return require_write(actor, Role.ADVERTISER)
+def _writes_as_advertiser(caller: CurrentCaller) -> Scope:
+    return require_write(caller, Role.ADVERTISER)
 
 
-def _writes_as_publisher(actor: CurrentActor) -> Scope:
-    return require_write(actor, Role.PUBLISHER)
+def _writes_as_publisher(caller: CurrentCaller) -> Scope:
+    return require_write(caller, Role.PUBLISHER)
 
 
 CurrentCatalog = Annotated[Catalog, Depends(_get_catalog)]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.resource.access import Scope
 from adloom.resource.account_bounds import Bounds
 from adloom.runtime.http.api.shapes import Answer, Body, Patch

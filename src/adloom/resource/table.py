@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.accounts import ACCOUNT_TABLES, is_open, make_unknown_account_error

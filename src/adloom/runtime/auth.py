@@ -13,7 +13,7 @@ from uuid import UUID
 import argon2
 import msgspec
 
-from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 from adloom.core.errors import UnauthenticatedError, UnavailableError
 from adloom.core.ids import SystemIds
 from adloom.runtime.secret_hash import API_KEY_PREFIX
@@ -58,7 +58,7 @@ class _Claims(msgspec.Struct, frozen=True):
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     """What a token says that we signed; whether it still holds is another question."""
 
-    actor: Actor
+    caller: Caller
     id: UUID
     issued_at: datetime
     expires_at: datetime
@@ -69,14 +69,14 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     def user_id(self) -> UUID | None:
         """The person that it was signed for; None for machines and the command line."""
         try:
-            return UUID(self.actor.subject)
+            return UUID(self.caller.subject)
         except ValueError:
             return None
 
 
 def issue_access_token(  # noqa: PLR0913 - what a token says
     secret: str,
-    actor: Actor,
+    caller: Caller,
     *,
     now: datetime,
     lifetime: timedelta,
@@ -88,8 +88,8 @@ def issue_access_token(  # noqa: PLR0913 - what a token says
 
     claims: dict[str, str | int] = {
         "iss": tokens.issuer,
-        "sub": actor.subject,
-        "role": actor.role.value,
+        "sub": caller.subject,
+        "role": caller.role.value,
         "iat": int(now.timestamp()),
         "exp": int((now + lifetime).timestamp()),
         "jti": str(SystemIds().new()),
@@ -97,8 +97,8 @@ def issue_access_token(  # noqa: PLR0913 - what a token says
     }
     if tokens.audience is not None:
         claims["aud"] = tokens.audience
-    if actor.account_id is not None:
-        claims["account"] = str(actor.account_id)
+    if caller.account_id is not None:
+        claims["account"] = str(caller.account_id)
     if log_in_id is not None:
         claims["sid"] = str(log_in_id)
     return jwt.encode(claims, secret, algorithm=ALGORITHM)
@@ -136,7 +136,7 @@ def verify_access_token(
     if (claims.account is not None) != (claims.role in ACCOUNT_ROLES):
         raise UnauthenticatedError(_INVALID_TOKEN)
     return AccessToken(
-        actor=Actor(subject=claims.sub, role=claims.role, account_id=claims.account),
+        caller=Caller(subject=claims.sub, role=claims.role, account_id=claims.account),
         id=claims.jti,
         issued_at=datetime.fromtimestamp(claims.iat, UTC),
         expires_at=datetime.fromtimestamp(claims.exp, UTC),

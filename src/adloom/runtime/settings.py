@@ -153,7 +153,7 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QuotaSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What one account may have and import, and what one actor may ask at once."""
+    """What one account may have and import, and what one caller may ask at once."""
 
     campaigns_max: Annotated[int, Variable("ADLOOM_ACCOUNT_CAMPAIGNS_MAX", _COUNT)] = 10_000
     banners_max: Annotated[int, Variable("ADLOOM_ACCOUNT_BANNERS_MAX", _COUNT)] = 10_000

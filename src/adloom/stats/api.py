@@ -13,12 +13,12 @@ import msgspec
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.currency import Currency
 from adloom.core.errors import ValidationFailedError, wrong_field
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.http.api.dependencies import (
-    CurrentActor,
+    CurrentCaller,
     Database,
     Now,
     guarded_router,
@@ -170,8 +170,8 @@ class StatsAnswer(Answer):
     totals: StatsTotals
 
 
-def _counts_unbound(request: Request, actor: CurrentActor) -> bool:
-    return actor.sees_all and request.app.state.counts_unbound
+def _counts_unbound(request: Request, caller: CurrentCaller) -> bool:
+    return caller.sees_all and request.app.state.counts_unbound
 
 
 # Accounts see what is believed; an installation may count more for those who see all accounts.
@@ -184,14 +184,14 @@ router = guarded_router("/admin/stats", "statistics", 400, 401, 503)
 async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depends on
     query: Annotated[StatsQuery, Query()],
     request: Request,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     pool: Database,
     now: Now,
     counts_unbound: CountsUnbound,
     accept: AcceptHeader = "",
 ) -> Response:
     """Count impressions and clicks, today's included; an account sees its own."""
-    question = msgspec.structs.replace(_build_question(query, actor), counts_unbound=counts_unbound)
+    question = msgspec.structs.replace(_build_question(query, caller), counts_unbound=counts_unbound)
     rows = await read_statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise _make_wrong_error(
@@ -210,12 +210,12 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
         rows,
         names,
         currency=currency.code,
-        is_of_publisher=actor.role is Role.PUBLISHER,
+        is_of_publisher=caller.role is Role.PUBLISHER,
     )
     return answer_file(await asyncio.to_thread(write), CSV, name)
 
 
-def _build_question(query: StatsQuery, actor: Actor) -> StatsQuestion:
+def _build_question(query: StatsQuery, caller: Caller) -> StatsQuestion:
     if query.last < query.first:
         raise _make_wrong_error("to", "must not be before `from`")
     question = StatsQuestion(
@@ -223,8 +223,8 @@ def _build_question(query: StatsQuery, actor: Actor) -> StatsQuestion:
         groupings=query.group_by,
         zone=ZoneInfo(query.time_zone),
         device="" if query.device is Device.UNKNOWN else query.device,
-        advertiser_id=actor.advertiser_id,
-        publisher_id=actor.publisher_id,
+        advertiser_id=caller.advertiser_id,
+        publisher_id=caller.publisher_id,
     )
     if question.needs_live_counts and (query.last - query.first).days >= LIVE_DAYS_MAX:
         raise _make_wrong_error(

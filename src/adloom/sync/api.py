@@ -8,9 +8,9 @@ from uuid import UUID
 from fastapi import Depends, Query
 from pydantic import BeforeValidator, Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.resource.access import Scope, require_read, require_write
-from adloom.runtime.http.api.dependencies import CurrentActor
+from adloom.runtime.http.api.dependencies import CurrentCaller
 from adloom.runtime.http.api.pages import ListQuery
 from adloom.runtime.http.api.shapes import Body
 from adloom.sync.seller import FIELD, SellerWriter
@@ -48,18 +48,18 @@ class SellerListQuery(ListQuery):
     seller_id: SellerId = None
 
 
-def require_seller_read(actor: CurrentActor, seller_id: _SellerInAddress = None) -> Scope:
+def require_seller_read(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> Scope:
     """Return the scope of the seller that a client may read for."""
-    return SellerWriter(require_read(actor, Role.ADVERTISER), seller_id).find_scope()
+    return SellerWriter(require_read(caller, Role.ADVERTISER), seller_id).find_scope()
 
 
-def require_seller_write(actor: CurrentActor, seller_id: _SellerInAddress = None) -> SellerWriter:
+def require_seller_write(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> SellerWriter:
     """Return for which seller a client may write; the body of its request may name the seller too."""
-    return SellerWriter(require_write(actor, Role.ADVERTISER), seller_id)
+    return SellerWriter(require_write(caller, Role.ADVERTISER), seller_id)
 
 
-def _require_seller_write(actor: CurrentActor, seller_id: _SellerInAddress = None) -> Scope:
-    return require_seller_write(actor, seller_id).find_scope()
+def _require_seller_write(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> Scope:
+    return require_seller_write(caller, seller_id).find_scope()
 
 
 SellerReads = Annotated[Scope, Depends(require_seller_read)]

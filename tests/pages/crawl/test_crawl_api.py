@@ -2,7 +2,7 @@
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.pages.crawl.queue import open_crawl_queue
 from adloom.runtime.jobs.queue import JobState

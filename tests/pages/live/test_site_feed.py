@@ -14,13 +14,13 @@ import httpx
 import pytest
 
 from adloom.app.control import build_control
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.live.approvals import ApprovalEvent, find_changes
 from adloom.pages.live.feed import PAGES_MAX, SiteFeed, SiteListener
 from adloom.runtime.auth import issue_access_token
-from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_ACTOR_MAX, LISTENING
+from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_CALLER_MAX, LISTENING
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
@@ -289,8 +289,8 @@ async def test_a_stream_over_http_tells_and_ends_with_its_client(
     database_url: str, redis_url: str, pool: Pool
 ) -> None:
     site_id = await insert_site(pool, "a.test")
-    actor = Actor(subject="test", role=Role.ADMIN, account_id=None)
-    token = issue_access_token(SECRET, actor, now=SystemClock().now(), lifetime=timedelta(hours=1))
+    caller = Caller(subject="test", role=Role.ADMIN, account_id=None)
+    token = issue_access_token(SECRET, caller, now=SystemClock().now(), lifetime=timedelta(hours=1))
     async with (
         running(database_url, redis_url) as (url, feed),
         httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client,
@@ -330,8 +330,8 @@ async def test_a_program_has_so_many_streams(control: ControlPlane) -> None:
     async with control.acting_as(Role.ADMIN) as admin:
         site = await admin.make_site()
         with ExitStack() as streams:
-            for _ in range(LISTENERS_PER_ACTOR_MAX):
-                listener = SiteListener(SiteId(UUID(site["id"])), actor="test")
+            for _ in range(LISTENERS_PER_CALLER_MAX):
+                listener = SiteListener(SiteId(UUID(site["id"])), caller="test")
                 streams.enter_context(feed.listen(listener))
 
             problem(await admin.get(f"/admin/sites/{site['id']}/events"), 429, "RATE_LIMITED")

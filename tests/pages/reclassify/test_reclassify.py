@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.classify.protocol import Classification, Classifier, PageContent

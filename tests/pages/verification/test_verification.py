@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
 from adloom.pages.verification.model import find_mistake

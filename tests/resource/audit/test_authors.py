@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from tests.identity.test_accounts import person_body, token_of
 from tests.resource.audit.test_trail import trail
 from tests.support.control import Client, ControlPlane

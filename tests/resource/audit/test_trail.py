@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.resource.audit.entry import AuditSubject, make_system_author
 from adloom.resource.changes import Catalog

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from adloom.catalog.api import CATALOG
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.resource.transfer.schema import build_document_model, describe_document
 from adloom.runtime.postgres import Pool

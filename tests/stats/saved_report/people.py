@@ -3,7 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.runtime.auth import issue_access_token
 from tests.support.builders import Json
 from tests.support.control import SECRET, Client, ControlPlane
@@ -20,7 +20,7 @@ async def a_person(admin: Client, role: str = "admin", **fields: object) -> Json
 def logged_in(control: ControlPlane, person: Json, *, epoch: int = 0) -> Client:
     """Act as a person; each change of role begins another epoch."""
     account_id = UUID(person["accountId"]) if person["accountId"] else None
-    actor = Actor(subject=person["id"], role=Role(person["role"]), account_id=account_id)
+    caller = Caller(subject=person["id"], role=Role(person["role"]), account_id=account_id)
     now = control.clock.now()
-    token = issue_access_token(SECRET, actor, now=now, lifetime=timedelta(hours=1), epoch=epoch)
+    token = issue_access_token(SECRET, caller, now=now, lifetime=timedelta(hours=1), epoch=epoch)
     return control.client(Authorization=f"Bearer {token}")

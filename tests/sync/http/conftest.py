@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adloom.app.control import openapi_document
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.support.builders import UNKNOWN_ID
 from tests.support.control import Client, ControlPlane

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.postgres import Pool
 from tests.support.builders import UNKNOWN_ID, Json

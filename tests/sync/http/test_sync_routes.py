@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, SyncJob

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from adloom.catalog.asset import store
 from adloom.catalog.asset.model import Asset, AssetNotFoundError, PreparedAsset
 from adloom.catalog.asset.prepare import prepare_asset
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import UnavailableError, wrong_field
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope

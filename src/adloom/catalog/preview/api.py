@@ -14,7 +14,7 @@ from adloom.core.errors import UnavailableError
 from adloom.core.public_paths import FRAMES, name_neutrally
 from adloom.core.query_string import add_parameters
 from adloom.resource.api import CurrentCatalog, make_catalog_router
-from adloom.runtime.http.api.dependencies import CurrentActor, Now
+from adloom.runtime.http.api.dependencies import CurrentCaller, Now
 from adloom.runtime.http.api.shapes import Answer, Body, WebAddress
 
 RETRY_SECONDS: Final = 3_600  # Until somebody has changed the settings.
@@ -47,7 +47,7 @@ async def make_preview_link(  # noqa: PLR0913, PLR0917 - all that the route depe
     banner_id: UUID,
     body: PreviewLinkBody,
     request: Request,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     catalog: CurrentCatalog,
     now: Now,
 ) -> PreviewLinkAnswer:
@@ -59,11 +59,11 @@ async def make_preview_link(  # noqa: PLR0913, PLR0917 - all that the route depe
             retry_after_seconds=RETRY_SECONDS,
         )
     async with catalog.read() as connection:
-        ad = await read_previewed(connection, banner_id, body.placement_id, actor.account_id)
+        ad = await read_previewed(connection, banner_id, body.placement_id, caller.account_id)
     grant = PreviewGrant(
         banner_id=ad.banner_id,
         placement_id=ad.placement_id,
-        account_id=actor.account_id,
+        account_id=caller.account_id,
         expires_at=(now + PREVIEW_LIFETIME).replace(microsecond=0),
     )
     page_url = str(body.url) if body.url is not None else _choose_page(ad, request)

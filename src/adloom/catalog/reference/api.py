@@ -12,7 +12,7 @@ from adloom.catalog.reference.resource import RECORDS, ReferenceKind, ReferenceR
 from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.api import AdminWrites, CurrentCatalog, make_catalog_router
-from adloom.runtime.http.api.dependencies import CurrentActor, Now
+from adloom.runtime.http.api.dependencies import CurrentCaller, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255
 from adloom.runtime.listing import Filters, Listed
@@ -75,7 +75,7 @@ async def create_reference(
 async def list_references(
     kind: KindOfThePath,
     query: Annotated[ReferenceQuery, Query()],
-    _actor: CurrentActor,
+    _caller: CurrentCaller,
     catalog: CurrentCatalog,
 ) -> Page[ReferenceAnswer]:
     """List the records of a kind."""

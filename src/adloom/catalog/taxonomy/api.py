@@ -8,7 +8,7 @@ from pydantic import Field
 
 from adloom.core.errors import wrong_field
 from adloom.resource.api import make_catalog_router
-from adloom.runtime.http.api.dependencies import CurrentActor
+from adloom.runtime.http.api.dependencies import CurrentCaller
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Text100, Text255
 from adloom.runtime.listing import Listed
@@ -50,14 +50,14 @@ router = make_catalog_router("/admin/taxonomy", tag="taxonomy")
 
 @router.get("/content", description=f"List what pages can be about. {ATTRIBUTION}")
 async def list_content(
-    query: Annotated[TaxonomyQuery, Query()], _actor: CurrentActor
+    query: Annotated[TaxonomyQuery, Query()], _caller: CurrentCaller
 ) -> Page[CategoryAnswer]:
     return page_of(CategoryAnswer, _find(load_content(), query), query)
 
 
 @router.get("/products", description=f"List what ads can be for. {ATTRIBUTION}")
 async def list_products(
-    query: Annotated[TaxonomyQuery, Query()], _actor: CurrentActor
+    query: Annotated[TaxonomyQuery, Query()], _caller: CurrentCaller
 ) -> Page[ProductAnswer]:
     listed = _find(load_products(), query)
     answers = [

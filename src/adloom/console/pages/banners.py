@@ -24,7 +24,7 @@ from adloom.console.pages.frequency_caps import show_caps
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import ADVERTISER_SIDE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.schedule.schedule import derive_status
 
 REFERENCES: Final = {"brand": "Brand", "category": "Category", "product": "Product", "seo": "SEO record"}

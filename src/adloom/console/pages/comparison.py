@@ -9,7 +9,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import count_of, format_percent
 from adloom.console.components.layout import card, html, set_attributes
 from adloom.console.page import PageVisit
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 SURE: Final = 0.95
 BANNERS_MIN: Final = 2

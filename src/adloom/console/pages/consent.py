@@ -32,7 +32,7 @@ from adloom.console.page import PageVisit, page
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload
 from adloom.console.shell import PUBLISHER_SIDE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 INBOX: Final = "/console/requests"
 ROWS_MAX: Final = 100

@@ -14,7 +14,7 @@ from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable, build_row_button
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 STATES: Final = {"failed": "Failed", "waiting": "Waiting", "active": "Running", "completed": "Done"}
 QUEUES: Final = {

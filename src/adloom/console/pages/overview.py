@@ -34,7 +34,7 @@ from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.campaigns.own_campaigns import show_own_campaigns
 from adloom.console.pages.first_campaign.steps import sample_placement
 from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
 
 FIRST_CAMPAIGN: Final = "Create my first campaign"

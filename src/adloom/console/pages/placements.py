@@ -34,7 +34,7 @@ from adloom.console.pages.consent import show_ads
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import PUBLISHER_SIDE
 from adloom.console.words.slugs import suggest_slug
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 ROWS_MAX: Final = 100
 BANNERS_SHOWN_MAX: Final = 4

@@ -78,7 +78,7 @@ class SessionGuard:
                 await self.sessions.mark_seen(token, session, now=now)
             return issue_access_token(
                 self._jwt_secret,
-                session.user.actor,
+                session.user.caller,
                 now=now,
                 lifetime=TOKEN_LIFETIME,
                 tokens=self._tokens,

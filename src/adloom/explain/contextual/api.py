@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from adloom.auction.creative_choice import ChoiceMethod
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.explain.contextual.store import SlotFacts, read_slot
@@ -22,7 +22,7 @@ from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
 from adloom.pages.follow.page_table import PageState
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.random import make_chance
 from adloom.runtime.settings import AuctionSettings
@@ -109,7 +109,7 @@ router = APIRouter(
 
 @router.post("")
 async def explain_contextual_slot(
-    body: SlotQuestion, request: Request, actor: CurrentActor, pool: Database, now: Now
+    body: SlotQuestion, request: Request, caller: CurrentCaller, pool: Database, now: Now
 ) -> SlotExplanation:
     """Say of every creative that wants a slot of a page why it is shown there or not.
 
@@ -123,7 +123,7 @@ async def explain_contextual_slot(
             connection,
             body.slot,
             url.text,
-            publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+            publisher_id=caller.account_id if caller.role is Role.PUBLISHER else None,
             now=now,
         )
     if facts is None:
@@ -149,17 +149,17 @@ async def explain_contextual_slot(
         method=ChoiceMethod(settings.creative_choice),
     )
     verdicts = explain_slot(asked, facts.campaigns, make_chance())
-    if actor.role is Role.ADVERTISER:
+    if caller.role is Role.ADVERTISER:
         own = {
             row.assignment.campaign_id
             for rows in facts.campaigns
             for row in rows
-            if row.assignment.advertiser_id == actor.account_id
+            if row.assignment.advertiser_id == caller.account_id
         }
         verdicts = [one for one in verdicts if one.campaign_id in own]
     # With few campaigns their share is the pace of one, which is its advertiser's business.
-    throttle = None if actor.role is Role.PUBLISHER else find_throttle(verdicts, facts.throttles)
-    if actor.role is Role.PUBLISHER:
+    throttle = None if caller.role is Role.PUBLISHER else find_throttle(verdicts, facts.throttles)
+    if caller.role is Role.PUBLISHER:
         verdicts = [_hide_figures(one) for one in verdicts]
     async with pool.acquire() as connection:
         names = await read_names(connection, (one.campaign_id for one in verdicts))

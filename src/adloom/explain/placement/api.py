@@ -11,14 +11,14 @@ import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement, show_in_full
 from adloom.explain.publisher_view import show_to_publisher
 from adloom.explain.reasons import CandidateOutcome, RequestFacts
 from adloom.explain.store import read_placement
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import find_zone
@@ -91,7 +91,7 @@ router = APIRouter(
 async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     slug: Annotated[Text, Path(max_length=100)],
     request: Request,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     pool: Database,
     now: Now,
     at: AskedMoment = None,
@@ -102,12 +102,12 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     An advertiser sees its own candidates. A publisher sees its own placements: of others' campaigns, that something
     keeps an ad away, without their budgets, caps, dates and targeting.
     """
-    is_publisher = actor.role is Role.PUBLISHER
+    is_publisher = caller.role is Role.PUBLISHER
     async with pool.acquire() as connection:
         found = await read_placement(
             connection,
             slug,
-            publisher_id=actor.account_id if is_publisher else None,
+            publisher_id=caller.account_id if is_publisher else None,
             now=now,
         )
     if found is None:
@@ -118,8 +118,8 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     context = _contexts().parse(build_visitor_request(request), zone, moment)
     facts = RequestFacts(context=context, counts=found.counts, budgets=found.budgets, now=moment)
     verdicts = explain_placement(rows, facts, show_to_publisher if is_publisher else show_in_full)
-    if actor.role is Role.ADVERTISER:
-        own = {row.campaign_id for row in rows.assignments if row.advertiser_id == actor.account_id}
+    if caller.role is Role.ADVERTISER:
+        own = {row.campaign_id for row in rows.assignments if row.advertiser_id == caller.account_id}
         verdicts = [one for one in verdicts if one.campaign_id in own]
     async with pool.acquire() as connection:
         names = await read_names(connection, (one.campaign_id for one in verdicts))

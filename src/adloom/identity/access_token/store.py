@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.auth import AccessToken
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
@@ -63,14 +63,14 @@ async def insert_issued(
     connection: Connection, token: AccessToken, *, now: datetime, used_at: datetime | None
 ) -> None:
     """Write a token down, and delete those that ended long ago."""
-    actor = token.actor
+    caller = token.caller
     await connection.execute(DELETE_OLD, now - KEPT)
     await connection.execute(
         INSERT,
         token.id,
-        actor.subject,
-        actor.role.value,
-        actor.account_id,
+        caller.subject,
+        caller.role.value,
+        caller.account_id,
         token.issued_at,
         token.expires_at,
         used_at,

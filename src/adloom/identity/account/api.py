@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import Depends, Query, Request, status
 from pydantic import AfterValidator, Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, wrong_field
 from adloom.core.ids import UserId
 from adloom.identity import store as users
@@ -30,7 +30,7 @@ from adloom.resource.forms import build_answer
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.auth import Passwords
 from adloom.runtime.http.api.dependencies import (
-    CurrentActor,
+    CurrentCaller,
     Database,
     Ids,
     Now,
@@ -149,8 +149,8 @@ def _get_passwords(request: Request) -> Passwords:
     return request.app.state.passwords
 
 
-def _check_admin(actor: CurrentActor) -> None:
-    if actor.role is not Role.ADMIN:
+def _check_admin(caller: CurrentCaller) -> None:
+    if caller.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see and change accounts.")
 
 
@@ -158,8 +158,8 @@ def _make_no_password_error() -> ForbiddenError:
     return ForbiddenError("Only a user who logs in with a password has one.", code="ACCOUNT_HAS_NO_PASSWORD")
 
 
-def _get_own_id(actor: CurrentActor) -> UUID:
-    person_id = actor.person_id
+def _get_own_id(caller: CurrentCaller) -> UUID:
+    person_id = caller.person_id
     if person_id is None:
         raise _make_no_password_error()
     return person_id
@@ -212,24 +212,24 @@ router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 
 
 
 @router.get("/me")
-async def read_own_account(actor: CurrentActor, pool: Database) -> OwnAccountAnswer:
+async def read_own_account(caller: CurrentCaller, pool: Database) -> OwnAccountAnswer:
     """Return who you are."""
-    person_id = actor.person_id
+    person_id = caller.person_id
     time_zone = None
     if person_id is not None:
         async with pool.acquire() as connection:
             time_zone = await store.read_time_zone(connection, person_id)
     return OwnAccountAnswer(
-        id=actor.subject, role=actor.role, account_id=actor.account_id, time_zone=time_zone
+        id=caller.subject, role=caller.role, account_id=caller.account_id, time_zone=time_zone
     )
 
 
 @router.patch("/me")
 async def edit_own_account(
-    body: OwnAccountPatch, actor: CurrentActor, author: SecurityAuthor, pool: Database, now: Now
+    body: OwnAccountPatch, caller: CurrentCaller, author: SecurityAuthor, pool: Database, now: Now
 ) -> OwnAccountAnswer:
     """Change your own account: its time zone."""
-    person_id = actor.person_id
+    person_id = caller.person_id
     if person_id is None:
         raise ForbiddenError("Only a person's account can be changed.", code="ACCOUNT_OF_MACHINE")
     async with pool.acquire() as connection, connection.transaction():
@@ -237,7 +237,7 @@ async def edit_own_account(
         if "time_zone" in body.model_fields_set:
             person = await change_time_zone(connection, person, body.time_zone, author, now)
     return OwnAccountAnswer(
-        id=actor.subject, role=actor.role, account_id=actor.account_id, time_zone=person.time_zone
+        id=caller.subject, role=caller.role, account_id=caller.account_id, time_zone=person.time_zone
     )
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, NotFoundError, make_taken_error
 from adloom.identity import store as users
 from adloom.identity.account import store

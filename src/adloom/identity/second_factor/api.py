@@ -13,7 +13,7 @@ from adloom.identity.model import PASSWORD_LENGTH_MAX
 from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.second_factors import FactorState, SecondFactors
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100
 
 
@@ -59,9 +59,9 @@ router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 
 
 
 @router.get(OWN, response_model=FactorStateAnswer)
-async def read_second_factor(own_id: OwnId, actor: CurrentActor, factors: FactorsOfTheApp) -> Answer:
+async def read_second_factor(own_id: OwnId, caller: CurrentCaller, factors: FactorsOfTheApp) -> Answer:
     """Return whether you have a second factor, and how many recovery codes are left."""
-    return FactorStateAnswer.model_validate(await factors.read_state(own_id, actor.role))
+    return FactorStateAnswer.model_validate(await factors.read_state(own_id, caller.role))
 
 
 @router.post(OWN, status_code=status.HTTP_201_CREATED)
@@ -95,14 +95,14 @@ async def replace_recovery_codes(
 @router.post(f"{OWN}/remove", status_code=status.HTTP_204_NO_CONTENT)
 async def remove_own_second_factor(  # noqa: PLR0913, PLR0917 - what the framework hands in
     own_id: OwnId,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     body: FactorCodeBody,
     author: SecurityAuthor,
     factors: FactorsOfTheApp,
     now: Now,
 ) -> None:
     """Take your second factor off, unless your role needs one."""
-    await factors.remove_own(own_id, actor.role, body.code, now=now, author=author)
+    await factors.remove_own(own_id, caller.role, body.code, now=now, author=author)
 
 
 @router.delete("/{person_id}/second-factor", dependencies=ADMIN_ONLY, status_code=status.HTTP_204_NO_CONTENT)

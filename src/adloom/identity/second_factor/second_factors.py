@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, ForbiddenError, UnauthenticatedError, wrong_field
 from adloom.identity import store as users
 from adloom.identity.model import User

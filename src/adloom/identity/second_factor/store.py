@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.postgres import Connection
 
 USER_ID = "(SELECT id FROM users WHERE public_id = $1)"

@@ -20,7 +20,7 @@ from adloom.market.approvals.store import (
 )
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, make_catalog_router
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentActor, Now
+from adloom.runtime.http.api.dependencies import CurrentCaller, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255
 
@@ -92,14 +92,14 @@ async def list_site_approvals(  # noqa: PLR0913, PLR0917 - what the framework ha
     query: Annotated[ApprovalQuery, Query()],
     scope: PublisherReads,
     catalog: CurrentCatalog,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     now: Now,
 ) -> Page[Any]:
     """List the banners that want to be shown on a site, or were decided about."""
     async with catalog.read() as connection:
         site = await sites.table.find(connection, scope, site_id)
         listed = await list_approvals(
-            connection, site.id, query.state, query.page_request, actor=actor, now=now
+            connection, site.id, query.state, query.page_request, caller=caller, now=now
         )
     return page_of(ApprovalAnswer, listed, query)
 

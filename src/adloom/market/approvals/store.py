@@ -11,7 +11,7 @@ import msgspec
 
 from adloom.catalog.banner_content import CONTENT, BannerContent, write_columns
 from adloom.catalog.site.model import Site
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.ids import SiteId
 from adloom.market.approval import ApprovalState
 from adloom.pages.live.approvals import CAMPAIGN_OF_APPROVAL
@@ -165,7 +165,7 @@ async def list_approvals(  # noqa: PLR0913 - what to list, and for whom
     state: ApprovalState | None,
     request: PageRequest,
     *,
-    actor: Actor,
+    caller: Caller,
     now: datetime,
 ) -> Listed[Approval]:
     filters = Filters()
@@ -177,7 +177,7 @@ async def list_approvals(  # noqa: PLR0913 - what to list, and for whom
     names = ("pages", "slots", "layout_type")
     places = {row[0]: dict(zip(names, tuple(row)[1:], strict=True)) for row in rows}
     deciders = [find_subject_id(one.decided_by or "") for one in listed.items]
-    people = await read_people(connection, actor, deciders)
+    people = await read_people(connection, caller, deciders)
     return Listed(
         items=[
             msgspec.structs.replace(

@@ -8,7 +8,7 @@ from pydantic import Field
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.market.rates.rates import ADVERTISERS_MIN
 from adloom.market.rates.store import read_rates
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.taxonomy.iab import load_content
 
@@ -39,7 +39,7 @@ router = guarded_router("/admin/market", "market", 401, 403, 503)
 
 
 @router.get("/categories")
-async def list_category_rates(_actor: CurrentActor, pool: Database, now: Now) -> CategoryRatesAnswer:
+async def list_category_rates(_caller: CurrentCaller, pool: Database, now: Now) -> CategoryRatesAnswer:
     """List what pages there are to buy, by category, and roughly what is bid for them."""
     async with pool.acquire() as connection:
         rates = await read_rates(connection, now=now)

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.events.ctr.store import read_calibrations
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.attention import store
@@ -41,7 +41,7 @@ from adloom.ops.checks.processes import (
 from adloom.ops.checks.shards import judge_shards
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
@@ -82,15 +82,17 @@ router = APIRouter(
 
 
 @router.get("")
-async def read_attention(request: Request, actor: CurrentActor, pool: Database, now: Now) -> AttentionAnswer:
+async def read_attention(
+    request: Request, caller: CurrentCaller, pool: Database, now: Now
+) -> AttentionAnswer:
     """Return what needs attention: accounts see their own, admins and viewers also the installation's."""
     found: list[Attention] = []
     knows = await knows_countries(HeartbeatReader(request.app.state.valkey), now=now)
-    if actor.sees_all:
+    if caller.sees_all:
         found += await _check_installation(request, pool, now)
         found += judge_calibrations((await read_calibrations(pool)).reports)
-    if actor.sees_all or actor.role is Role.ADVERTISER:
-        scope = Scope(actor.account_id)
+    if caller.sees_all or caller.role is Role.ADVERTISER:
+        scope = Scope(caller.account_id)
         async with pool.acquire() as connection:
             found += list_expired_credentials(await store.read_locked_out(connection, scope))
             running = await store.read_running_budgets(connection, scope, now=now)
@@ -99,9 +101,9 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
             if not knows:
                 found += list_without_country(await store.read_by_country(connection, scope, now=now))
             found += list_ends(await store.read_ending(connection, scope, now=now))
-    if actor.sees_all or actor.role is Role.PUBLISHER:
+    if caller.sees_all or caller.role is Role.PUBLISHER:
         async with pool.acquire() as connection:
-            found += list_withdrawn(await store.read_withdrawn(connection, Scope(actor.account_id)))
+            found += list_withdrawn(await store.read_withdrawn(connection, Scope(caller.account_id)))
     counts = {kind: sum(one.kind is kind for one in found) for kind in AttentionKind}
     shown = [one for kind in AttentionKind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
     return AttentionAnswer(

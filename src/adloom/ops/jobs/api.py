@@ -9,10 +9,10 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import require_admin
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, GuardedRoute, describe_problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.jobs.queue import JobQueue, JobState
@@ -80,16 +80,16 @@ def _get_queues(request: Request) -> Mapping[str, JobQueue]:
     return request.app.state.job_queues
 
 
-def _require_reader(actor: CurrentActor) -> Actor:
-    if not actor.sees_all:
+def _require_reader(caller: CurrentCaller) -> Caller:
+    if not caller.sees_all:
         raise ForbiddenError(
             "Background jobs are for admins and viewers. Yours are under /api/ads-manager/jobs."
         )
-    return actor
+    return caller
 
 
-def _require_actor(actor: CurrentActor) -> UUID | None:
-    return require_admin(actor).account_id
+def _require_admin(caller: CurrentCaller) -> UUID | None:
+    return require_admin(caller).account_id
 
 
 Queues = Annotated[Mapping[str, JobQueue], Depends(_get_queues)]
@@ -131,7 +131,7 @@ async def list_jobs(
 
 
 @router.post(
-    "/{queue_name}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_require_actor)]
+    "/{queue_name}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_require_admin)]
 )
 async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
     """Retry all failed jobs of a queue, with all their attempts."""
@@ -143,7 +143,7 @@ async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
 @router.post(
     "/{queue_name}/{job_id}/retry",
     status_code=status.HTTP_202_ACCEPTED,
-    dependencies=[Depends(_require_actor)],
+    dependencies=[Depends(_require_admin)],
 )
 async def retry_job(queue_name: str, job_id: str, queues: Queues) -> RetriedAnswer:
     """Retry a failed job, with all its attempts."""

@@ -8,13 +8,13 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, render_event
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
 from adloom.runtime.telemetry.heartbeat import MINUTE, HeartbeatReader, ProcessHeartbeat, TrafficCounts
 from adloom.runtime.valkey import Valkey
@@ -159,13 +159,13 @@ def _get_cursors(request: Request) -> Callable[[], Awaitable[Mapping[str, str]]]
     return request.app.state.ledger_cursors
 
 
-def _require_staff(actor: CurrentActor) -> None:
-    if not actor.sees_all:
+def _require_staff(caller: CurrentCaller) -> None:
+    if not caller.sees_all:
         raise ForbiddenError("Only admins and viewers see how the installation is doing.")
 
 
-def _require_admin_alone(actor: CurrentActor) -> None:
-    if actor.role is not Role.ADMIN:
+def _require_admin_alone(caller: CurrentCaller) -> None:
+    if caller.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see and do this.")
 
 

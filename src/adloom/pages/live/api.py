@@ -11,7 +11,7 @@ from adloom.pages.live.approvals import EVENT_NAMES, ApprovalEvent
 from adloom.pages.live.feed import PageEvent, RemovalEvent, SiteFeed, SiteListener
 from adloom.pages.live.store import CrawlEvent
 from adloom.resource.api import PublisherReads
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, guarded_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 
 router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
@@ -37,7 +37,7 @@ def _describe_data() -> dict[str, object]:
 async def follow_site(
     site_id: UUID,
     scope: PublisherReads,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     pool: Database,
     feed: Annotated[SiteFeed, Depends(_feed)],
 ) -> EventStream:
@@ -51,6 +51,6 @@ async def follow_site(
     """
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
-    key = actor.subject if scope.account_id is None else str(scope.account_id)
+    key = caller.subject if scope.account_id is None else str(scope.account_id)
     feed.check_room(key)
-    return EventStream(feed, SiteListener(site.id, actor=key))
+    return EventStream(feed, SiteListener(site.id, caller=key))

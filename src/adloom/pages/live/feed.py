@@ -73,13 +73,16 @@ class SiteListener(EventListener):
         self,
         site_id: SiteId,
         *,
-        actor: str = "",
+        caller: str = "",
         waiting_max: int = WAITING_MAX,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         seconds_max: float = LISTENING_SECONDS_MAX,
     ) -> None:
         super().__init__(
-            actor=actor, waiting_max=waiting_max, heartbeat_seconds=heartbeat_seconds, seconds_max=seconds_max
+            caller=caller,
+            waiting_max=waiting_max,
+            heartbeat_seconds=heartbeat_seconds,
+            seconds_max=seconds_max,
         )
         self.site_id = site_id
         self.is_following = False

@@ -12,7 +12,7 @@ from adloom.core.errors import RateLimitedError
 from adloom.pages.verification.verify import ensure_verification, verify_site
 from adloom.resource.access import require_admin
 from adloom.resource.api import CurrentCatalog, PublisherWrites, make_catalog_router
-from adloom.runtime.http.api.dependencies import CurrentActor, CurrentValkey, Now
+from adloom.runtime.http.api.dependencies import CurrentCaller, CurrentValkey, Now
 from adloom.runtime.http.api.shapes import Answer, Body, Flag
 from adloom.runtime.outbound.client import OutboundClient
 from adloom.runtime.valkey import Valkey, unavailable_when_away
@@ -59,7 +59,7 @@ async def ask_verification(
 async def verify(  # noqa: PLR0913, PLR0917 - what a handler asks for
     site_id: UUID,
     scope: PublisherWrites,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     catalog: CurrentCatalog,
     client: Outbound,
     valkey: CurrentValkey,
@@ -69,7 +69,7 @@ async def verify(  # noqa: PLR0913, PLR0917 - what a handler asks for
     """Look for the token on the site. An admin may say that a site is its publisher's (`force`)."""
     is_forced = body is not None and body.force
     if is_forced:
-        require_admin(actor)
+        require_admin(caller)
     async with catalog.read() as connection:
         site = await sites.table.find(connection, scope, site_id)
     if not is_forced:

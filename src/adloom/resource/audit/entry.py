@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 
 SYSTEM_ROLE: Final = "system"
 # The nouns whose entries an account of a role reads, if they are about its own rows; declarations fill it. An id may be
@@ -14,7 +14,7 @@ OWNED_NOUNS: Final[dict[Role, list[str]]] = {role: [] for role in ACCOUNT_ROLES}
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True):
-    """Who writes: the actor of a request, or a part of the system."""
+    """Who writes: the caller of a request, or a part of the system."""
 
     subject: str
     role: str
@@ -23,11 +23,11 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
     network: str | None = None
 
 
-def build_author(actor: Actor, request_id: str | None, network: str | None = None) -> Author:
+def build_author(caller: Caller, request_id: str | None, network: str | None = None) -> Author:
     return Author(
-        subject=actor.subject,
-        role=actor.role.value,
-        account_id=actor.account_id,
+        subject=caller.subject,
+        role=caller.role.value,
+        account_id=caller.account_id,
         request_id=request_id,
         network=network,
     )

@@ -11,7 +11,7 @@ from adloom.resource.api import CurrentCatalog, make_catalog_router
 from adloom.resource.forms import build_answer
 from adloom.resource.history import store
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
-from adloom.runtime.http.api.dependencies import CurrentActor
+from adloom.runtime.http.api.dependencies import CurrentCaller
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Text100, Text255
 from adloom.runtime.listing import PageRequest
@@ -55,11 +55,11 @@ router = make_catalog_router("/admin/audit", tag="history")
 
 @router.get("", response_model=Page[ANSWER])
 async def list_audit_entries(
-    query: Annotated[AuditQuery, Query()], actor: CurrentActor, catalog: CurrentCatalog
+    query: Annotated[AuditQuery, Query()], caller: CurrentCaller, catalog: CurrentCatalog
 ) -> Page[Any]:
     """Read who changed what, newest first; an account reads what is about its own rows."""
     filters = store.build_filters(
-        actor,
+        caller,
         noun=query.noun,
         noun_id=query.noun_id,
         subject=query.subject,
@@ -69,5 +69,5 @@ async def list_audit_entries(
         site_id=query.site_id,
     )
     async with catalog.read() as connection:
-        listed = await store.page(connection, actor, filters, query.page_request)
-    return page_of(ANSWER, listed if actor.sees_all else store.hide_networks(listed), query)
+        listed = await store.page(connection, caller, filters, query.page_request)
+    return page_of(ANSWER, listed if caller.sees_all else store.hide_networks(listed), query)

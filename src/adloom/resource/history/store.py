@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from pydantic import Field
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.resource.audit.entry import OWNED_NOUNS
 from adloom.resource.names import list_ids, read_names
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
@@ -34,12 +34,12 @@ def find_subject_id(subject: str) -> UUID | None:
     return next(iter(list_ids(subject.rpartition(":")[2])), None)
 
 
-async def read_people(connection: Connection, actor: Actor, ids: Iterable[UUID | None]) -> dict[UUID, str]:
-    """Return what people and keys are called, as far as this actor may know them."""
+async def read_people(connection: Connection, caller: Caller, ids: Iterable[UUID | None]) -> dict[UUID, str]:
+    """Return what people and keys are called, as far as this caller may know them."""
     wanted = sorted({one for one in ids if one is not None})
     if not wanted:
         return {}
-    rows = await connection.fetch(NAMES, wanted, actor.sees_all, actor.role.value, actor.account_id)
+    rows = await connection.fetch(NAMES, wanted, caller.sees_all, caller.role.value, caller.account_id)
     return {row["id"]: row["name"] for row in rows if row["name"] is not None}
 
 
@@ -101,7 +101,7 @@ BY_ADDRESS: Final = """
 
 
 def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
-    actor: Actor,
+    caller: Caller,
     *,
     noun: str | None,
     noun_id: str | None,
@@ -113,19 +113,19 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
 ) -> Filters:
     """Filter the trail; an account finds the entries about its own rows, whoever wrote them, and its own decisions."""
     filters = Filters()
-    if not actor.sees_all:
+    if not caller.sees_all:
         filters.add(
             OF_AN_ACCOUNT,
-            actor.account_id,
-            OWNED_NOUNS[actor.role],
+            caller.account_id,
+            OWNED_NOUNS[caller.role],
             # One id may be an advertiser's and a publisher's: what it did as the other is not shown.
-            actor.account_id,
-            actor.role.value,
+            caller.account_id,
+            caller.role.value,
             list(DECIDED_NOUNS),
         )
     filters.add_given("it.noun = {}", noun)
     filters.add_given("it.noun_id = {}", noun_id)
-    if subject is not None and actor.sees_all and "@" in subject:
+    if subject is not None and caller.sees_all and "@" in subject:
         filters.add(BY_ADDRESS, subject, subject)
     else:
         filters.add_given("it.subject = {}", subject)
@@ -139,13 +139,13 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
 
 
 async def page(
-    connection: Connection, actor: Actor, filters: Filters, request: PageRequest
+    connection: Connection, caller: Caller, filters: Filters, request: PageRequest
 ) -> Listed[AuditEntry]:
     """Read entries with the names of what they mention: who may read an entry knows these things."""
     listed = await fetch_structs(connection, ENTRIES, filters, request, AuditEntry)
     mentioned = [list_ids([one.noun_id, one.owner_id, one.account_id, one.changes]) for one in listed.items]
     authors = [find_subject_id(one.subject) for one in listed.items]
-    people = await read_people(connection, actor, chain(authors, *mentioned))
+    people = await read_people(connection, caller, chain(authors, *mentioned))
     names = await read_names(connection, chain.from_iterable(mentioned)) | people
     return Listed(
         items=[

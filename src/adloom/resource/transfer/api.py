@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.errors import BodyTooLargeError, ForbiddenError, UnavailableError, wrong_field
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.audit.difference import describe_change
@@ -20,7 +20,7 @@ from adloom.resource.transfer.sheet import read_csv, write_csv
 from adloom.runtime.http.api import sheets
 from adloom.runtime.http.api.dependencies import (
     NEEDS_A_TOKEN,
-    CurrentActor,
+    CurrentCaller,
     GuardedRoute,
     Ids,
     Now,
@@ -98,10 +98,10 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         responses={200: {"content": {JSON: document, CSV: {"schema": {"type": "string"}}}}},
     )
     async def export_catalog(
-        query: Annotated[ExportQuery, Query()], actor: CurrentActor, catalog: CurrentCatalog
+        query: Annotated[ExportQuery, Query()], caller: CurrentCaller, catalog: CurrentCatalog
     ) -> Response:
         """Return all that you may see as one document, which an import takes back."""
-        exported = await exchange.export(catalog, actor)
+        exported = await exchange.export(catalog, caller)
         write, media_type = (write_csv, CSV) if query.format is SheetFormat.CSV else (write_json, JSON)
         body = await asyncio.to_thread(write, exported)
         return answer_file(body, media_type, f"adloom-catalog.{query.format}")
@@ -110,21 +110,21 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
     async def import_catalog(  # noqa: PLR0913, PLR0917 - a document, and who sends it when
         request: Request,
         query: Annotated[ImportQuery, Query()],
-        actor: CurrentActor,
+        caller: CurrentCaller,
         catalog: CurrentCatalog,
         ids: Ids,
         now: Now,
     ) -> ImportAnswer:
         """Make the catalog agree with a document, all of it or nothing; `dryRun` only says what would change."""
-        if actor.role is Role.VIEWER:
+        if caller.role is Role.VIEWER:
             raise ForbiddenError("A viewer may read, but not change anything.")
-        with _limit_to_one_per_actor(request, actor):
+        with _limit_to_one_per_caller(request, caller):
             # Read before the turn is taken: a client that sends slowly keeps nobody waiting.
-            parse, body = _choose_parser(request), await _read_body(request, actor)
+            parse, body = _choose_parser(request), await _read_body(request, caller)
             with _turn(request):
                 items = await asyncio.to_thread(parse, body, lists)
-                _check_size(request, actor, len(items))
-                wanted = ImportRequest(items=items, actor=actor, ids=ids, now=now, is_dry_run=query.dry_run)
+                _check_size(request, caller, len(items))
+                wanted = ImportRequest(items=items, caller=caller, ids=ids, now=now, is_dry_run=query.dry_run)
                 changes = await exchange.import_document(catalog, wanted)
                 return await asyncio.to_thread(_answer, lists, changes, is_dry_run=query.dry_run)
 
@@ -147,10 +147,10 @@ def _choose_parser(request: Request) -> Callable[[bytes, DocumentLists], list[Ra
 
 
 class ImportTurns:
-    """The imports that are under way: one an actor, and a few in all, because each holds its document in memory."""
+    """The imports that are under way: one a caller, and a few in all, because each holds its document in memory."""
 
     def __init__(self) -> None:
-        self.actors: set[str] = set()
+        self.callers: set[str] = set()
         self.running = 0
 
 
@@ -162,15 +162,15 @@ def _get_turns(request: Request) -> ImportTurns:
 
 
 @contextmanager
-def _limit_to_one_per_actor(request: Request, actor: Actor) -> Generator[None]:
-    turns, key = _get_turns(request), str(actor.account_id or "")
-    if key in turns.actors:
+def _limit_to_one_per_caller(request: Request, caller: Caller) -> Generator[None]:
+    turns, key = _get_turns(request), str(caller.account_id or "")
+    if key in turns.callers:
         raise UnavailableError("Another import of yours is under way.", retry_after_seconds=RETRY_SECONDS)
-    turns.actors.add(key)
+    turns.callers.add(key)
     try:
         yield
     finally:
-        turns.actors.discard(key)
+        turns.callers.discard(key)
 
 
 @contextmanager
@@ -185,9 +185,9 @@ def _turn(request: Request) -> Generator[None]:
         turns.running -= 1
 
 
-async def _read_body(request: Request, actor: Actor) -> bytes:
+async def _read_body(request: Request, caller: Caller) -> bytes:
     """Read a document; an account's must be smaller, because many accounts may send one at the same time."""
-    if actor.account_id is None:
+    if caller.account_id is None:
         return await request.body()
     body = bytearray()
     async for piece in request.stream():
@@ -200,9 +200,9 @@ async def _read_body(request: Request, actor: Actor) -> bytes:
     return bytes(body)
 
 
-def _check_size(request: Request, actor: Actor, count: int) -> None:
+def _check_size(request: Request, caller: Caller, count: int) -> None:
     quotas: QuotaSettings = request.app.state.quotas
-    if actor.account_id is not None and count > quotas.import_items_max:
+    if caller.account_id is not None and count > quotas.import_items_max:
         message = f"must have at most {quotas.import_items_max} items"
         raise wrong_field("body", message, f"The document of an account {message}. Send it in parts.")
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import asyncpg
 import msgspec
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.errors import ConflictError, FieldProblem, ValidationFailedError
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope
@@ -34,7 +34,7 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A document that the catalog shall agree with, and who sent it."""
 
     items: Sequence[RawItem]
-    actor: Actor
+    caller: Caller
     ids: IdSource
     now: datetime
     is_dry_run: bool
@@ -53,16 +53,16 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
     def by_name(self) -> Mapping[str, Resource[Any]]:
         return {resource.list_name: resource for resource in self.resources}
 
-    async def export(self, catalog: Catalog, actor: Actor) -> ExportedLists:
-        """Read all that an actor may see, in one moment of the catalog."""
+    async def export(self, catalog: Catalog, caller: Caller) -> ExportedLists:
+        """Read all that a caller may see, in one moment of the catalog."""
         found: dict[ListSpec, list[Any]] = {}
         async with (
             catalog.read() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            for spec in self.lists.list_visible_to(actor.role):
+            for spec in self.lists.list_visible_to(caller.role):
                 found[spec] = await self.by_name[spec.name].table.load_all(
-                    connection, Scope(actor.account_id)
+                    connection, Scope(caller.account_id)
                 )
         return {spec: await asyncio.to_thread(_show, spec, things) for spec, things in found.items()}
 
@@ -89,7 +89,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         found: dict[str, dict[Identity, Any]] = {name: {} for name in self.by_name}
         by_natural_key: dict[str, dict[str, Any]] = {name: {} for name in self.by_name}
         same_names: dict[str, Mapping[str, list[Any]]] = {}
-        account_id = wanted.actor.account_id
+        account_id = wanted.caller.account_id
         children = [one for one in self.resources if one.spec.parent is not None and one.identity == ("id",)]
         for child in children:
             parents = await child.table.load_parent_ids(connection, [key for (key,) in ids[child.list_name]])
@@ -125,7 +125,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                 )
         return ImportContext(
             lists=self.lists,
-            role=wanted.actor.role,
+            role=wanted.caller.role,
             scope=Scope(account_id),
             now=wanted.now,
             ids=wanted.ids,

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import AdloomError, FieldProblem
 from adloom.core.ids import IdSource, UserId
 from adloom.resource.access import Scope, choose_owner

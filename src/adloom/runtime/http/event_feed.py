@@ -20,7 +20,7 @@ PAUSE_SECONDS: Final = 0.25
 LISTENING_SECONDS_MAX: Final = 900.0
 WAITING_MAX: Final = 10_000
 LISTENERS_MAX: Final = 200
-LISTENERS_PER_ACTOR_MAX: Final = 20
+LISTENERS_PER_CALLER_MAX: Final = 20
 
 
 class EventListener:
@@ -29,12 +29,12 @@ class EventListener:
     def __init__(
         self,
         *,
-        actor: str = "",
+        caller: str = "",
         waiting_max: int = WAITING_MAX,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         seconds_max: float = LISTENING_SECONDS_MAX,
     ) -> None:
-        self.actor = actor
+        self.caller = caller
         self._waiting_max = waiting_max
         self._heartbeat_seconds = heartbeat_seconds
         self._seconds_max = seconds_max
@@ -98,11 +98,11 @@ class EventFeed(Generic[L]):
         *,
         subject: str,
         listeners_max: int = LISTENERS_MAX,
-        listeners_per_actor_max: int = LISTENERS_PER_ACTOR_MAX,
+        listeners_per_caller_max: int = LISTENERS_PER_CALLER_MAX,
     ) -> None:
         self._subject = subject
         self._listeners_max = listeners_max
-        self._listeners_per_actor_max = listeners_per_actor_max
+        self._listeners_per_caller_max = listeners_per_caller_max
         self._listeners: set[L] = set()
         self._is_wanted = asyncio.Event()
         self._is_unwanted = asyncio.Event()
@@ -132,9 +132,9 @@ class EventFeed(Generic[L]):
         for listener in self._listeners:
             listener.end()
 
-    def check_room(self, actor: str = "") -> None:
-        """Raise where too many listen, or too many of one actor."""
-        if sum(one.actor == actor for one in self._listeners) >= self._listeners_per_actor_max:
+    def check_room(self, caller: str = "") -> None:
+        """Raise where too many listen, or too many of one caller."""
+        if sum(one.caller == caller for one in self._listeners) >= self._listeners_per_caller_max:
             raise RateLimitedError(
                 f"Too many of your programs listen to {self._subject}. Close one first.",
                 retry_after_seconds=60,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import ACCOUNT_ROLES, Role
+from adloom.core.caller import ACCOUNT_ROLES, Role
 from adloom.core.setting import SettingValueError
 
 EXPECTED: Final = (

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.setting import (
     Secret,
     SecretValueError,

@@ -9,7 +9,7 @@ import msgspec
 from fastapi import Query
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, wrong_field
 from adloom.core.ids import derive_auction_id
 from adloom.pages.url import normalize_url
@@ -17,7 +17,7 @@ from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
 from adloom.resource.names import read_names
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
@@ -128,13 +128,13 @@ router = guarded_router("/api/v1/admin/auctions", "auctions", 400, 401, 403, 404
 
 @router.get("", response_model=Page[AuctionAnswer])
 async def list_auctions(
-    query: Annotated[AuctionListQuery, Query()], scope: AdvertiserReads, actor: CurrentActor, pool: Database
+    query: Annotated[AuctionListQuery, Query()], scope: AdvertiserReads, caller: CurrentCaller, pool: Database
 ) -> Page[Any]:
     """List auctions, newest first; an account sees those that one of its campaigns took part in.
 
     Only an admin sees for which user they were.
     """
-    if actor.role is not Role.ADMIN and query.user_id is not None:
+    if caller.role is not Role.ADMIN and query.user_id is not None:
         raise ForbiddenError("Whose auctions were held is for admins alone to know. Leave userId out.")
     async with pool.acquire() as connection:
         own = await store.read_own_campaigns(connection, scope)
@@ -145,7 +145,7 @@ async def list_auctions(
         listed = Listed(
             items=[hide_others(one, mine) for one in listed.items], total_count=listed.total_count
         )
-    elif actor.role is not Role.ADMIN:
+    elif caller.role is not Role.ADMIN:
         listed = Listed(items=[remove_user(one) for one in listed.items], total_count=listed.total_count)
     async with pool.acquire() as connection:
         names = await read_names(connection, (one for item in listed.items for one in item.list_ids()))
@@ -177,7 +177,7 @@ async def auction_breakdown(
 
 @router.get("/{auction_id}", response_model=WholeAuctionAnswer)
 async def read_auction(
-    auction_id: UUID, scope: AdvertiserReads, actor: CurrentActor, pool: Database
+    auction_id: UUID, scope: AdvertiserReads, caller: CurrentCaller, pool: Database
 ) -> Answer:
     """Read an auction with its bids; it appears within seconds of its serve."""
     async with pool.acquire() as connection:
@@ -185,7 +185,7 @@ async def read_auction(
         auction = with_bids_to_win(await store.find(connection, auction_id, own), is_exact=own is None)
     if own is not None:
         auction = hide_other_bids(auction, frozenset(own))
-    elif actor.role is not Role.ADMIN:
+    elif caller.role is not Role.ADMIN:
         auction = msgspec.structs.replace(remove_user(auction), context=None)
     async with pool.acquire() as connection:
         names = await read_names(connection, auction.list_ids())

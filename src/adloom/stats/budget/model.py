@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.money import Micros
 from adloom.resource.audit.entry import OWNED_NOUNS
 from adloom.schedule.pacing import PacingStrategy

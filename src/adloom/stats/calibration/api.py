@@ -8,7 +8,7 @@ from pydantic import Field
 from adloom.auction.calibration import CalibrationReport, CalibrationSums
 from adloom.core.errors import ForbiddenError
 from adloom.events.ctr.store import read_calibrations
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, guarded_router
 from adloom.runtime.http.api.shapes import Answer
 
 
@@ -46,9 +46,9 @@ router = guarded_router("/admin/stats", "statistics", 401, 403, 503)
 
 
 @router.get("/calibration")
-async def read_calibration(actor: CurrentActor, pool: Database) -> CalibrationAnswer:
+async def read_calibration(caller: CurrentCaller, pool: Database) -> CalibrationAnswer:
     """Compare predicted clicks with those that came, over the last 70,000 impressions of auctions or so."""
-    if not actor.sees_all:
+    if not caller.sees_all:
         raise ForbiddenError("Only admins and viewers see how well clicks are predicted.")
     learned_at, reports = await read_calibrations(pool)
     return CalibrationAnswer(learned_at=learned_at, items=[_build_answer(one) for one in reports])

@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 from fastapi import Query
 from pydantic import Field
 
-from adloom.core.actor import Actor, Role
+from adloom.core.caller import Caller, Role
 from adloom.core.money import Micros
 from adloom.resource.shapes import PaisaShown, TimeZone
 from adloom.runtime.http.api.dependencies import (
-    CurrentActor,
+    CurrentCaller,
     CurrentValkey,
     Database,
     Now,
@@ -85,7 +85,7 @@ router = guarded_router("/admin/overview", "statistics", 400, 401, 503)
 @router.get("")
 async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends on
     query: Annotated[OverviewQuery, Query()],
-    actor: CurrentActor,
+    caller: CurrentCaller,
     pool: Database,
     valkey: CurrentValkey,
     now: Now,
@@ -98,22 +98,22 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
         first=first.astimezone(zone).date(),
         last=now.astimezone(zone).date(),
         groupings=(Grouping.DAY if span.step == DAY else Grouping.HOUR,),
-        advertiser_id=actor.advertiser_id,
-        publisher_id=actor.publisher_id,
+        advertiser_id=caller.advertiser_id,
+        publisher_id=caller.publisher_id,
         counts_unbound=counts_unbound,
         zone=zone,
     )
     counts = await _read_counts(pool, question, span, now)
     paid: dict[datetime, Micros] = {}
     asked: dict[datetime, TrafficCounts] = {}
-    if actor.sees_all:
+    if caller.sees_all:
         async with pool.acquire() as connection:
             for hour, micros in await read_revenue(connection, since=first):
                 at = find_begin(hour, span, zone=zone)
                 paid[at] = Micros(paid.get(at, 0) + micros)
         asked = await _read_traffic_counts(valkey, span, now, zone=zone)
     points = [
-        _build_point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), actor)
+        _build_point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), caller)
         for at in moments
     ]
     return OverviewAnswer(
@@ -155,16 +155,16 @@ async def _read_traffic_counts(
 
 
 def _build_point(
-    at: datetime, counts: Counts, paid: Micros, asked: TrafficCounts | None, actor: Actor
+    at: datetime, counts: Counts, paid: Micros, asked: TrafficCounts | None, caller: Caller
 ) -> OverviewPoint:
     spend = counts.spend or Micros(0)
-    income = spend if actor.role is Role.PUBLISHER else None
+    income = spend if caller.role is Role.PUBLISHER else None
     return OverviewPoint(
         begins_at=at,
         impressions=counts.impressions,
         clicks=counts.clicks,
         spend=spend,
-        revenue=paid if actor.sees_all else income,
+        revenue=paid if caller.sees_all else income,
         requests=asked.requests if asked is not None else None,
         filled=asked.filled if asked is not None else None,
     )

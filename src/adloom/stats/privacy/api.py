@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError
 from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.erasure.streams import StreamSearch
@@ -18,7 +18,7 @@ from adloom.events.tables.erasure_store import erase_user, note_entries
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentActor, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import PAGE_MAX
 from adloom.stats.privacy import store
@@ -79,8 +79,8 @@ class ErasedAnswer(Answer):
     auctions: int
 
 
-def _require_admin_alone(actor: CurrentActor) -> None:
-    if actor.role is not Role.ADMIN:
+def _require_admin_alone(caller: CurrentCaller) -> None:
+    if caller.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see or erase what is kept of a visitor.")
 
 

@@ -8,11 +8,11 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import BeforeValidator, Field
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.errors import wrong_field
 from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.http.api.dependencies import (
-    CurrentActor,
+    CurrentCaller,
     Database,
     Now,
     guarded_router,
@@ -91,15 +91,15 @@ router = guarded_router("/admin/events", "statistics", 400, 401, 503)
 
 @router.get("/rejected")
 async def list_rejected_events(
-    query: Annotated[RejectedQuery, Query()], actor: CurrentActor, pool: Database, now: Now
+    query: Annotated[RejectedQuery, Query()], caller: CurrentCaller, pool: Database, now: Now
 ) -> RejectedPage:
     """List events that count but are not billed, with their reasons; an account sees its own."""
-    filters = store.build_filters(_build_question(query, actor, today=now.date()))
+    filters = store.build_filters(_build_question(query, caller, today=now.date()))
     async with pool.acquire() as connection:
         listed = await store.page(connection, filters, query.page_request)
         found = await store.count_by_reason(connection, filters)
     return RejectedPage(
-        items=[RejectedAnswer.model_validate(filter_seen_by(actor, event)) for event in listed.items],
+        items=[RejectedAnswer.model_validate(filter_seen_by(caller, event)) for event in listed.items],
         reasons=[ReasonAnswer.model_validate(one) for one in list_reasons(found)],
         total_count=listed.total_count,
         page=query.page,
@@ -108,7 +108,7 @@ async def list_rejected_events(
     )
 
 
-def _build_question(query: RejectedQuery, actor: Actor, *, today: date) -> RejectedQuestion:
+def _build_question(query: RejectedQuery, caller: Caller, *, today: date) -> RejectedQuestion:
     last = query.last or today
     first = query.first or last
     if last < first:
@@ -121,6 +121,6 @@ def _build_question(query: RejectedQuery, actor: Actor, *, today: date) -> Rejec
         **query.model_dump(include={"reason", "kind", "banner_id", "placement_id", "campaign_id"}),
         first=first,
         last=last,
-        advertiser_id=actor.advertiser_id,
-        publisher_id=actor.publisher_id,
+        advertiser_id=caller.advertiser_id,
+        publisher_id=caller.publisher_id,
     )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
@@ -84,9 +84,9 @@ def list_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCou
     )
 
 
-def filter_seen_by(actor: Actor, event: RejectedEvent) -> RejectedEvent:
+def filter_seen_by(caller: Caller, event: RejectedEvent) -> RejectedEvent:
     """Leave out the network that an event came from, unless the house itself asks."""
-    return event if actor.sees_all else msgspec.structs.replace(event, client_network=None)
+    return event if caller.sees_all else msgspec.structs.replace(event, client_network=None)
 
 
 def strip_address(address: str | None) -> str | None:

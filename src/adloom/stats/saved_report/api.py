@@ -11,12 +11,12 @@ import msgspec
 from fastapi import Depends, Path, Query, Request, Response, status
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.api import CurrentCatalog, make_catalog_router, set_body_type
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, Ids, Now
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Patch, Text255
 from adloom.runtime.http.api.sheets import (
@@ -66,10 +66,10 @@ class ReportOwnerNow(msgspec.Struct, frozen=True, kw_only=True):
     zone: str | None = None
 
 
-async def _find_owner(actor: CurrentActor, pool: Database) -> ReportOwnerNow:
-    row = None if actor.person_id is None else await pool.fetchrow(OWNER, actor.person_id)
+async def _find_owner(caller: CurrentCaller, pool: Database) -> ReportOwnerNow:
+    row = None if caller.person_id is None else await pool.fetchrow(OWNER, caller.person_id)
     return (
-        ReportOwnerNow(id=None) if row is None else ReportOwnerNow(id=actor.person_id, zone=row["time_zone"])
+        ReportOwnerNow(id=None) if row is None else ReportOwnerNow(id=caller.person_id, zone=row["time_zone"])
     )
 
 
@@ -129,14 +129,14 @@ router = make_catalog_router(saved_reports.path, tag=saved_reports.tag)
 async def create_saved_report(  # noqa: PLR0913, PLR0917 - what the framework hands in
     body: Body,
     request: Request,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     owner: WritingOwner,
     catalog: CurrentCatalog,
     ids: Ids,
     now: Now,
 ) -> Answer:
     """Save a report under a name that you have not used yet."""
-    _check_recipients(body, actor.role)
+    _check_recipients(body, caller.role)
     async with catalog.write() as write:
         report = await saved_reports.create(
             write, EVERYTHING, body, ids=ids, now=now, owner_id=owner.id, scheduled_at=now
@@ -178,13 +178,13 @@ async def change_saved_report(  # noqa: PLR0913, PLR0917 - what the framework ha
     report_id: ReportId,
     body: Patch,
     request: Request,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     owner: WritingOwner,
     catalog: CurrentCatalog,
     now: Now,
 ) -> Answer:
     """Change a saved report, field by field: rename it, or say when it is sent."""
-    _check_recipients(body, actor.role)
+    _check_recipients(body, caller.role)
     async with catalog.write() as write:
         await _find_own(write.connection, report_id, owner)
         report = await saved_reports.change(
@@ -208,7 +208,7 @@ async def read_report_statistics(  # noqa: PLR0913, PLR0917 - all that the route
     report_id: ReportId,
     query: Annotated[ReportSheetQuery, Query()],
     request: Request,
-    actor: CurrentActor,
+    caller: CurrentCaller,
     owner: Owner,
     catalog: CurrentCatalog,
     pool: Database,
@@ -220,7 +220,7 @@ async def read_report_statistics(  # noqa: PLR0913, PLR0917 - all that the route
     async with catalog.read() as connection:
         definition = (await _find_own(connection, report_id, owner)).definition
     reader = ReportReader(
-        actor=actor, zone=find_report_zone(definition, owner.zone), counts_unbound=counts_unbound
+        caller=caller, zone=find_report_zone(definition, owner.zone), counts_unbound=counts_unbound
     )
     result = await run_report(pool, definition, reader, at=now, now=now)
     if wants_csv(query.format, accept):
@@ -229,7 +229,7 @@ async def read_report_statistics(  # noqa: PLR0913, PLR0917 - all that the route
             definition,
             result,
             currency=request.app.state.currency.code,
-            is_of_publisher=actor.role is Role.PUBLISHER,
+            is_of_publisher=caller.role is Role.PUBLISHER,
         )
         return answer_file(await asyncio.to_thread(write), CSV, name_file(result.days))
     before = None

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.errors import BadRequestError
 from adloom.runtime.postgres import Pool
 from adloom.stats.model import Counts, StatsQuestion, StatsRow, sum_rows
@@ -27,7 +27,7 @@ class TooManyRowsError(BadRequestError):
 class ReportReader(msgspec.Struct, frozen=True, kw_only=True):
     """Who reads a report: what they may see, whose days they mean, and whether events without a token count."""
 
-    actor: Actor
+    caller: Caller
     zone: ZoneInfo
     counts_unbound: bool
 
@@ -72,10 +72,10 @@ async def _read_rows(
         campaign_id=definition.campaign_id,
         country="" if definition.country == UNKNOWN else definition.country,
         device="" if definition.device == UNKNOWN else definition.device,
-        advertiser_id=reader.actor.advertiser_id,
-        publisher_id=reader.actor.publisher_id,
+        advertiser_id=reader.caller.advertiser_id,
+        publisher_id=reader.caller.publisher_id,
         zone=reader.zone,
-        counts_unbound=reader.counts_unbound and reader.actor.sees_all,
+        counts_unbound=reader.counts_unbound and reader.caller.sees_all,
     )
     rows = await read_statistics(pool, question, today=now.astimezone(UTC).date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:

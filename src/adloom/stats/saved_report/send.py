@@ -11,7 +11,7 @@ from uuid import UUID
 
 import structlog
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.clock import Clock
 from adloom.core.currency import Currency
 from adloom.runtime.jobs.cron import Cron
@@ -134,7 +134,7 @@ class ReportMailer:
     async def _write(self, report: ReportToSend, sending: str, at: datetime) -> Mail:
         definition = report.definition
         reader = ReportReader(
-            actor=report.owner,
+            caller=report.owner,
             zone=find_report_zone(definition, report.owner_zone),
             counts_unbound=self._counts_unbound,
         )

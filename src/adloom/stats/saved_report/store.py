@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report.definition import UTC_NAME, ReportDefinition
 from adloom.stats.saved_report.due import SendEvery, SendSchedule
@@ -72,7 +72,7 @@ class ReportToSend(msgspec.Struct, frozen=True, kw_only=True):
 
     id: UUID
     definition: ReportDefinition
-    owner: Actor
+    owner: Caller
     owner_zone: str | None
     email: str
     others: tuple[str, ...]
@@ -109,7 +109,7 @@ async def find_to_send(pool: Pool, report_id: UUID, *, is_asked_for: bool = Fals
     return ReportToSend(
         id=row["id"],
         definition=msgspec.convert(fields, ReportDefinition),
-        owner=Actor(
+        owner=Caller(
             subject=str(row["owner_id"]),
             role=role,
             account_id=row["account_id"] if role in ACCOUNT_ROLES else None,

@@ -19,7 +19,7 @@ from adloom.core.money import Micros
 from adloom.resource.access import Scope
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, guarded_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Connection, read_snapshot
@@ -165,7 +165,7 @@ async def campaign_budget(
     responses=describe_events(msgspec.json.schema_components([SpendEvent])[1]["SpendEvent"], "spend"),
 )
 async def spend_stream(
-    scope: AdvertiserReads, actor: CurrentActor, feed: Annotated[SpendFeed, Depends(_feed)]
+    scope: AdvertiserReads, caller: CurrentCaller, feed: Annotated[SpendFeed, Depends(_feed)]
 ) -> EventStream:
     """Stream what campaigns spend, as server-sent events; an advertiser sees its own.
 
@@ -174,9 +174,9 @@ async def spend_stream(
     A comment every 15 seconds shows that the stream is alive. It ends after 15 minutes, when the server stops, or
     when too much waits for a slow client; then connect again.
     """
-    key = actor.subject if scope.account_id is None else str(scope.account_id)
+    key = caller.subject if scope.account_id is None else str(scope.account_id)
     feed.check_room(key)
-    return EventStream(feed, SpendListener(scope.account_id, actor=key))
+    return EventStream(feed, SpendListener(scope.account_id, caller=key))
 
 
 @router.get("/campaigns/{campaign_id}/budget/day")

@@ -56,13 +56,16 @@ class SpendListener(EventListener):
         self,
         account_id: UUID | None,
         *,
-        actor: str = "",
+        caller: str = "",
         waiting_max: int = WAITING_MAX,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         seconds_max: float = LISTENING_SECONDS_MAX,
     ) -> None:
         super().__init__(
-            actor=actor, waiting_max=waiting_max, heartbeat_seconds=heartbeat_seconds, seconds_max=seconds_max
+            caller=caller,
+            waiting_max=waiting_max,
+            heartbeat_seconds=heartbeat_seconds,
+            seconds_max=seconds_max,
         )
         self._account_id = account_id
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from pydantic import Field
 
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, FieldProblem, wrong_field
 from adloom.resource.access import Scope
 from adloom.resource.audit.difference import HIDDEN

@@ -31,7 +31,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
 
 OUTCOMES: Final = {"won": "Won", "not_won": "Not won"}

@@ -20,7 +20,7 @@ from adloom.console.components.status import build_thumbnail
 from adloom.console.page import PageVisit
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload, save_changes
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 LINK_NOTES: Final = {
     "requested": ("Waiting for the publisher", "The campaign is shown here when it is accepted."),

@@ -28,7 +28,7 @@ from adloom.console.pages.campaigns.targeting import show_targeting
 from adloom.console.pages.campaigns.what_if import show_what_if
 from adloom.console.resource_pages import Reload, ResourcePages, Tab, save_changes
 from adloom.console.shell import ADVERTISER_SIDE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 BANNERS_SHOWN_MAX: Final = 6
 DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."

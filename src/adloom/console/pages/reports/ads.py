@@ -31,7 +31,7 @@ from adloom.console.guide import GUIDE
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import add_period_field, paginate, parse_query
 from adloom.console.shell import ADVERTISER_SIDE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 STATUSES: Final = {"ACTIVE": "Active", "PAUSED": "Paused", "ARCHIVED": "Archived"}
 SPEND_AND_ROAS: Final = "Spend, and what came back of it"

@@ -34,7 +34,7 @@ from adloom.console.pages.reports.question import (
 )
 from adloom.console.pages.reports.saved import SAVED, add_buttons, show_saved
 from adloom.console.words.device_words import DEVICE_NAMES
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
 
 # The field with the name of each key.

@@ -14,7 +14,7 @@ from adloom.console.components.layout import hint, notice, view_links
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.page import PageVisit
 from adloom.console.pages.reports.question import ADDRESS, COLUMNS, FIELDS, PERIODS, ReportFilters
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
 
 SAVED: Final = "/admin/saved-reports"

@@ -14,7 +14,7 @@ from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, hint, html
 from adloom.console.page import PageVisit
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.schedule.schedule import find_zone
 from adloom.taxonomy.iab import load_products

@@ -13,7 +13,7 @@ from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.pages.auctions.page import make_page_address
 from adloom.console.pages.why.candidates import make_slot_question_url
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 STATES: Final = {"serving": ("Competes", "good"), "pending": ("Waits for approval", "info")}
 

@@ -9,7 +9,7 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_names
 from adloom.console.components.forms.fields import OPTIONS_MAX, SEARCH_WAIT_MILLISECONDS
 from adloom.console.components.forms.form import Form
-from adloom.core.actor import ACCOUNT_ROLES
+from adloom.core.caller import ACCOUNT_ROLES
 
 FIELD: Final = "accountId"
 HINT: Final = "Type to search by name."

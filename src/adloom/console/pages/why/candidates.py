@@ -17,7 +17,7 @@ from adloom.console.components.layout import badge, card, div, empty_state, hint
 from adloom.console.page import PageVisit
 from adloom.console.shell import ADVERTISER_SIDE, PUBLISHER_SIDE
 from adloom.console.words.field_labels import name_fields
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 DIRECT: Final = ("bid", "status", "dates", "targeting", "schedule", "caps", "budget", "floor", "slots")
 REASONS: Final = {

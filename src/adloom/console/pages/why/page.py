@@ -30,7 +30,7 @@ from adloom.console.pages.why.campaign import show_campaign, warn_of_unknown_cou
 from adloom.console.pages.why.candidates import build_candidate_table, list_funnel_steps, show_recorded
 from adloom.console.pages.why.slot import show_slot
 from adloom.console.words.device_words import DEVICE_NAMES, name_device
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 CONTEXT_NAMES: Final = {
     "device": "Device",

@@ -18,7 +18,7 @@ from adloom.console.pages.why.candidates import (
     show_score,
 )
 from adloom.console.shell import PUBLISHER_SIDE
-from adloom.core.actor import Role
+from adloom.core.caller import Role
 
 FUNNEL: Final = "From all creatives to the one that is shown"
 STATES: Final = {

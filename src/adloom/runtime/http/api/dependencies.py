@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Protocol
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
-from adloom.runtime.http.api.actor_limits import ActorLimits
+from adloom.runtime.http.api.caller_limits import CallerLimits
 from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.origin import ClientOrigin, find_origin
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE
@@ -82,15 +82,15 @@ class Authenticator(Protocol):
 
     async def authenticate(
         self, *, authorization: str | None, api_key: str | None, origin: Callable[[], ClientOrigin]
-    ) -> Actor:
+    ) -> Caller:
         """Return who asks, or raise UnauthenticatedError."""
         ...
 
 
 class GuardedRoute(TimedRoute):
-    """A route for authenticated actors; nothing of a request is read before authentication.
+    """A route for authenticated callers; nothing of a request is read before authentication.
 
-    `guarded_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentActor`.
+    `guarded_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentCaller`.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
@@ -102,13 +102,13 @@ class GuardedRoute(TimedRoute):
 
         async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
-            request.state.actor = await authenticator.authenticate(
+            request.state.caller = await authenticator.authenticate(
                 authorization=request.headers.get("authorization"),
                 api_key=request.headers.get("x-api-key"),
                 origin=lambda: find_origin(request),
             )
-            limits: ActorLimits = request.app.state.actor_limits
-            async with limits.hold(request.state.actor, now=_now(request)):
+            limits: CallerLimits = request.app.state.caller_limits
+            async with limits.hold(request.state.caller, now=_now(request)):
                 return await handle(request)
 
         return handle_guarded
@@ -127,8 +127,8 @@ def guarded_router(
     )
 
 
-def _actor(request: Request) -> Actor:
-    return request.state.actor
+def _get_caller(request: Request) -> Caller:
+    return request.state.caller
 
 
 def _now(request: Request) -> datetime:
@@ -149,7 +149,7 @@ def _valkey(request: Request) -> Valkey:
 
 
 # One reading of the clock a request: FastAPI asks a dependency once.
-CurrentActor = Annotated[Actor, Depends(_actor)]
+CurrentCaller = Annotated[Caller, Depends(_get_caller)]
 Now = Annotated[datetime, Depends(_now)]
 Ids = Annotated[IdSource, Depends(_ids)]
 Database = Annotated[Pool, Depends(_pool)]

@@ -131,13 +131,13 @@ def _find_route(scope: Scope) -> str | None:
 
 
 def _log_request(scope: Scope, status: int, seconds: float) -> None:
-    actor: Any = scope["state"].get("actor")
+    caller: Any = scope["state"].get("caller")
     log.info(
         "request_answered",
         method=scope["method"],
         route=_find_route(scope) or "unknown",
         status=status,
         milliseconds=round(seconds * 1000, 2),
-        role=actor.role.value if actor else None,
-        subject=actor.subject if actor else None,
+        role=caller.role.value if caller else None,
+        subject=caller.subject if caller else None,
     )

@@ -1,4 +1,4 @@
-"""The actor of a request: a role, and the account that it acts for."""
+"""The caller of a request: a role, and the account that it acts for."""
 
 from enum import StrEnum
 from uuid import UUID
@@ -18,7 +18,7 @@ class Role(StrEnum):
 ACCOUNT_ROLES = frozenset({Role.ADVERTISER, Role.PUBLISHER})
 
 
-class Actor(msgspec.Struct, frozen=True, kw_only=True):
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """A user or program with a valid token or key."""
 
     subject: str
@@ -32,7 +32,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sees_all(self) -> bool:
-        """Whether the actor reads every account's data."""
+        """Whether the caller reads every account's data."""
         return self.role not in ACCOUNT_ROLES
 
     @property

@@ -1,4 +1,4 @@
-"""Bounds on what one actor asks of the control plane: requests at once, and a minute.
+"""Bounds on what one caller asks of the control plane: requests at once, and a minute.
 
 Requests over the first bound wait: ten slow statistics of one account must leave connections for the others.
 """
@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
-from adloom.core.actor import Actor
+from adloom.core.caller import Caller
 from adloom.core.errors import RateLimitedError
 from adloom.runtime.http.rate_limit import RateLimiter
 
 WAIT_SECONDS_MAX: Final = 20.0
-WAITING_MAX: Final = 200  # Of one actor; beyond, requests are refused at once.
+WAITING_MAX: Final = 200  # Of one caller; beyond, requests are refused at once.
 
 
-class ActorLimits:
-    """The requests that are under way in this process, by actor."""
+class CallerLimits:
+    """The requests that are under way in this process, by caller."""
 
     def __init__(self, *, at_once_max: int, per_minute: int) -> None:
         self._at_once_max = at_once_max
@@ -32,10 +32,10 @@ class ActorLimits:
         return sum(self._present.values())
 
     @asynccontextmanager
-    async def hold(self, actor: Actor, *, now: datetime) -> AsyncGenerator[None]:
+    async def hold(self, caller: Caller, *, now: datetime) -> AsyncGenerator[None]:
         """Wait for a turn, and keep it; raises RateLimitedError."""
         # All users and keys of an account count together.
-        key = actor.subject if actor.account_id is None else f"{actor.role}:{actor.account_id}"
+        key = caller.subject if caller.account_id is None else f"{caller.role}:{caller.account_id}"
         self._limiter.check(key, now=now)
         if self._present.get(key, 0) >= self._at_once_max + WAITING_MAX:
             raise self._refusal()
