@@ -19,7 +19,7 @@ from bench.routes.measure import measure_routes
 BENCHES: Final = {
     "auctions": "bench.auction.over_http:main",
     "bids": "bench.budgets.bids:main",
-    "capacity": "bench.capacity.measure:main",
+    "capacity": "bench.capacity:main",
     "charges": "bench.budgets.charges:main",
     "compare": "bench.routes.compare:main",
     "contextual": "bench.contextual.serve:main",

@@ -4,8 +4,6 @@ import contextlib
 import multiprocessing
 import os
 import subprocess
-import time
-import urllib.request
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +12,6 @@ from typing import Final, ParamSpec, TypeVar
 import msgspec
 import psutil
 
-START_SECONDS_MAX: Final = 120.0
 STOP_SECONDS_MAX: Final = 15.0
 
 ShowStatus = Callable[[str], None]
@@ -128,17 +125,6 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def wait_until_answers(process: subprocess.Popen[bytes], port: int, path: str) -> None:
-    ends_at = time.monotonic() + START_SECONDS_MAX
-    while process.poll() is None and time.monotonic() < ends_at:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}"):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise LoadError("The delivery process did not start.")
 
 
 def _bind(pid: int, cpus: AbstractSet[int]) -> None:

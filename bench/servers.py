@@ -5,11 +5,14 @@ import contextlib
 import getpass
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
+import urllib.request
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -20,17 +23,22 @@ from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
+from adloom.runtime.http.fast.protocol import make_protocol
+from adloom.runtime.http.plain import PlainApp
+from adloom.runtime.http.server import serve
 from adloom.runtime.ports import free_port, is_taken
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
 from bench.fill import CatalogSize, fill_catalog
 from bench.load import FLOOR, NGINX, BenchSubject, Target
-from bench.processes import LoadError, list_descendants, measure_usage, stop
+from bench.processes import LoadError, keep_off_last_cpu, list_descendants, measure_usage, stop
 
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
 POOL_SIZE_MAX: Final = 4
 START_SECONDS_MAX: Final = 10.0
+DELIVERY_SECONDS_MAX: Final = 120.0
 WORKER_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 15.0
 LOOK_SECONDS: Final = 0.02
@@ -45,6 +53,9 @@ OWN_VARIABLES: Final = (
     "WORKER_PORT",
     "RATE_LIMIT_PERMITS_PER_MINUTE",
 )
+CHECKOUT: Final = Path(__file__).parents[1]
+NO_OP_ANSWER: Final = FastAnswer(encode_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
+NO_OP_PATH: Final = "/health/live"
 ANSWER_BYTES: Final = 1_332  # About what serve answers with one banner.
 NGINX_CONFIGURATION: Final = """
 daemon off;
@@ -173,6 +184,31 @@ def filter_environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def run_delivery(
+    module: str, *words: object, python: str = sys.executable, checkout: Path = CHECKOUT
+) -> Generator[tuple[int, int]]:
+    """Run a delivery process of a bench, perhaps of another checkout; yield its pid and its port."""
+    port = free_port()
+    command = [python, "-m", module, str(port), *map(str, words)]
+    environment = {**filter_environment(os.environ), "PYTHONPATH": str(checkout / "src")}
+    process = subprocess.Popen(command, env=environment, cwd=checkout)  # noqa: S603 - ourselves
+    keep_off_last_cpu(process.pid)
+    try:
+        _wait_until_answers(process, port)
+        yield process.pid, port
+    finally:
+        stop(process)
+
+
+async def serve_routes(port: int, routes: Sequence[FastRoute]) -> None:
+    """Serve the routes of a bench, and a no-op, as a delivery process does."""
+    no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP_ANSWER)
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        protocol = make_protocol(FastRoutes([*routes, no_op]))
+        await serve(PlainApp({}), listener, protocol=protocol, drain_seconds_max=1)
+
+
 def find_nginx() -> str | None:
     """Look for nginx on the path, and in Debian's directories that are not on a user's path."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
@@ -223,3 +259,14 @@ def _wait_until_listening(
             said = error_log.read_text(encoding="utf-8") if error_log.is_file() else "nothing"
             raise LoadError(f"The server did not start; it said: {said.strip()}")
         time.sleep(LOOK_SECONDS)
+
+
+def _wait_until_answers(process: subprocess.Popen[bytes], port: int) -> None:
+    ends_at = time.monotonic() + DELIVERY_SECONDS_MAX
+    while process.poll() is None and time.monotonic() < ends_at:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{NO_OP_PATH}"):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise LoadError("The delivery process did not start.")

@@ -16,7 +16,7 @@ from rich.table import Table
 from adloom.app.progress import SecondLines, show_elapsed
 from simulation.base_world import Outcome
 from simulation.faults import ORDINARY
-from simulation.market.world import simulate_market
+from simulation.market import simulate_market
 from simulation.processes import CALM
 from simulation.swarm import run_budgets, run_event_log, run_seeds, silence_logs
 from simulation.world import DAY_SECONDS, EventLogPlan, simulate

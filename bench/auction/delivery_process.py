@@ -4,12 +4,10 @@ Routes, index, leases, look-ups and event log are the product's; only the worker
 """
 
 import asyncio
-import socket
 import sys
 from collections import deque
 from collections.abc import Iterable
 from contextlib import aclosing
-from http import HTTPStatus
 from random import Random, SystemRandom  # noqa: TID251 - of the bench alone
 from typing import Final
 from uuid import UUID
@@ -26,10 +24,6 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
-from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
-from adloom.runtime.http.fast.protocol import make_protocol
-from adloom.runtime.http.plain import PlainApp
-from adloom.runtime.http.server import serve
 from adloom.runtime.process.tuning import REQUEST_THRESHOLD, freeze_startup_objects
 from adloom.runtime.settings import AUCTION_RECORD_BYTES_PER_SECOND
 from adloom.runtime.valkey import Valkey, open_valkey
@@ -50,9 +44,8 @@ from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from bench.catalog import SEED, build_auction_catalog, choose_half, lease_all
 from bench.load import USER_BEGINS, USERS
+from bench.servers import serve_routes
 
-NO_OP: Final = FastAnswer(encode_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
-NO_OP_PATH: Final = "/health/live"
 SESSION: Final = 1
 SHOWN_BANNERS: Final = 3
 CHANGES_A_SECOND: Final = 50
@@ -81,14 +74,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
             await _record_views(valkey, index.by_key.values(), clock)
         auctions = _build_routes(index, markets, Reserver(states, leases), states, line, appender, recording)
         coming_and_going = asyncio.ensure_future(_toggle_budgets(states, campaigns))
-        no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
-        with socket.create_server(("127.0.0.1", port)) as listener:
-            await serve(
-                PlainApp({}),
-                listener,
-                protocol=make_protocol(FastRoutes([*auctions.routes(), no_op])),
-                drain_seconds_max=1,
-            )
+        await serve_routes(port, auctions.routes())
         coming_and_going.cancel()
 
 

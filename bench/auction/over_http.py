@@ -1,9 +1,6 @@
 """`adloom bench auctions`: the cost of auctions over HTTP, as ratios to a no-op."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from typing import Annotated, Final
 
 import msgspec
@@ -15,12 +12,11 @@ from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.serving.auction.request import describe_context
-from bench.auction.delivery_process import NO_OP_PATH
 from bench.catalog import build_auction_requests
 from bench.figures import CpuGoal, TargetFigures, build_report, compute_figures, compute_share, render_report
 from bench.load import KIND, NO_OP, SERIAL, USER, BenchPlan, BenchSubject, Sample, Target, take_samples
-from bench.processes import keep_off_last_cpu, pin_to_last_cpu, stop, wait_until_answers
-from bench.servers import PASSWORD, filter_environment, open_folder, run_program
+from bench.processes import pin_to_last_cpu
+from bench.servers import NO_OP_PATH, PASSWORD, open_folder, run_delivery, run_program
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
@@ -72,16 +68,9 @@ def _measure(console: Console, redis_url: str, campaigns: int) -> None:
 
 
 def _take_samples(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Sample]:
-    port = free_port()
-    command = [sys.executable, "-m", "bench.auction.delivery_process", str(port), redis_url, str(campaigns)]
-    process = subprocess.Popen([*command, *without], env=filter_environment(os.environ))  # noqa: S603 - ourselves
-    keep_off_last_cpu(process.pid)
-    try:
-        wait_until_answers(process, port, NO_OP_PATH)
-        subjects = [BenchSubject(target=target, pids=[process.pid]) for target in _build_targets(port)]
+    with run_delivery("bench.auction.delivery_process", redis_url, campaigns, *without) as (pid, port):
+        subjects = [BenchSubject(target=target, pids=[pid]) for target in _build_targets(port)]
         return take_samples(subjects, PLAN, console.print)
-    finally:
-        stop(process)
 
 
 def _show(console: Console, title: str, figures: list[TargetFigures], goals: list[CpuGoal]) -> None:

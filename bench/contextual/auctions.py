@@ -36,7 +36,7 @@ from adloom.taxonomy.iab import load_content
 from bench.catalog import SEED
 from bench.contextual.catalog import PAGES_A_SITE, SLOTS, choose_categories, name_domain, name_page, name_slot
 from bench.figures import BenchTable, GoalResult, show
-from simulation.market.network import START, Network
+from simulation.market import START, Network
 
 CAMPAIGNS: Final = 10_000
 REAUCTION_SECONDS_MAX: Final = 5.0

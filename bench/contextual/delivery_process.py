@@ -4,9 +4,7 @@ Routes, index, states and leases are the product's; only the worker's lease gran
 """
 
 import asyncio
-import socket
 import sys
-from http import HTTPStatus
 from typing import Final, Generic, TypeVar
 
 import uvloop
@@ -16,10 +14,6 @@ from adloom.core.ids import SiteId, SystemIds
 from adloom.events.auction_log.side_stream import pack_pair
 from adloom.events.ingest.token import TokenKeys
 from adloom.market.results.window import build_results
-from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
-from adloom.runtime.http.fast.protocol import make_protocol
-from adloom.runtime.http.plain import PlainApp
-from adloom.runtime.http.server import serve
 from adloom.runtime.process.tuning import REQUEST_THRESHOLD, freeze_startup_objects
 from adloom.runtime.random import make_chance
 from adloom.serving.auction.recorder import AuctionRecorder
@@ -34,9 +28,8 @@ from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from bench.catalog import lease_all
 from bench.contextual.catalog import ContextualCatalog, ContextualSize, build_contextual_catalog
+from bench.servers import serve_routes
 
-NO_OP: Final = FastAnswer(encode_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
-NO_OP_PATH: Final = "/health/live"
 RECORDED_SHARE: Final = 1 / 40
 SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
 
@@ -99,14 +92,7 @@ async def main(port: int, size: ContextualSize) -> None:
     clock = SystemClock()
     routes = build_slot_routes(build_contextual_catalog(size, clock.now()), clock).routes()
     freeze_startup_objects(REQUEST_THRESHOLD)
-    no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
-    with socket.create_server(("127.0.0.1", port)) as listener:
-        await serve(
-            PlainApp({}),
-            listener,
-            protocol=make_protocol(FastRoutes([*routes, no_op])),
-            drain_seconds_max=1,
-        )
+    await serve_routes(port, routes)
 
 
 if __name__ == "__main__":

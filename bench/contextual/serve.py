@@ -5,11 +5,8 @@ checkout, if one is named: a no-op that gets cheaper makes everything else look 
 """
 
 import contextlib
-import os
-import subprocess
-import sys
 import urllib.request
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Final
@@ -18,15 +15,13 @@ from urllib.parse import quote
 import msgspec
 import typer
 
-from adloom.runtime.ports import free_port
 from bench.contextual.catalog import SLOTS, ContextualSize, name_page, name_slot
-from bench.contextual.delivery_process import NO_OP_PATH
 from bench.figures import BenchTable, GoalResult, show
 from bench.load import NO_OP, BenchPlan, BenchSubject, Sample, Target, take_samples
-from bench.processes import LoadError, ShowStatus, keep_off_last_cpu, stop, wait_until_answers
-from bench.servers import filter_environment, find_nginx, run_floor, run_nginx
+from bench.processes import LoadError, ShowStatus, keep_off_last_cpu
+from bench.servers import NO_OP_PATH, find_nginx, run_delivery, run_floor, run_nginx
 
-CHECKOUT: Final = Path(__file__).parents[2]
+DELIVERY: Final = "bench.contextual.delivery_process"
 PAGES_ASKED_MAX: Final = 2_000  # Different pages of a round, all over the sites.
 ONE: Final = "one slot"
 BATCH: Final = f"batch of {SLOTS}"
@@ -132,10 +127,10 @@ def measure_size(
     has_references: bool = True,
 ) -> SizeFigures:
     with contextlib.ExitStack() as stack:
-        process, port = stack.enter_context(_run_delivery(sys.executable, CHECKOUT, size))
+        pid, port = stack.enter_context(run_delivery(DELIVERY, *_list_words(size)))
         targets = _build_targets(port, size)
         answer_bytes = _check(port, targets[1].paths[0])
-        subjects = [BenchSubject(target=target, pids=[process.pid]) for target in targets]
+        subjects = [BenchSubject(target=target, pids=[pid]) for target in targets]
         if has_references:
             subjects += _run_references(stack, size, answer_bytes, base)
         samples = take_samples(subjects, plan, say)
@@ -165,30 +160,17 @@ def _run_references(
         python = base.absolute() / ".venv" / "bin" / "python"
         if not python.is_file():
             raise LoadError(f"{python} is missing: run `uv sync --all-groups` in {base}.")
-        process, port = stack.enter_context(_run_delivery(str(python), base.absolute(), size))
-        found.append(BenchSubject(target=Target(name=BASE, port=port, path=NO_OP_PATH), pids=[process.pid]))
+        other = run_delivery(DELIVERY, *_list_words(size), python=str(python), checkout=base.absolute())
+        pid, port = stack.enter_context(other)
+        found.append(BenchSubject(target=Target(name=BASE, port=port, path=NO_OP_PATH), pids=[pid]))
     for one in found:
         for pid in one.pids:
             keep_off_last_cpu(pid)
     return found
 
 
-@contextlib.contextmanager
-def _run_delivery(
-    python: str, checkout: Path, size: ContextualSize
-) -> Generator[tuple[subprocess.Popen[bytes], int]]:
-    """Run the delivery process of a checkout with a catalog."""
-    port = free_port()
-    numbers = (port, size.pages, size.campaigns, size.candidates)
-    command = [python, "-m", "bench.contextual.delivery_process", *map(str, numbers)]
-    environment = {**filter_environment(os.environ), "PYTHONPATH": str(checkout / "src")}
-    process = subprocess.Popen(command, env=environment, cwd=checkout)  # noqa: S603 - ourselves
-    keep_off_last_cpu(process.pid)
-    try:
-        wait_until_answers(process, port, NO_OP_PATH)
-        yield process, port
-    finally:
-        stop(process)
+def _list_words(size: ContextualSize) -> tuple[int, int, int]:
+    return size.pages, size.campaigns, size.candidates
 
 
 def _find_ratio(some: Sequence[Sample], others: Sequence[Sample]) -> float:

@@ -28,8 +28,7 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader, ShardReading
 from adloom.runtime.valkey import Valkey, open_valkey
-from bench.drills.stand_ins.nats import make_servers
-from bench.drills.stand_ins.postgres import Standby, copy_standby, make_synchronous, name_both
+from bench.drills.stand_ins import Standby, copy_standby, make_servers, make_synchronous, name_both
 from bench.servers import PASSWORD, filter_environment, open_folder
 
 WORKERS: Final = 3

@@ -9,7 +9,7 @@ from adloom.runtime.actors.nats.connection import NatsConnection
 from bench.drills.cluster import Cluster
 from bench.drills.load import ask_every_shard
 from bench.drills.result import Figures, require
-from bench.drills.stand_ins.nats import find_leader
+from bench.drills.stand_ins import find_leader
 
 CALM_SECONDS: Final = 2.0
 ANSWER_SECONDS_MAX: Final = 5.0

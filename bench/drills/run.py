@@ -1,12 +1,14 @@
 """Runs drills under load: each on a cluster of its own, or several on one."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from bench.drills.cluster import Cluster, run_cluster
 from bench.drills.disorder import disorder_messages, set_clock_wrong
-from bench.drills.equality.drill import compare_hosts
+from bench.drills.equality.campaigns import compare_campaigns
+from bench.drills.equality.others import compare_others
 from bench.drills.failures import (
     CALM_SECONDS,
     add_worker,
@@ -29,8 +31,21 @@ from bench.drills.parts.drills import PART_DRILLS, run_part_drill
 from bench.drills.rates import measure_rates
 from bench.drills.result import Figures
 
-Drill = Callable[[Cluster], Awaitable[Figures]]
+SEEDS: Final = 3
 
+
+async def compare_hosts(cluster: Cluster) -> Figures:
+    """12. The same messages on the host in one process and on the one on NATS: equal states of all kinds."""
+    for name in list(cluster.workers):
+        await cluster.end_worker(name)
+    figures: Counter[str] = Counter()
+    for seed in range(SEEDS):
+        figures.update(await compare_campaigns(cluster.nats_url, cluster.pool, seed=seed))
+        figures.update(await compare_others(cluster.nats_url, cluster.pool, seed=seed))
+    return {"seeds": SEEDS, **figures}
+
+
+Drill = Callable[[Cluster], Awaitable[Figures]]
 DRILLS: Final[dict[str, Drill]] = {
     "1": kill_worker,
     "2": freeze_worker,

@@ -16,7 +16,7 @@ from adloom.market.auctioneer.state import (
     SiteTerms,
 )
 from adloom.market.bids import SlotTerms
-from simulation.market.network import START
+from simulation.market import START
 
 UNIT = 1_000_000
 SITE = SiteId(UUID(int=7))

@@ -21,7 +21,7 @@ from adloom.market.bids import CategoryBids
 from adloom.market.messages import BidAnswer
 from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.model import ShortlistCandidate
-from simulation.market.network import Campaigns, Network
+from simulation.market import Campaigns, Network
 from tests.market.builders import SITE, a_demand, a_page, a_site, banner_id, campaign_id
 from tests.support.for_each import for_each, seeds
 

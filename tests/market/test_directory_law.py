@@ -7,8 +7,7 @@ from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.market.messages import AllDemand, CategoryDemand
 from adloom.market.routing import STRIPES, find_stripe, make_bidder_address, make_distributor_address
-from simulation.market.network import Campaigns, Network
-from simulation.market.world import CATEGORIES, find_violations, simulate_market
+from simulation.market import CATEGORIES, Campaigns, Network, find_violations, simulate_market
 from tests.market.builders import a_demand, campaign_id
 from tests.support.for_each import for_each, seeds
 

@@ -27,7 +27,7 @@ from adloom.market.auctioneer.state import (
 from adloom.market.messages import DemandVersions
 from adloom.market.routing import STRIPES, make_auctioneer_address, make_bidder_address
 from adloom.market.store import StoredDemand
-from simulation.market.network import START, Campaigns, Network
+from simulation.market import START, Campaigns, Network
 from tests.market.builders import SITE, UNIT, a_demand, a_page, a_site, banner_id
 
 HOUSE = make_auctioneer_address(SITE)

@@ -9,7 +9,7 @@ from adloom.budgets.messages import CheckClock
 from adloom.market.messages import LoadResults, Quote, RecordResults
 from adloom.market.routing import make_auctioneer_address, make_ranker_address
 from adloom.market.weights import DecayingCounts, blend, compute_expected_weight, draw_weight
-from simulation.market.network import START, Network
+from simulation.market import START, Network
 from tests.market.builders import SITE
 
 counts = st.builds(

@@ -25,7 +25,7 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program
 from bench.drills.cluster import Server
-from bench.drills.stand_ins.valkey import PairedValkey, SentinelServer, name_sentinels
+from bench.drills.stand_ins import PairedValkey, SentinelServer, name_sentinels
 from bench.product import build_document
 from bench.servers import PASSWORD, filter_environment, open_folder
 

@@ -21,8 +21,15 @@ from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import describe_database
 from adloom.runtime.valkey import VALKEY_AWAY, make_client, open_valkey
 from bench.drills.cluster import Server
-from bench.drills.stand_ins.postgres import copy_standby, make_synchronous, name_both
-from bench.drills.stand_ins.valkey import SERVICE, PairedValkey, SentinelServer, name_sentinels
+from bench.drills.stand_ins import (
+    SERVICE,
+    PairedValkey,
+    SentinelServer,
+    copy_standby,
+    make_synchronous,
+    name_both,
+    name_sentinels,
+)
 from tests.support.certificates import make_tls_files, speaking_tls, taking_both
 from tests.support.product import an_open_folder
 

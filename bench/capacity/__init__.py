@@ -1,1 +1,0 @@
-"""`adloom bench capacity`: measures what `adloom capacity` computes with."""
