@@ -12,8 +12,8 @@ from typing import Annotated, Final, cast
 import msgspec
 import typer
 
-from adloom.budgets.charges.offers import AHEAD_SECONDS_MAX
-from adloom.budgets.charges.projection import CHARGES
+from adloom.budgets.confirms.offers import AHEAD_SECONDS_MAX
+from adloom.budgets.confirms.projection import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.ids import CampaignId, RequestId, SystemIds
 from adloom.core.money import Micros

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.charges.offers import Offer
+from adloom.budgets.confirms.offers import Offer
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.core.ids import CampaignId

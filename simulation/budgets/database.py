@@ -12,10 +12,10 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.bid_model import BidRow
-from adloom.budgets.charges.offers import Offer
-from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
 from adloom.budgets.config.count_follower import CampaignCount, CountReader
+from adloom.budgets.confirms.offers import Offer
+from adloom.budgets.confirms.store import ConfirmStore
 from adloom.budgets.messages import DayTotal, MoneyRow, WaitingOffer
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
@@ -211,7 +211,7 @@ class SimulatedCounts(_DatabaseConnection, CountReader):
             ], tables.cursor
 
 
-class SimulatedCharges(_DatabaseConnection, ChargeStore):
+class SimulatedCharges(_DatabaseConnection, ConfirmStore):
     """How far charges are, which offers are charged, and what the event tables made of entries.
 
     The tables are always ahead of the charges here.

@@ -19,7 +19,7 @@ from adloom.budgets.advertiser.step import advance_to as advertiser_as_of
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.campaign.step import advance_to as campaign_as_of
-from adloom.budgets.charges.offers import Offer
+from adloom.budgets.confirms.offers import Offer
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros

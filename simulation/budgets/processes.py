@@ -1,4 +1,4 @@
-"""The processes of the budget world, over simulated servers: real actors and charges; real leases and auctions."""
+"""The processes of the budget world, over simulated servers: real actors and confirms; real leases and auctions."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from adloom.bidding.window import BidDecision
 from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.bid_model import MultiplierRequest
 from adloom.budgets.bids.decider import LocalTopics, build_decided, build_window_request
-from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.count_follower import CountFollower
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
+from adloom.budgets.confirms.projection import CHARGES, ConfirmProjection
 from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.core.clock import Clock
@@ -117,7 +117,7 @@ class WildStrategies:
 
 
 class BudgetWorkerProcess:
-    """A worker: budget actors while it leads, and the charges that follow the event log."""
+    """A worker: budget actors while it leads, and the projection that confirms holds."""
 
     def __init__(  # noqa: PLR0913 - all that it is composed of
         self,
@@ -162,7 +162,7 @@ class BudgetWorkerProcess:
             [actors.run, inbox.run, follower.run, counts.run, *([strategies.run] if has_strategies else [])],
         )
         store = SimulatedCharges(database, self.host)
-        charges = ChargesProjection(
+        confirms = ConfirmProjection(
             store,
             store,
             CatalogAddresses(catalog),
@@ -171,7 +171,7 @@ class BudgetWorkerProcess:
             term=lambda: self._leader.terms,
         )
         group = _LeaderGroup(servers.log, self.host, name, self._leader)
-        self._charging = Projection(CHARGES, group, charges)
+        self._charging = Projection(CHARGES, group, confirms)
 
     async def run(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:

@@ -6,7 +6,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.charges.projection import NullHost
+from adloom.budgets.confirms.projection import NullHost
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.budgets.transport.sessions import DeliverySessions

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rbloom import Bloom
 
-from adloom.budgets.charges.offers import ERROR_RATE, OFFERS_MAX, Offer
+from adloom.budgets.confirms.offers import ERROR_RATE, OFFERS_MAX, Offer
 from adloom.core.ids import SystemIds
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.charges.offers import (
+from adloom.budgets.confirms.offers import (
     AHEAD_SECONDS_MAX,
     CACHE_LIFE,
     FILTERS_MAX,

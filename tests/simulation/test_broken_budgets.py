@@ -10,7 +10,7 @@ import pytest
 from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, make_campaign_state
-from adloom.budgets.charges.offers import Offer
+from adloom.budgets.confirms.offers import Offer
 from adloom.budgets.kinds import make_advertiser_kind, make_kinds
 from adloom.budgets.messages import CampaignMessage, CheckClock, ConfigureCampaign, LeaseUsage
 from adloom.core.money import Micros

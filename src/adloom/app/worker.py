@@ -22,7 +22,7 @@ from adloom.app.metrics.worker import (
 )
 from adloom.app.process import run_process
 from adloom.budgets.bids.nets import read_fleet_weights
-from adloom.budgets.charges.projection import CHARGES
+from adloom.budgets.confirms.projection import CHARGES
 from adloom.budgets.money.comparison import LedgerCheck
 from adloom.budgets.worker import WorkerIdentity
 from adloom.catalog import schedule_sync

@@ -8,12 +8,12 @@ import msgspec
 from adloom.budgets.bids.decider import BidDecider, LocalTopics
 from adloom.budgets.bids.nets import SHIPPED, FleetWeights, cache_nets
 from adloom.budgets.bids.store import BidCountStore
-from adloom.budgets.charges.projection import CHARGES, ChargesProjection
-from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.count_follower import CountFollower, CountReader
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
+from adloom.budgets.confirms.projection import CHARGES, ConfirmProjection
+from adloom.budgets.confirms.store import ConfirmStore
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.leader import OWNER_KEY, LeaderLoop, Run
 from adloom.budgets.money.store import MoneyWriter
@@ -55,7 +55,7 @@ class WorkerIdentity(NamedTuple):
 
 
 class BudgetService(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells budget actors of the world, while a worker leads, and the projection that charges.
+    """What tells budget actors of the world, while a worker leads, and the projection that confirms.
 
     The event tables report to `recent_counted` what they count in the same process.
     """
@@ -64,7 +64,7 @@ class BudgetService(msgspec.Struct, frozen=True, kw_only=True):
     follower: CatalogFollower
     money: MoneyWriter
     decider: BidDecider
-    charges: ChargesProjection
+    confirms: ConfirmProjection
     recent_counted: RecentCounted
     leader: LeaderLoop
 
@@ -207,7 +207,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
         follower=follower,
         money=parts.money,
         decider=parts.decider,
-        charges=make_charges_projection(
+        confirms=make_confirm_projection(
             pool, host, clock, recent_counted=recent_counted, term=lambda: leader.terms
         ),
         recent_counted=recent_counted,
@@ -219,17 +219,17 @@ def _list_fields(service: BudgetService) -> dict[str, Any]:
     return {name: getattr(service, name) for name in service.__struct_fields__}
 
 
-def make_charges_projection(
+def make_confirm_projection(
     pool: Pool,
     host: Host,
     clock: Clock,
     *,
     recent_counted: RecentCounted,
     term: Callable[[], int] = lambda: 1,
-) -> ChargesProjection:
-    """Build the projection that confirms charges to the campaigns of a host."""
-    return ChargesProjection(
-        ChargeStore(pool, projection=CHARGES),
+) -> ConfirmProjection:
+    """Build the projection that sends confirms to the campaigns of a host."""
+    return ConfirmProjection(
+        ConfirmStore(pool, projection=CHARGES),
         CountedStore(pool, recent_counted),
         CatalogAddresses(BudgetCatalog(pool)),
         host,

@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from adloom.app.progress import SecondLines
-from adloom.budgets.charges.projection import CHARGES
+from adloom.budgets.confirms.projection import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.store import AUCTIONS

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.charges import projection as charges
-from adloom.budgets.worker import BudgetService, make_charges_projection
+from adloom.budgets.confirms import projection as confirms
+from adloom.budgets.worker import BudgetService, make_confirm_projection
 from adloom.core.clock import SystemClock
 from adloom.events.auction_log import store as auctions
 from adloom.events.auction_log.side_stream import AuctionSideStream
@@ -81,12 +81,12 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
             EVENT_TABLES,
         ),
         ProjectionSpec(
-            charges.CHARGES,
-            make_charges_projection(pool, charges.NullHost(), SystemClock(), recent_counted=recent_counted)
+            confirms.CHARGES,
+            make_confirm_projection(pool, confirms.NullHost(), SystemClock(), recent_counted=recent_counted)
             if budget_actors is None
-            else budget_actors.charges,
+            else budget_actors.confirms,
             EVENT_TABLES,
-            charges.BATCH_MAX,
+            confirms.BATCH_MAX,
             None if budget_actors is None else budget_actors.is_leader,
         ),
         ProjectionSpec(

@@ -166,7 +166,7 @@ def register_budget_actors(
     metrics.counter(
         "adloom_charges_known_new",
         "Offers of which the money ledger was not asked.",
-        lambda: budget_actors.charges.certainly_new,
+        lambda: budget_actors.confirms.certainly_new,
     )
 
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from adloom.budgets.charges.projection import CHARGES, ChargesProjection
-from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.entity_config import CatalogAddresses
+from adloom.budgets.confirms.projection import CHARGES, ConfirmProjection
+from adloom.budgets.confirms.store import ConfirmStore
 from adloom.budgets.messages import Confirms
 from adloom.core.clock import Clock, ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
@@ -64,10 +64,10 @@ class ChargedEvents(Followed):
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         super().__init__(pool, valkey)
         self.stage = Stage(pool, valkey)
-        self.charges = self.stage.budget_actors.charges
+        self.confirms = self.stage.budget_actors.confirms
 
     async def charge(self) -> BatchResult:
-        return await self.apply(self.charges)
+        return await self.apply(self.confirms)
 
     async def entries(self) -> list[tuple[int, str, str, int]]:
         rows = await self.pool.fetch(
@@ -210,13 +210,13 @@ async def test_an_offer_beyond_the_budget_is_in_the_money_ledger_as_unbilled(eve
 async def test_a_repeated_batch_charges_nothing(events: ChargedEvents) -> None:
     await events.record(*(seen(number) for number in range(1, 31)))
     records = await events.records()
-    after = await events.charges.read_cursor()
-    await events.charges.commit(records, after=after, cursor=records[-1].entry_id)
+    after = await events.confirms.read_cursor()
+    await events.confirms.commit(records, after=after, cursor=records[-1].entry_id)
     await events.pool.execute(
         "UPDATE projection_cursors SET entry_id = $1 WHERE projection = 'charges'", after
     )
 
-    result = await events.charges.commit(records, after=after, cursor=records[-1].entry_id)
+    result = await events.confirms.commit(records, after=after, cursor=records[-1].entry_id)
 
     assert result == BatchResult(repeated=30)
     assert len(await events.charged()) == 30
@@ -227,11 +227,11 @@ async def test_a_cursor_that_another_worker_moved_is_not_overwritten(events: Cha
     [record] = await events.records()
 
     with pytest.raises(CursorMovedError):
-        await events.charges.commit([record], after="5-5", cursor=record.entry_id)
+        await events.confirms.commit([record], after="5-5", cursor=record.entry_id)
     with pytest.raises(CursorMovedError):
-        await events.charges.commit([], after="5-5", cursor=record.entry_id)
+        await events.confirms.commit([], after="5-5", cursor=record.entry_id)
 
-    assert await events.charges.read_cursor() == "0-0"
+    assert await events.confirms.read_cursor() == "0-0"
     assert await events.charged() == []
 
 
@@ -241,7 +241,7 @@ async def test_a_batch_without_charges_only_moves_the_cursor(events: ChargedEven
 
     await events.charge()
 
-    assert await events.charges.read_cursor() == record.entry_id
+    assert await events.confirms.read_cursor() == record.entry_id
 
 
 async def test_without_running_budget_actors_the_cursor_stays(pool: Pool, valkey: Valkey) -> None:
@@ -254,7 +254,7 @@ async def test_without_running_budget_actors_the_cursor_stays(pool: Pool, valkey
     with pytest.raises(UnavailableError):
         await events.charge()
 
-    assert await events.charges.read_cursor() == "0-0"
+    assert await events.confirms.read_cursor() == "0-0"
 
 
 async def test_3000_charges_of_one_campaign_fit_through_its_mailbox(events: ChargedEvents) -> None:
@@ -295,9 +295,9 @@ class FailingHost:
 
 def make_projection(
     events: ChargedEvents, host: FailingHost, clock: Clock | None = None, term: Callable[[], int] = lambda: 1
-) -> ChargesProjection:
-    return ChargesProjection(
-        ChargeStore(events.pool, projection=CHARGES),
+) -> ConfirmProjection:
+    return ConfirmProjection(
+        ConfirmStore(events.pool, projection=CHARGES),
         events.lookup,
         CatalogAddresses(BudgetCatalog(events.pool)),
         host,
@@ -313,7 +313,7 @@ async def test_if_one_charge_fails_the_cursor_stays_before_the_whole_batch(event
     with pytest.raises(UnavailableError, match="2 of 3"):
         await events.apply(make_projection(events, host))
 
-    assert await events.charges.read_cursor() == "0-0"
+    assert await events.confirms.read_cursor() == "0-0"
     assert [len(together.confirms) for together in host.taken] == [50, 50, 1]
 
 
@@ -366,7 +366,7 @@ async def test_a_clock_that_is_set_back_does_not_delay_charges(pool: Pool, valke
     await insert_campaign(pool, CAMPAIGN)
     events, clock = ChargedEvents(pool, valkey), AdjustableClock()
     events.stage = Stage(pool, valkey, clock=clock)
-    events.charges = events.stage.budget_actors.charges
+    events.confirms = events.stage.budget_actors.confirms
     async with events.stage.running(), asyncio.TaskGroup() as group:
         await events.record(seen(1))
         await events.charge()

@@ -16,7 +16,8 @@ from uuid import UUID
 
 from rbloom import Bloom
 
-from adloom.budgets.charges.offers import (
+from adloom.budgets.config.entity_config import CatalogAddresses
+from adloom.budgets.confirms.offers import (
     Offer,
     SeenOffers,
     build_awaited_click,
@@ -25,8 +26,7 @@ from adloom.budgets.charges.offers import (
     may_cost,
     offer_key,
 )
-from adloom.budgets.charges.store import ChargeStore
-from adloom.budgets.config.entity_config import CatalogAddresses
+from adloom.budgets.confirms.store import ConfirmStore
 from adloom.budgets.messages import CheckClock, Confirm, Confirms, CountedImpressions
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
@@ -64,12 +64,12 @@ class NullHost:
         """Return at once: nothing was sent."""
 
 
-class ChargesProjection:
+class ConfirmProjection:
     """Confirms offers to the campaigns of one host."""
 
     def __init__(  # noqa: PLR0913 - its ports
         self,
-        store: ChargeStore,
+        store: ConfirmStore,
         lookup: CountedLookup,
         addresses: CatalogAddresses,
         host: Host,

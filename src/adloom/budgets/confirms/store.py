@@ -1,4 +1,4 @@
-"""The cursor of charges, and which offers are charged, in PostgreSQL."""
+"""The cursor of the confirms, and which offers are charged, in PostgreSQL."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from adloom.budgets.charges.offers import Offer
+from adloom.budgets.confirms.offers import Offer
 from adloom.events.cursor_store import BY_INDEX, move_cursor, read_cursor, translate_database_errors
 from adloom.events.log.event import OCCURRED_AGE_MAX
 from adloom.runtime.postgres import Pool
@@ -24,8 +24,8 @@ CLICKED: Final = """
 _database_errors: Final = partial(translate_database_errors, "The database does not say what is charged")
 
 
-class ChargeStore:
-    """The cursor of charges, and what the tables know of offers."""
+class ConfirmStore:
+    """The cursor of the confirms, and what the tables know of offers."""
 
     def __init__(self, pool: Pool, *, projection: str) -> None:
         self._pool = pool

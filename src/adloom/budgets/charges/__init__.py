@@ -1,1 +1,0 @@
-"""Turns counted events into confirms of holds: the projection `charges`."""

@@ -1,0 +1,1 @@
+"""Turns counted events into confirms of holds. Commands and metrics call this projection `charges`."""
