@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.messages import MoneyRow
-from adloom.events.copy_format import (
+from adloom.runtime.copy_format import (
     BEGIN,
     END,
     encode_date,

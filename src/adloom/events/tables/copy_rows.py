@@ -6,7 +6,9 @@ import struct
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from adloom.events.copy_format import (
+from adloom.events.log.event import Impression
+from adloom.events.tables.apply_batch import EventRow
+from adloom.runtime.copy_format import (
     BEGIN,
     END,
     EPOCH,
@@ -18,8 +20,6 @@ from adloom.events.copy_format import (
     encode_text,
     encode_texts,
 )
-from adloom.events.log.event import Impression
-from adloom.events.tables.apply_batch import EventRow
 
 # In the order in which a row has them; the address is the referrer of an impression, or the destination of a click.
 COLUMNS: Final = (

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from adloom.events.copy_format import (
+from adloom.runtime.copy_format import (
     BEGIN,
     END,
     encode_date,
