@@ -13,7 +13,7 @@ from adloom.cli.token import print_token
 from adloom.cli.where import InstalledPart, where
 from adloom.core.caller import Role
 from adloom.core.errors import UnauthenticatedError
-from adloom.runtime.auth import verify_access_token
+from adloom.runtime.auth.access_token import verify_access_token
 from adloom.runtime.installation import DataDirectory, Installation, Secrets, make_secrets
 from tests.support.product import adloom
 

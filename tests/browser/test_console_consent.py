@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Dialog, Page, expect
 
 from adloom.core.caller import Caller, Role
 from adloom.core.ids import SystemIds
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from tests.support.builders import Json, banner_body, campaign_body, placement_body
 from tests.support.chromium import a_visit
 from tests.support.console import PASSWORD, SECRET, RunningConsole, a_console, log_in

@@ -14,7 +14,7 @@ from adloom.app.control import openapi_document
 from adloom.core.caller import Caller, Role
 from adloom.core.ids import BannerId, CampaignId, SystemIds
 from adloom.events.log.event import Mark
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.postgres import Pool
 from tests.catalog.asset_files import SVG
 from tests.events.builders import a_bid, an_auction

@@ -12,7 +12,7 @@ from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
 from adloom.identity.first_admin import ensure_first_admin
 from adloom.identity.model import User
-from adloom.runtime.auth import Passwords
+from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, Client, ControlPlane, problem

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from adloom.core.caller import Caller, Role
 from adloom.core.errors import UnauthenticatedError, UnavailableError
 from adloom.core.setting import Secret
-from adloom.runtime.auth import (
+from adloom.runtime.auth.access_token import issue_access_token, verify_access_token
+from adloom.runtime.auth.passwords import (
     PASSWORDS_WAITING_MAX,
     Passwords,
-    issue_access_token,
     make_api_key,
     make_opaque_token,
-    verify_access_token,
     write_api_key_hint,
 )
 from adloom.runtime.secret_hash import hash_secret

@@ -22,7 +22,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.errors import RateLimitedError, UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId, SystemIds
 from adloom.core.money import Micros
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_CALLER_MAX, LISTENING
 from adloom.runtime.http.server import serve
 from adloom.runtime.valkey import Valkey

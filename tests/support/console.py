@@ -28,7 +28,7 @@ from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
 from adloom.identity.first_admin import create_welcome
 from adloom.identity.model import User
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool

@@ -19,7 +19,8 @@ from adloom.app.control import build_control
 from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
-from adloom.runtime.auth import Passwords, issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
+from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.files.place import write_folder_url
 from adloom.runtime.settings import ControlSettings, Secret, Services, Telemetry
 from tests.support.builders import (

@@ -20,7 +20,7 @@ import msgspec
 import psutil
 
 from adloom.core.caller import Caller, Role
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from tests.support.forked import run_forked

@@ -82,7 +82,7 @@ from adloom.pages.crawl.queue import open_crawl_queue
 from adloom.pages.live.feed import SiteFeed
 from adloom.resource.changes import Catalog
 from adloom.resource.transfer.schema import describe_document
-from adloom.runtime.auth import Passwords
+from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.files.place import open_files
 from adloom.runtime.http.answering import make_postgres_question

@@ -15,7 +15,7 @@ from adloom.app.up.sample import FILL, read_manifest
 from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import IdSource, SystemIds
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
 from adloom.sample.admin import AdminClient, RefusedError, SampleError

@@ -51,7 +51,7 @@ def print_token(
     """Print a token, and for a new account its id on standard error."""
     from adloom.core.clock import SystemClock
     from adloom.core.ids import SystemIds
-    from adloom.runtime.auth import issue_access_token
+    from adloom.runtime.auth.access_token import issue_access_token
     from adloom.runtime.installation import find_jwt_secret
     from adloom.runtime.settings import token_settings
 
@@ -150,7 +150,7 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
 
     from adloom.core.clock import SystemClock
     from adloom.identity.access_token.store import insert_issued
-    from adloom.runtime.auth import verify_access_token
+    from adloom.runtime.auth.access_token import verify_access_token
     from adloom.runtime.postgres import POSTGRES_AWAY, Connection
     from adloom.runtime.settings import token_settings
 

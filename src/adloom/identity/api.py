@@ -18,7 +18,7 @@ from adloom.identity.sessions import Credentials, UserSessions
 from adloom.resource.audit.difference import describe_creation
 from adloom.resource.audit.entry import Author
 from adloom.resource.forms import build_answer
-from adloom.runtime.auth import make_api_key, write_api_key_hint
+from adloom.runtime.auth.passwords import make_api_key, write_api_key_hint
 from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,

@@ -11,10 +11,10 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
 from adloom.identity.access_token.store import find_issued, insert_issued, mark_used
-from adloom.identity.model import is_current, is_use_due
+from adloom.identity.model import User, is_use_due
 from adloom.identity.security_record import ACCESS_TOKEN, API_KEY, RepeatedEvents
 from adloom.resource.accounts import AccountRegistry
-from adloom.runtime.auth import AccessToken, verify_access_token
+from adloom.runtime.auth.access_token import AccessToken, verify_access_token
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
 from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
@@ -58,7 +58,7 @@ class HeaderAuthenticator:
             return await self._authenticate_issued(token, origin)
         async with self._pool.acquire() as connection:
             found = await store.find_user_of_token(connection, token.user_id, token.log_in_id)
-        if found is None or not is_current(token, found[0], is_logged_in=found[1]):
+        if found is None or not _is_current(token, found[0], is_logged_in=found[1]):
             raise UnauthenticatedError("This log-in has ended: log in again.")
         return token.caller
 
@@ -100,3 +100,13 @@ def extract_secret(authorization: str | None, api_key: str | None) -> str:
     if scheme.lower() != "bearer" or not secret.strip():
         raise UnauthenticatedError("The header must be Authorization: Bearer <token>.")
     return secret.strip()
+
+
+def _is_current(token: AccessToken, user: User, *, is_logged_in: bool) -> bool:
+    """Return whether a token still holds: nothing that it was signed for may have changed since."""
+    return (
+        user.disabled_at is None
+        and is_logged_in
+        and token.epoch == user.token_epoch
+        and token.caller == user.caller
+    )

@@ -18,7 +18,7 @@ from adloom.identity.second_factor.second_factors import (
 from adloom.identity.security_record import USER, make_author, make_stranger, record_event
 from adloom.identity.sessions import Credentials, UserSessions, record_log_in
 from adloom.identity.store import find_user_of_token, read_user
-from adloom.runtime.auth import make_opaque_token
+from adloom.runtime.auth.passwords import make_opaque_token
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
 from adloom.runtime.secret_hash import hash_secret

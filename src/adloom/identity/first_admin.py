@@ -7,7 +7,7 @@ from adloom.core.caller import Role
 from adloom.core.ids import IdSource, UserId
 from adloom.identity import store
 from adloom.identity.model import User
-from adloom.runtime.auth import Passwords, make_opaque_token
+from adloom.runtime.auth.passwords import Passwords, make_opaque_token
 from adloom.runtime.postgres import Pool
 from adloom.runtime.secret_hash import hash_secret
 

@@ -10,7 +10,6 @@ import msgspec
 from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 from adloom.core.errors import wrong_field
 from adloom.core.ids import UserId
-from adloom.runtime.auth import AccessToken
 
 PASSWORD_LENGTH_MIN: Final = 10
 PASSWORD_LENGTH_MAX: Final = 1_024
@@ -63,16 +62,6 @@ def judge_refresh(state: RefreshState | None, *, now: datetime) -> RefreshVerdic
     if state.used_at is not None or state.user.disabled_at is not None:
         return RefreshVerdict.END_FAMILY
     return RefreshVerdict.ROTATE if now < state.expires_at else RefreshVerdict.REFUSE
-
-
-def is_current(token: AccessToken, user: User, *, is_logged_in: bool) -> bool:
-    """Return whether a token still holds: nothing that it was signed for may have changed since."""
-    return (
-        user.disabled_at is None
-        and is_logged_in
-        and token.epoch == user.token_epoch
-        and token.caller == user.caller
-    )
 
 
 def is_use_due(last_used_at: datetime | None, *, now: datetime) -> bool:

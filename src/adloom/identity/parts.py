@@ -24,7 +24,7 @@ from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.identity.single_sign_on.provider import OidcProvider
 from adloom.identity.single_sign_on.sign_on import CALLBACK, SingleSignOn
 from adloom.resource.accounts import AccountRegistry
-from adloom.runtime.auth import Passwords
+from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import ControlSettings

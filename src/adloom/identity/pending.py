@@ -8,7 +8,7 @@ import jwt
 import msgspec
 
 from adloom.core.errors import UnauthenticatedError
-from adloom.runtime.auth import ALGORITHM
+from adloom.runtime.auth.access_token import ALGORITHM
 
 LIFETIME: Final = timedelta(minutes=10)
 

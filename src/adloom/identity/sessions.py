@@ -12,7 +12,8 @@ from adloom.identity import store
 from adloom.identity.model import PASSWORD_LENGTH_MIN, RefreshState, RefreshVerdict, User, judge_refresh
 from adloom.identity.security_record import USER, RepeatedEvents, make_author, make_stranger, record_event
 from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
-from adloom.runtime.auth import Passwords, issue_access_token, make_opaque_token
+from adloom.runtime.auth.access_token import issue_access_token
+from adloom.runtime.auth.passwords import Passwords, make_opaque_token
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.secret_hash import hash_secret

@@ -4,7 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from adloom.core.caller import Caller, Role
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from tests.support.builders import Json
 from tests.support.control import SECRET, Client, ControlPlane
 

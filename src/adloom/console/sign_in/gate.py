@@ -14,7 +14,7 @@ from adloom.console.theme import build_head, find_asset, find_asset_address
 from adloom.core.clock import Clock
 from adloom.core.errors import AdloomError, BadRequestError, RateLimitedError
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
-from adloom.runtime.auth import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.settings import TokenSettings
 
 COOKIE: Final = "adloom_console"

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.caller import Role
-from adloom.runtime.auth import AccessToken
+from adloom.runtime.auth.access_token import AccessToken
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 

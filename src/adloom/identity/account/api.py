@@ -28,7 +28,7 @@ from adloom.identity.security_record import USER, record_event
 from adloom.resource.audit.difference import describe_change, describe_creation, describe_deletion
 from adloom.resource.forms import build_answer
 from adloom.resource.shapes import TimeZone
-from adloom.runtime.auth import Passwords
+from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     Database,

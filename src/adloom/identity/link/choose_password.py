@@ -9,7 +9,7 @@ from adloom.identity.link.store import LinkedPerson
 from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
 from adloom.identity.security_record import USER, make_stranger, record_event
 from adloom.identity.sessions import PasswordLogInOffError
-from adloom.runtime.auth import Passwords
+from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
 

@@ -1,0 +1,1 @@
+"""Secrets that people and programs show: access tokens, passwords, API keys."""
