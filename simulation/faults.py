@@ -45,6 +45,7 @@ class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
     mail_repeated: float = 0.0
     mail_delayed: float = 0.0  # By seconds, so that others overtake it.
     owned_twice: float = 0.0  # A worker takes the leader lock while another has it.
+    unheld: float = 0.0  # A visitor's address is beyond its bounds.
     unseen: float = 0.0  # No visitor ever looks at an offer.
     seen_late: float = 0.0  # A visitor looks when the hold may be over.
     change_seconds_between: float = float("inf")  # Until a person changes a budget, or a campaign.
@@ -84,6 +85,7 @@ ROUGH_BUDGETS: Final = FaultRates(
     mail_repeated=0.05,
     mail_delayed=0.03,
     owned_twice=0.1,
+    unheld=0.1,
     unseen=0.3,
     seen_late=0.1,
     change_seconds_between=3.0,

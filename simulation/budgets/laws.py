@@ -20,12 +20,13 @@ from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.campaign.step import advance_to as campaign_as_of
 from adloom.budgets.confirms.offers import Offer
-from adloom.budgets.messages import MoneyKind, MoneyRow
+from adloom.budgets.messages import UNHELD_LEASE, MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
 from adloom.runtime.actors.actor import Address, StateWrite
 from adloom.schedule.budget_day import find_budget_day
+from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.auction.decide import WinningBid
 from simulation.budgets.caps import CapLaws
 from simulation.campaigns import WITHOUT_BOUND, Selling, SimulatedCampaigns
@@ -88,8 +89,12 @@ class BudgetLaws:
     # ------------------------------------------------------------ at every offer
 
     def check_offer(self, offer: Offer, made: MadeOffer) -> None:
-        """Law: an offer that needs a lease is made out of one, and of no more than is kept as granted."""
+        """Law: an offer that holds something is made out of a lease, and of no more than is kept as granted."""
         self.made[offer] = made
+        if made.lease == UNHELD_LEASE:
+            cap = self._catalog.campaigns[made.campaign_id].impression_cap
+            self.demand(cap is None, f"{made.campaign_id} has a cap, and was offered without a hold")
+            return
         self.caps.check_offer(offer, made.campaign_id, made.at)
         if not made.is_leased:
             return
@@ -196,20 +201,26 @@ class BudgetLaws:
     def _check_over_budget(
         self, before: CampaignState | None, after: CampaignState, rows: Sequence[MoneyRow]
     ) -> None:
-        """Law: a click is free only where it does not fit; whether it fits its advertiser's budget is not seen here."""
+        """Law: what is seen or clicked is free only where it does not fit.
+
+        Whether it fits its advertiser's budget is not seen here, nor whether an impression is within a smooth pace.
+        """
         config = after.config
         if before is None or config is None or before.config != config or config.is_allotted:
             return
         if (before.window, before.day) != (after.window, after.day):
             return
+        checked = {MoneyKind.OVER_BUDGET}
+        if config.pacing is PacingStrategy.ACCELERATED:
+            checked.add(MoneyKind.UNBILLED)
         for row in rows:
-            if row.campaign_id != config.campaign_id or row.kind is not MoneyKind.OVER_BUDGET:
+            if row.campaign_id != config.campaign_id or row.kind not in checked:
                 continue
             used = max(before.firm, after.firm) + row.amount
             fits_total = config.total_budget is None or after.spent_total + used <= config.total_budget
             fits_day = config.daily_budget is None or after.spent_window + used <= config.daily_budget
             self.demand(
-                not (fits_total and fits_day), f"a click of {row.campaign_id} was free, and could be paid"
+                not (fits_total and fits_day), f"an event of {row.campaign_id} was free, and could be paid"
             )
 
     def _check_lease(self, campaign_id: CampaignId, lease: Lease) -> None:
@@ -254,7 +265,8 @@ class BudgetLaws:
             self.demand(row.day == day, f"what was offered on {day} is charged on {row.day}")
 
     def _is_held(self, made: MadeOffer, row: MoneyRow) -> bool:
-        is_sure = self._are_clocks_right and made.lease > 0 and made.session not in self.sessions_over
+        has_lease = made.lease not in {0, UNHELD_LEASE}
+        is_sure = self._are_clocks_right and has_lease and made.session not in self.sessions_over
         return is_sure and row.at < made.at + timedelta(seconds=self._hold_seconds - 1)
 
     def _check_spent(self, row: MoneyRow) -> None:

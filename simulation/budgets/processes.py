@@ -221,7 +221,8 @@ class SellingProcess:
         )
         self._index = EMPTY
         reserver = Reserver(self._states, self._leasing.leases)
-        self._reserve = reserver.reserve_all
+        self._reserve, self._reserve_unheld = reserver.reserve_all, reserver.without_holds().reserve_all
+        self.is_unheld = False  # The visitor's address is beyond its bounds.
         self._markets = Markets(self._states)
         self._auctioneer = Auctioneer(self._markets, ContextParser(), reserver, self._states.find_reason)
 
@@ -248,7 +249,8 @@ class SellingProcess:
         now = self._clock.now()
         second = int(now.timestamp())
         state = self._states.get(placement, now)
-        offers, leases = self._reserve(self._states.decide_offers(state, ANY_VISITOR, second), second)
+        reserve = self._reserve_unheld if self.is_unheld else self._reserve
+        offers, leases = reserve(self._states.decide_offers(state, ANY_VISITOR, second), second)
         return [
             Sold(
                 candidate=offer.candidate,
@@ -270,7 +272,9 @@ class SellingProcess:
         auction = self._auctioneer.decide(REQUEST, UNKNOWN_VISITOR, self._index, market, now)
         rivals = self._list_rivals(market, auction.input.scorers[0])
         query = ServeQuery(NO_USER_TEXT, None, AUCTION_SLUG.decode(), UNKNOWN_VISITOR)
-        request = AuctionRequest(REQUEST, query, self._index, now, second, auction, is_recorded=True)
+        request = AuctionRequest(
+            REQUEST, query, self._index, now, second, auction, is_recorded=True, is_unheld=self.is_unheld
+        )
         self._auctioneer.reserve_winner(request, is_recorded=True)
         win = request.auction.win
         if win is None:

@@ -160,6 +160,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     def _view(self, process: SellingProcess, looking: asyncio.TaskGroup, *, is_auctioned: bool) -> None:
         self._views += 1
+        process.is_unheld = self._faults.strikes("sender beyond its bounds", self._faults.rates.unheld)
         sold = process.hold_auction() if is_auctioned else process.make_offers()
         request_id = RequestId(self._ids.new())
         for slot, one in enumerate(sold):
@@ -298,7 +299,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     def _is_reported(self) -> bool:
         """Whether advertisers have answered all reports, and no click waits for one."""
-        return not any(state.report or state.clicks for state in self.laws.campaigns)
+        return not any(state.report or state.waiting for state in self.laws.campaigns)
 
     def _count(self) -> dict[str, int]:
         database = self._servers.database
@@ -310,7 +311,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             "multiplied bids": database.multiplied,
             "offers seen or clicked": len(self.laws.confirmed),
             "charges": kinds.count("charge"),
-            "seen too late to be charged": kinds.count("unbilled"),
+            "seen without a hold and not charged": kinds.count("unbilled"),
             "clicks over budget": kinds.count("over_budget"),
             "clicks over their cap": kinds.count("over_cap"),
             "offers of impression caps": self.laws.caps.offered_of_caps,

@@ -249,18 +249,20 @@ def _check_commitments(
     assert config is not None
     committed_before = before.spent_total + before.outstanding
     total = after.spent_total + after.outstanding
-    if total <= committed_before or not isinstance(message, LeaseUsage | Confirm):
-        assert total <= committed_before, "only a report or a confirm commits anything"
+    if total <= committed_before:
         return
+    assert before.waiting or isinstance(message, LeaseUsage | Confirm), (
+        "only a report or a confirm commits anything, at once or after it has waited"
+    )
     window = after.spent_window + after.outstanding_of_window
     assert total <= _bound(config.total_budget), "commitments stay within the total budget"
     assert window <= _bound(config.daily_budget), "commitments stay within the daily budget"
     if config.is_allotted:
-        assert after.committed_today <= before.allotted or after.day > before.day
+        assert before.waiting or after.committed_today <= before.allotted or after.day > before.day
         assert after.committed_today <= max(after.allotted, before.allotted), (
             "commitments stay within the allotment"
         )
-    if isinstance(message, LeaseUsage):
+    if isinstance(message, LeaseUsage) and not before.waiting:
         assert config.is_running, "a campaign that does not run commits nothing"
         if config.daily_budget is not None:
             day = build_budget_day(after.day, config.timezone)

@@ -304,15 +304,15 @@ def test_a_full_cap_wants_nothing_and_keeps_nothing_but_what_is_committed(
     bench = world.bench
     for _ in range(STEPS):
         leased, was_full = bench.state.leased, is_full(bench.state)
-        waiting = bench.state.clicks  # Those within the cap still get what they cost.
+        waiting = bench.state.waiting  # Those within the cap still get what they cost.
         world.act(chance.choice(ACTIONS), chance.randrange(10))
 
         if was_full and is_full(bench.state):
             assert bench.state.leased <= leased, "no process gets money"
-            for report in () if waiting or bench.state.clicks else bench.sent(SpendReport):
+            for report in () if waiting or bench.state.waiting else bench.sent(SpendReport):
                 assert report.target <= max(report.committed, bench.state.allotted), "it asks for no more"
                 assert not report.is_needed
-    if is_full(bench.state) and not bench.state.clicks:
+    if is_full(bench.state) and not bench.state.waiting:
         answer(bench, 20 * UNIT)
         bench.take(GiveBack())
         [report] = bench.sent(SpendReport) or [None]

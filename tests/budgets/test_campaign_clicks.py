@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.budgets.messages import (
+    UNHELD_LEASE,
     Allotment,
     BudgetVerdict,
     CampaignMessage,
@@ -27,6 +28,7 @@ from tests.budgets.builders import (
     AdvertiserBench,
     CampaignBench,
     a_campaign,
+    a_confirm,
     a_usage,
     an_advertiser,
 )
@@ -214,7 +216,23 @@ def test_clicks_that_come_together_wait_for_the_budget_of_the_advertiser() -> No
 
     assert kinds(bench).count(MoneyKind.CHARGE) == 10
     assert kinds(bench).count(MoneyKind.OVER_BUDGET) == 2
-    assert bench.state.clicks == ()
+    assert bench.state.waiting == ()
+
+
+def test_impressions_without_a_hold_wait_for_the_budget_of_the_advertiser_too() -> None:
+    pair = Pair(10)
+    bench = pair.campaign
+
+    for number in range(12):
+        confirm = a_confirm(number, lease=UNHELD_LEASE)
+        bench.take(confirm)
+        bench.take(confirm)  # Repeated.
+        pair.deliver()
+    pair.wait(10)
+
+    assert kinds(bench).count(MoneyKind.CHARGE) == 10
+    assert kinds(bench).count(MoneyKind.UNBILLED) == 2
+    assert bench.state.waiting == ()
 
 
 def test_a_click_that_waits_is_persisted_and_not_forgotten() -> None:
@@ -223,7 +241,7 @@ def test_a_click_that_waits_is_persisted_and_not_forgotten() -> None:
     bench.take(by_click(bench))
 
     assert bench.is_persisted
-    assert len(bench.state.clicks) == 1
+    assert len(bench.state.waiting) == 1
     pair.deliver()
     pair.wait(1)
 

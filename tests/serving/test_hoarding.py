@@ -1,11 +1,11 @@
-"""One client that asks for offers and shows none cannot take a campaign off the air."""
+"""One client that asks for offers and shows none cannot take a campaign off the air, nor make its ads free."""
 
 import json
 from datetime import timedelta
 
 import pytest
 
-from adloom.budgets.messages import LeaseAnswer
+from adloom.budgets.messages import UNHELD_LEASE, ChargeKind, LeaseAnswer
 from adloom.core.clock import ManualClock
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
@@ -19,7 +19,7 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import OfferPrice
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.sender_limits import SenderCheck
-from tests.budgets.builders import CAMPAIGN_ID, NOON, UNIT, CampaignBench, a_campaign
+from tests.budgets.builders import CAMPAIGN_ID, NOON, UNIT, CampaignBench, a_campaign, a_confirm
 from tests.serving.test_serve import KEYS, serve_routes
 from tests.support.answers import at_once
 from tests.support.rows import a_snapshot, an_assignment_row
@@ -95,3 +95,15 @@ def test_a_campaign_stays_on_the_air_while_one_client_asks_and_shows_nothing(cha
 
     assert missed == 0
     assert process.campaign.state.held < BUDGET // 2
+
+    # What a reader at the same address sees is paid: the requests may be of a script in a rival's ad.
+    spent = process.campaign.state.spent_today
+    for number in range(5):
+        offer = process.ask("203.0.113.66")
+        assert offer is not None
+        assert (offer.charge, offer.lease) == (cost, UNHELD_LEASE)
+        kind = ChargeKind(charged_by)
+        process.campaign.take(a_confirm(number, kind=kind, lease=offer.lease, amount=offer.charge))
+    process.talk()
+
+    assert process.campaign.state.spent_today - spent == 5 * cost

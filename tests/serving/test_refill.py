@@ -13,7 +13,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
-from adloom.serving.index.rows import AssignmentRow
+from adloom.serving.index.rows import AssignmentRow, Caps
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.sender_limits import SenderCheck
 from tests.serving.test_reserve import COST, SECOND, a_row, leased_row
@@ -48,6 +48,7 @@ class LeasedRoutes:
                 lease=9,
                 granted=Micros(offers * COST),
                 given=Micros(0),
+                impressions_granted=offers,
                 ends_at=datetime(2100, 1, 1, tzinfo=UTC),
                 verdict=BudgetVerdict.GRANTED,
                 throttle=throttle,
@@ -87,6 +88,21 @@ def test_a_slot_whose_offer_cannot_be_held_goes_to_the_next_candidate() -> None:
     routes.spend(7, 2)
 
     assert routes.served() == ["second"]
+
+
+def test_beyond_the_bound_of_an_address_the_slot_of_a_capped_campaign_goes_to_the_next_candidate() -> None:
+    rows = (
+        named(leased_row(1, 7, caps=Caps(99, None)), "capped", display_order=1),
+        named(leased_row(2, 8), "second", display_order=2),
+    )
+    routes = LeasedRoutes(*rows, max_banners=1)
+    routes.grant(3)
+
+    assert [routes.served(), routes.served_page()] == [["capped"], ["capped"]]
+    routes.senders.may_hold(FastRequest(b"GET", b"/", client=CLIENT), 9, SECOND)
+
+    assert [routes.served(), routes.served_page()] == [["second"], ["second"]]
+    assert routes.leases.registry.leases[8].left == 3 * COST, "nothing is held"
 
 
 def test_after_the_candidates_come_the_fallbacks() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adloom.budgets.messages import UNHELD_LEASE
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
@@ -71,18 +72,20 @@ def test_offers_for_crawlers_and_data_centres_are_free(client: str, agent: bytes
     assert offer.lease == 0
 
 
-def test_offers_beyond_the_bound_of_an_address_are_free_until_the_holds_are_over() -> None:
+def test_offers_beyond_the_bound_of_an_address_hold_nothing_until_the_holds_are_over() -> None:
     clock = ManualClock(NOON)
     row = an_assignment_row(price=PRICE)
     routes = serve_routes(a_snapshot(row), clock, senders=a_check(holds_max=3, hold_seconds=300))
 
-    def charges(count: int, client: str = "203.0.113.7") -> list[bool]:
-        return [offer_of(routes.serve(a_request(client))).charge > 0 for _ in range(count)]
+    def may_hold(count: int, client: str = "203.0.113.7") -> list[bool]:
+        offers = [offer_of(routes.serve(a_request(client))) for _ in range(count)]
+        assert [one.charge for one in offers] == [PRICE.cost] * count
+        return [one.lease != UNHELD_LEASE for one in offers]
 
-    assert charges(5) == [True, True, True, False, False]
-    assert charges(1, "203.0.113.8") == [True]
+    assert may_hold(5) == [True, True, True, False, False]
+    assert may_hold(1, "203.0.113.8") == [True]
     clock.advance(timedelta(seconds=600))
-    assert charges(1) == [True]
+    assert may_hold(1) == [True]
 
 
 def an_offer(number: int, *, charge: int = 1, **fields: Any) -> OfferToken:
@@ -118,10 +121,17 @@ def test_offers_that_are_seen_are_no_longer_out() -> None:
 
 @pytest.mark.parametrize(
     "reported",
-    [an_offer(1), an_offer(2, lease=0, charge=0), an_offer(3, is_expired=True)],
-    ids=["repeated", "free", "expired"],
+    [
+        an_offer(1),
+        an_offer(2, lease=0, charge=0),
+        an_offer(3, is_expired=True),
+        an_offer(4, lease=UNHELD_LEASE),
+    ],
+    ids=["repeated", "free", "expired", "unheld"],
 )
-def test_a_token_that_is_repeated_free_or_expired_makes_room_for_no_other_offer(reported: OfferToken) -> None:
+def test_a_token_that_is_repeated_free_expired_or_unheld_makes_room_for_no_other_offer(
+    reported: OfferToken,
+) -> None:
     check, request = a_check(holds_max=2), a_request()
     sender = a_detector().identify_sender(request)
     check.note_seen(sender, an_offer(1), SECOND)
@@ -134,7 +144,7 @@ def test_a_token_that_is_repeated_free_or_expired_makes_room_for_no_other_offer(
     assert sum(held) == 3
 
 
-def test_a_flood_of_requests_gets_free_offers() -> None:
+def test_a_flood_of_requests_gets_offers_that_hold_nothing() -> None:
     check = a_check(requests_per_minute_max=5)
 
     held = [check.may_hold(a_request(), 1, SECOND) for _ in range(7)]
@@ -142,13 +152,14 @@ def test_a_flood_of_requests_gets_free_offers() -> None:
     assert held == [True] * 5 + [False] * 2
     assert check.free == {"doubtful_sender": 0, "address_flood": 2, "open_holds": 0}
     assert check.may_hold(a_request(), 1, SECOND + MINUTE_SECONDS)
+    assert [check.is_doubtful(a_request(agent=agent)) for agent in (READER, CRAWLER)] == [False, True]
 
 
 @pytest.mark.parametrize(
     ("requests_max", "holds_max", "why"),
     [(2, 7, "address_flood"), (9, 2, "open_holds"), (9, 4, "open_holds")],
 )
-def test_a_page_is_one_request_and_its_offers_are_all_billed_or_none(
+def test_a_page_is_one_request_and_its_offers_all_hold_or_none(
     requests_max: int, holds_max: int, why: str
 ) -> None:
     rows = [
@@ -159,15 +170,17 @@ def test_a_page_is_one_request_and_its_offers_are_all_billed_or_none(
     routes = serve_routes(a_snapshot(*rows, max_banners=3), senders=check)
     body = json.dumps({"placements": ["home"]}).encode()
 
-    def charges() -> list[int]:
+    def may_hold() -> list[bool]:
         request = FastRequest(b"POST", b"/banners/serve", headers=[], body=body, client="203.0.113.7")
         banners = json.loads(at_once(routes.serve_page(request)).body)["results"]["home"]["banners"]
         tokens = [KEYS.verify(banner["trackingToken"].encode(), now=NOON) for banner in banners]
-        return [token.charge for token in tokens if isinstance(token, OfferToken)]
+        offers = [token for token in tokens if isinstance(token, OfferToken)]
+        assert [one.charge for one in offers] == [PRICE.cost] * 3
+        return [one.lease != UNHELD_LEASE for one in offers]
 
-    billed = 1 + (holds_max > 3)  # The answer that comes to the bound goes beyond it.
-    assert [charges() for _ in range(3)] == [[PRICE.cost] * 3] * billed + [[0] * 3] * (3 - billed)
-    assert {reason: count for reason, count in check.free.items() if count} == {why: 3 - billed}
+    held = 1 + (holds_max > 3)  # The answer that comes to the bound goes beyond it.
+    assert [may_hold() for _ in range(3)] == [[True] * 3] * held + [[False] * 3] * (3 - held)
+    assert {reason: count for reason, count in check.free.items() if count} == {why: 3 - held}
 
 
 def test_networks_of_a_48_share_a_wider_bound() -> None:

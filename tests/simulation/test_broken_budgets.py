@@ -12,7 +12,7 @@ from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, make_campaign_state
 from adloom.budgets.confirms.offers import Offer
 from adloom.budgets.kinds import make_advertiser_kind, make_kinds
-from adloom.budgets.messages import CampaignMessage, CheckClock, ConfigureCampaign, LeaseUsage
+from adloom.budgets.messages import CampaignMessage, CheckClock, ConfigureCampaign, Confirms, LeaseUsage
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import ActorKind, AnyKind, StateWrite, StepResult
@@ -174,6 +174,22 @@ def kinds_that_pay_for_every_click() -> Sequence[AnyKind]:
     return [_campaigns(step), make_advertiser_kind()]
 
 
+def kinds_that_charge_holds_only() -> Sequence[AnyKind]:
+    """Campaigns to which nothing is left for what was seen without a hold."""
+
+    def step(
+        state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
+    ) -> StepResult[Any]:
+        config = state.config
+        if config is None or not isinstance(message, Confirms):
+            return campaign_step.step(state, message, now, chance)
+        spent = _changed(config, total_budget=Micros(0))
+        after, effects = campaign_step.step(_changed(state, config=spent), message, now, chance)
+        return StepResult(_changed(after, config=config), effects)
+
+    return [_campaigns(step), make_advertiser_kind()]
+
+
 def kinds_that_ask_nobody() -> Sequence[AnyKind]:
     """Campaigns that do not care for what their advertiser has allotted to them."""
 
@@ -222,6 +238,7 @@ def _campaigns(step: Any) -> AnyKind:
         ({"selling": ProcessThatTakesTheFullBid, "auctioned": 1.0}, "and pays", 1),
         ({"selling": ProcessThatOverlooksTheHighest, "auctioned": 1.0}, "should be", 1),
         ({"kinds": kinds_that_count_no_leases}, "has committed", 0),
+        ({"kinds": kinds_that_charge_holds_only, **UNCHANGED}, "was free, and could be paid", 0),
         ({"kinds": kinds_that_ask_nobody, **UNCHANGED}, "were charged", 1),
         ({"kinds": kinds_that_live_in_the_past, **JUMPING}, "went back", 0),
         ({"kinds": kinds_that_count_no_offers, **CAPPED}, "and a cap of", 0),
@@ -236,6 +253,7 @@ def _campaigns(step: Any) -> AnyKind:
         "too dear",
         "highest",
         "leases",
+        "unheld",
         "advertiser",
         "days",
         "impression caps",

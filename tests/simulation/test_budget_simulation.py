@@ -116,7 +116,7 @@ def test_on_a_good_evening_every_offer_is_charged() -> None:
         > 100
     )
     assert outcome.figures["charges"] > 100
-    assert outcome.figures["seen too late to be charged"] == 0
+    assert outcome.figures["seen without a hold and not charged"] == 0
 
 
 @pytest.mark.parametrize("evening", range(len(MIDNIGHTS)), ids=[f"{zone} {at}" for zone, at in MIDNIGHTS])

@@ -34,6 +34,8 @@ class BudgetVerdict(StrEnum):
 
 # Set in the lease of an offer that counts against an impression cap. Numbers of leases are below it until 2094.
 COUNTED_LEASE: Final = 1 << 31
+# In place of the lease of an offer that was made without one, because its sender was beyond its bounds.
+UNHELD_LEASE: Final = COUNTED_LEASE - 1
 
 
 class ChargeKind(StrEnum):
@@ -342,7 +344,7 @@ class MoneyKind(StrEnum):
 
     CHARGE = "charge"
     RELEASE = "release"  # Holds that were not confirmed in time came back.
-    UNBILLED = "unbilled"  # Confirmed too late, when nothing was left.
+    UNBILLED = "unbilled"  # An impression without a hold, or too late for it, when nothing was left.
     OVER_BUDGET = "over_budget"  # A click that did not fit what was left.
     OVER_CAP = "over_cap"  # A click beyond the campaign's click cap.
     REFUND = (

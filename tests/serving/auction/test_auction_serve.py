@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from adloom.auction.bid import BidType
+from adloom.budgets.messages import COUNTED_LEASE, UNHELD_LEASE
 from adloom.core.errors import ValidationFailedError
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, unpack_bids
@@ -210,6 +211,19 @@ def test_an_offer_that_is_not_made_does_not_count_for_the_bound_of_an_address() 
     assert [server.served() for _ in range(5)] == [None] * 5
 
     assert senders.free["open_holds"] == 0
+
+
+def test_beyond_the_bound_of_an_address_who_has_no_cap_wins_and_holds_nothing() -> None:
+    senders = SenderCheck(TrafficDetector(lambda _: False).identify_sender, holds_max=1)
+    capped = [a_row(number, f"{number}.00", caps=Caps(50, None)) for number in range(3, 33)]
+    server = AuctionServer(*capped, a_row(2, "2.00", is_limited=True), draw=lambda: 0.0, senders=senders)
+    server.grant(1_000_000, impressions=5)
+
+    ads = [server.served() for _ in range(3)]
+
+    assert [(ad or {})["adId"] for ad in ads] == [ad_id(32), ad_id(2), ad_id(2)]
+    assert [token_of(ad).lease for ad in ads] == [7 | COUNTED_LEASE, UNHELD_LEASE, UNHELD_LEASE]
+    assert all(token_of(ad).charge for ad in ads)
 
 
 def test_a_cap_of_one_impression_is_offered_once() -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from adloom.auction.site_modes import ApprovalMode, AuctionMode, FloorMode
+from adloom.budgets.messages import UNHELD_LEASE
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
@@ -205,18 +206,20 @@ def test_the_offers_of_a_page_count_together_for_the_bound_of_an_address() -> No
     headers = [(b"user-agent", b"Mozilla/5.0")]
     body = b'{"url":"https://example.com/a","slots":["top","side"]}'
 
-    def list_void() -> list[bool]:
+    def list_unheld() -> list[bool]:
         request = FastRequest(b"POST", b"/v1/serve/batch", headers=headers, body=body, client="203.0.113.7")
         ads = json.loads(routes.serve_batch(request).body)["slots"].values()
-        return [read_token(ad).is_void for ad in ads if ad is not None]
+        tokens = [read_token(ad) for ad in ads if ad is not None]
+        assert all(one.charge for one in tokens)
+        return [one.lease == UNHELD_LEASE for one in tokens]
 
-    assert [list_void(), list_void()] == [[False, False], [True, True]]
+    assert [list_unheld(), list_unheld()] == [[False, False], [True, True]]
 
     # A slot that stays empty holds nothing: of three, two are filled.
     body = b'{"url":"https://example.com/a","slots":["top","side","end"]}'
     detector = TrafficDetector(lambda agent: b"bot" in agent)
     routes = site.routes(senders=SenderCheck(detector.identify_sender, holds_max=4))
-    assert [list_void(), list_void(), list_void()] == [[False, False], [False, False], [True, True]]
+    assert [list_unheld(), list_unheld(), list_unheld()] == [[False, False], [False, False], [True, True]]
 
 
 def test_a_slot_that_is_not_there_and_a_page_of_another_site_are_refused() -> None:

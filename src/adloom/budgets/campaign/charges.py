@@ -10,10 +10,10 @@ import msgspec
 
 from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.campaign.caps import count_click
-from adloom.budgets.campaign.headroom import compute_headroom, compute_pacing_allowance, find_unfit_budget
+from adloom.budgets.campaign.headroom import compute_pacing_allowance, find_unfit_budget
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend, queue_report
-from adloom.budgets.campaign.state import CampaignState, WaitingClick
+from adloom.budgets.campaign.state import CampaignState, WaitingConfirm
 from adloom.budgets.messages import (
     BudgetVerdict,
     ChargeKind,
@@ -31,7 +31,7 @@ FLUSH_AFTER: Final = timedelta(milliseconds=500)
 ALLOTMENT_WAIT: Final = timedelta(
     seconds=5
 )  # Other campaigns of the advertiser return within it what they can.
-WAITING_CLICKS_MAX: Final = 1_000
+WAITING_MAX: Final = 1_000
 
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
@@ -73,65 +73,75 @@ def apply_confirms(
 def apply_confirm(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Charge a hold. One that came too late is charged only if budget is left."""
+    """Charge a hold. What has none, or came too late for it, is charged only if budget is left."""
     if _is_buffered(state, confirm):
         return state
     lease = _find_covering_lease(state, confirm)
-    if lease is None and confirm.kind is _CLICK:
-        return _apply_click(state, confirm, now, effects)
-    kind = _CHARGE
-    if lease is None and not _is_affordable(state, confirm.amount, now):
-        kind = MoneyKind.UNBILLED
-    row = _build_row(state, kind, confirm, lease, now)
+    if lease is None:
+        return _apply_unheld(state, confirm, now, effects)
+    row = _build_row(state, _CHARGE, confirm, lease, now)
     state = _changed(
         state,
         buffer=(*state.buffer, row),
         flush_at=state.flush_at or now + FLUSH_AFTER,
-        **(_list_changes_by_charge(state, row, lease) if kind is _CHARGE else {}),
+        **_list_changes_by_charge(state, row, lease),
     )
     return flush_if_due(state, now, effects)
 
 
-def _apply_click(
+def _apply_unheld(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Charge a click where it fits what is left; one that only its advertiser's budget may refuse waits for that."""
-    state, is_within_cap = count_click(state, confirm.entry_id)
-    if not is_within_cap:
-        return _record_click(state, confirm, now, effects, kind=MoneyKind.OVER_CAP)
-    unfit = find_unfit_budget(state, confirm.amount)
-    if unfit is not BudgetVerdict.ADVERTISER_BUDGET or len(state.clicks) >= WAITING_CLICKS_MAX:
-        return _record_click(state, confirm, now, effects, kind=_choose_kind(unfit))
-    click = WaitingClick(confirm, now + ALLOTMENT_WAIT)
-    state = _changed(state, clicks=(*state.clicks, click), is_giving_back=False)
-    waiting = WaitingOffer(request_id=confirm.request_id, slot=confirm.slot)
-    effects += [RecordRow(waiting), Persist()]
+    """Charge what fits the rest of the budgets; what only the advertiser's budget may refuse waits for that."""
+    if confirm.kind is _CLICK:
+        state, is_within_cap = count_click(state, confirm.entry_id)
+        if not is_within_cap:
+            return _record_unheld(state, confirm, now, effects, kind=MoneyKind.OVER_CAP)
+    unfit = _find_unfit(state, confirm, now)
+    if unfit is not BudgetVerdict.ADVERTISER_BUDGET or len(state.waiting) >= WAITING_MAX:
+        return _record_unheld(state, confirm, now, effects, kind=_choose_kind(confirm, unfit))
+    one = WaitingConfirm(confirm, now + ALLOTMENT_WAIT)
+    state = _changed(state, waiting=(*state.waiting, one), is_giving_back=False)
+    effects += [RecordRow(WaitingOffer(request_id=confirm.request_id, slot=confirm.slot)), Persist()]
     return queue_report(state, now, effects)
 
 
-def settle_clicks(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Charge the waiting clicks that fit by now; those that have waited long enough are free."""
-    waiting = state.clicks
-    state = _changed(state, clicks=())
-    for click in waiting:
-        unfit = find_unfit_budget(state, click.confirm.amount)
+def settle_waiting(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Charge what waits and fits by now; what has waited long enough is free."""
+    waiting = state.waiting
+    state = _changed(state, waiting=())
+    for one in waiting:
+        unfit = _find_unfit(state, one.confirm, now)
         # It cannot be further ahead, unless the clock was set back.
-        is_patient = click.until - ALLOTMENT_WAIT <= now < click.until
+        is_patient = one.until - ALLOTMENT_WAIT <= now < one.until
         if unfit is BudgetVerdict.ADVERTISER_BUDGET and is_patient:
-            state = _changed(state, clicks=(*state.clicks, click))
+            state = _changed(state, waiting=(*state.waiting, one))
         else:
-            state = _record_click(state, click.confirm, now, effects, kind=_choose_kind(unfit))
+            state = _record_unheld(state, one.confirm, now, effects, kind=_choose_kind(one.confirm, unfit))
     return state
 
 
-def _choose_kind(unfit: BudgetVerdict | None) -> MoneyKind:
-    return _CHARGE if unfit is None else MoneyKind.OVER_BUDGET
+def _find_unfit(state: CampaignState, confirm: Confirm, now: datetime) -> BudgetVerdict | None:
+    """Return what an event without a hold does not fit; an impression must also be within the pace."""
+    amount, is_paced = (
+        confirm.amount,
+        confirm.kind is not _CLICK and state.configured.daily_budget is not None,
+    )
+    if is_paced and state.spent_window + amount > compute_pacing_allowance(state, now):
+        return BudgetVerdict.PACING
+    return find_unfit_budget(state, amount)
 
 
-def _record_click(
+def _choose_kind(confirm: Confirm, unfit: BudgetVerdict | None) -> MoneyKind:
+    if unfit is None:
+        return _CHARGE
+    return MoneyKind.OVER_BUDGET if confirm.kind is _CLICK else MoneyKind.UNBILLED
+
+
+def _record_unheld(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect], *, kind: MoneyKind
 ) -> CampaignState:
-    lease = state.leases.get(confirm.lease)
+    lease = state.leases.get(confirm.lease) if confirm.kind is _CLICK else None
     if lease is not None and lease.window != state.window:
         lease = None  # It is charged to the budget of today.
     row = _build_row(state, kind, confirm, lease, now)
@@ -184,13 +194,13 @@ def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
         if row.request_id.int == number and row.slot == confirm.slot:
             return True
     return any(
-        one.confirm.request_id.int == number and one.confirm.slot == confirm.slot for one in state.clicks
+        one.confirm.request_id.int == number and one.confirm.slot == confirm.slot for one in state.waiting
     )
 
 
 def _drop_buffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
     known = {(row.request_id.int, row.slot) for row in state.buffer if row.request_id is not None}
-    known |= {(one.confirm.request_id.int, one.confirm.slot) for one in state.clicks}
+    known |= {(one.confirm.request_id.int, one.confirm.slot) for one in state.waiting}
     new: dict[tuple[int, int], Confirm] = {}
     for confirm in confirms:
         new.setdefault((confirm.request_id.int, confirm.slot), confirm)
@@ -228,14 +238,6 @@ def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros)
     if lease.is_by_click or lease.has_expired(second, released_until=state.released_until):
         return False
     return lease.covers(second, amount)
-
-
-def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
-    if not compute_headroom(state, now).fits(amount):
-        return False
-    return state.configured.daily_budget is None or state.spent_window + amount <= compute_pacing_allowance(
-        state, now
-    )
 
 
 def _list_changes_by_charge(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:

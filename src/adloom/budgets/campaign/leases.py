@@ -296,7 +296,7 @@ def _request_missing(
     if usage.is_needed and (lacks_offers or lacks_money):
         recall(state, effects, idle_until=second - IDLE_SECONDS)
     if not limit_to_caps(state, usage.cost):
-        has_more = config.is_allotted and not state.clicks and (state.wanted or compute_spare(state))
+        has_more = config.is_allotted and not state.waiting and (state.wanted or compute_spare(state))
         return give_back(state, now, effects, is_all=True) if has_more else state
     is_turned_away = usage.is_needed and lacks_money
     is_urgent = is_turned_away and not has_unmet_demand(state, now)

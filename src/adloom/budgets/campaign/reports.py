@@ -168,12 +168,12 @@ def _send_report(
     config = state.configured
     assert config.advertiser_id is not None
     delay = retry_delay(attempts) if attempts <= ATTEMPTS_MAX else RECONCILE_AFTER
-    # What clicks wait for is asked for from what is certain on; the rest of the holds gives way.
+    # What confirms wait for is asked for from what is certain on; the rest of the holds gives way.
     wanted = _limit_to_use(state, state.wanted, now)
-    committed = state.firm_today if state.clicks else state.committed_today
+    committed = state.firm_today if state.waiting else state.committed_today
     kept = state.committed_today if state.is_giving_back else max(committed, state.allotted)
-    price = max([state.offer_price, *(one.confirm.amount for one in state.clicks)])
-    awaited = 0 if state.is_giving_back else len(state.clicks) * price
+    price = max([state.offer_price, *(one.confirm.amount for one in state.waiting)])
+    awaited = 0 if state.is_giving_back else len(state.waiting) * price
     report = SpendReport(
         campaign_id=config.campaign_id,
         incarnation=state.incarnation,
@@ -182,8 +182,8 @@ def _send_report(
         spent_by_day=state.spent_by_day,
         committed=committed,
         target=Micros(max(kept, committed + max(wanted, awaited))),
-        cost=Micros(price if state.price or state.clicks else state.cost),
-        is_needed=bool(state.clicks) or (wanted > 0 and has_unmet_demand(state, now)),
+        cost=Micros(price if state.price or state.waiting else state.cost),
+        is_needed=bool(state.waiting) or (wanted > 0 and has_unmet_demand(state, now)),
     )
     effects += [Persist(), Tell(make_advertiser_address(config.advertiser_id), report)]
     return _changed(

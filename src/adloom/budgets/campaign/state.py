@@ -27,8 +27,8 @@ class PendingReport(msgspec.Struct, frozen=True, kw_only=True):
     again_at: datetime
 
 
-class WaitingClick(msgspec.Struct, frozen=True):
-    """A click that fits the campaign's own budgets, and waits for its advertiser's."""
+class WaitingConfirm(msgspec.Struct, frozen=True):
+    """A click, or an impression without a hold, that fits the campaign's own budgets, and waits for its advertiser's."""
 
     confirm: Confirm
     until: datetime
@@ -64,7 +64,9 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     counts_asked_second: int = 0  # In which the counts were last asked for.
     cost: Micros = NOTHING  # What an offer holds, as last heard: less than that is dust.
     price: Micros = NOTHING  # Of a click, where clicks are charged.
-    clicks: tuple[WaitingClick, ...] = ()
+    waiting: tuple[WaitingConfirm, ...] = msgspec.field(
+        default=(), name="clicks"
+    )  # Stored before impressions could.
     needed_second: int = 0  # In which a process last turned a visitor away.
     asked_second: int = 0  # In which the advertiser was last asked for more.
     allotted: Micros = NOTHING  # By the advertiser, for `day`.

@@ -20,7 +20,7 @@ from adloom.budgets.campaign.charges import (
     flush,
     flush_and_publish,
     flush_if_due,
-    settle_clicks,
+    settle_waiting,
 )
 from adloom.budgets.campaign.headroom import compute_headroom, compute_offers_left, is_click_cap_reached
 from adloom.budgets.campaign.leases import (
@@ -81,8 +81,8 @@ def step(
         state = _apply_configuration(state, before, now, effects)
     else:
         state = _apply(state, message, now, effects)
-    if state.clicks:
-        state = settle_clicks(state, now, effects)
+    if state.waiting:
+        state = settle_waiting(state, now, effects)
     state = publish_transition(state, now, effects)
     effects.append(Wake(_find_next_due(state, now)))
     return StepResult(state, tuple(effects))
@@ -208,7 +208,7 @@ def _find_next_due(state: CampaignState, now: datetime) -> datetime | None:
         due.append(state.flush_at)
     if state.report is not None:
         due.append(state.report.again_at)
-    due += [click.until for click in state.clicks[:1]]
+    due += [one.until for one in state.waiting[:1]]
     if state.held_since is not None:
         expires_at = datetime.fromtimestamp(state.held_since + state.configured.hold_seconds, now.tzinfo)
         due.append(max(now, expires_at))

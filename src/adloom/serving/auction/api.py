@@ -132,8 +132,7 @@ class AuctionRoutes:
         is_recorded = self._recorder.wants_next(second + now.microsecond / 1e6)
         request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
         if auction.win is not None:
-            request.is_counted = self._senders.may_hold(http, 1, second)
-            request.is_free = not request.is_counted
+            self._count_offer(request)
         return self._look_up(request) if auction.capped_banner_ids else self._answer(request)
 
     def fill(
@@ -161,8 +160,7 @@ class AuctionRoutes:
         second = int(now.timestamp())
         request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
         if auction.win is not None:
-            request.is_counted = self._senders.may_hold(http, 1, second)
-            request.is_free = not request.is_counted
+            self._count_offer(request)
         if known is not None:
             request.seen = known
         is_open = known is None and auction.capped_banner_ids
@@ -174,6 +172,16 @@ class AuctionRoutes:
         return WonAd(
             answer.body, win.bidder, request.auction.market.placements_by_key[win.bidder.placement_key]
         )
+
+    def _count_offer(self, request: AuctionRequest) -> None:
+        """Count the offer of a winner as out, if it may hold something."""
+        senders, http = self._senders, request.http
+        if senders.may_hold(http, 1, request.second):
+            request.is_counted = True
+        elif senders.is_doubtful(http):
+            request.is_free = True
+        else:
+            request.is_unheld = True
 
     def _look_up(self, request: AuctionRequest) -> FastAnswer | DeferredAnswer:
         """Answer as soon as it is known what the visitor has seen; a record needs to know it of all banners."""

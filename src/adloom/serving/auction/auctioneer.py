@@ -40,6 +40,7 @@ class AuctionRequest(msgspec.Struct, gc=False):
     seen: SeenBanners = NOTHING_KNOWN
     lease: int = 0  # Of the winner that is reserved.
     is_free: bool = False  # Its sender is doubtful: the offer holds and costs nothing.
+    is_unheld: bool = False  # Its sender is beyond its bounds: the offer holds nothing.
     is_counted: bool = False  # As an offer that its address has out.
     record: BidRecord | None = None
 
@@ -58,8 +59,8 @@ class Auctioneer:
         self._parse_context = contexts.parse
         self._move_to_zone = contexts.move_to_zone
         self._local_time = contexts.local_time
-        self._reserve = reserver.reserve
-        self._make_gate = reserver.make_gate
+        self._reserver = reserver
+        self._unheld = reserver.without_holds()
         self._bid_recorder = BidRecorder(find_exclusion)
         self._cache = AuctionCache(markets.change_counter)
         self.is_fresh = self._cache.is_fresh
@@ -109,6 +110,7 @@ class Auctioneer:
         Returns False if the next best depends on a capped banner that was not looked up: nothing is reserved then.
         """
         auction, seen = request.auction, request.seen
+        reserver = self._unheld if request.is_unheld else self._reserver
         looked_up = seen.unseen or auction.capped_banner_ids
         gate: PaceGate | None = None
         tries = 0
@@ -120,12 +122,12 @@ class Auctioneer:
             win = auction.win
             if win is None or request.is_free:
                 return True
-            lease = self._reserve(win.bidder, auction.hold, request.second, is_drawn=gate is not None)
+            lease = reserver.reserve(win.bidder, auction.hold, request.second, is_drawn=gate is not None)
             if lease is not None:
                 request.lease = lease
                 return True
             if gate is None:
-                gate = self._make_gate(auction.input.unreserved)
+                gate = reserver.make_gate(auction.input.unreserved)
             gate.add(win.bidder.campaign_key)
             auction = request.auction = self._rerun(auction, seen, gate, is_last=tries >= TRIES_MAX)
             if not seen.is_all and not set(auction.capped_banner_ids) <= set(looked_up):

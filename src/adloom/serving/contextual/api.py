@@ -351,7 +351,7 @@ class SlotRoutes:
     def _hold(self, planned: PlannedSlots, visit: SlotVisit, on_page: set[int]) -> list[FilledSlot | str]:
         """Fill slots of a page; each has the name of what keeps it empty, if something does."""
         if planned.offers:
-            visit.is_free = not self._may_hold(visit, planned)
+            self._judge_sender(visit, planned)
         filled = self._hold_auctions(planned, visit, on_page)
         unfilled, served = self.unfilled, self.served
         for one in filled:
@@ -359,7 +359,8 @@ class SlotRoutes:
                 unfilled[one] = unfilled.get(one, 0) + 1
             else:
                 self.served += 1
-        if (unmade := planned.offers - self.served + served) and not visit.is_free:
+        unmade = planned.offers - self.served + served
+        if unmade and not (visit.is_free or visit.is_unheld):
             self._senders.give_back(visit.http, unmade, visit.second)
         if self._count_page is not None or self._count_traffic is not None:
             self._count(planned, filled)
@@ -380,13 +381,17 @@ class SlotRoutes:
         self.unfilled[reason] = self.unfilled.get(reason, 0) + 1
         return reason
 
-    def _may_hold(self, visit: SlotVisit, planned: PlannedSlots) -> bool:
-        """Whether offers hold and cost something: nothing is billed that is not asked for by a page of the site."""
+    def _judge_sender(self, visit: SlotVisit, planned: PlannedSlots) -> None:
+        """Note what offers hold and cost: nothing is billed that is not asked for by a page of the site."""
         http = visit.http
         if http.method == b"HEAD":
-            return False
+            visit.is_free = True
+            return
         if self._page_check is not None:
             values = http.first_values or index_headers(http.headers)
             if self._page_check.judge(planned.slots[0].site.domain, values) is PageOrigin.OTHER:
-                return False
-        return self._senders.may_hold(http, planned.offers, visit.second)
+                visit.is_free = True
+                return
+        if not self._senders.may_hold(http, planned.offers, visit.second):
+            visit.is_free = self._senders.is_doubtful(http)
+            visit.is_unheld = not visit.is_free

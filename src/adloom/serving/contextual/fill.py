@@ -85,6 +85,7 @@ class SlotFiller:
         self._change_counter = states.change_counter
         self._reserve = reserver.reserve
         self._is_left_out = reserver.is_left_out
+        self._unheld = reserver.without_holds()
         self._paced = reserver.paced
         self._sign = signer.sign_masked
         self._chance = chance
@@ -149,7 +150,7 @@ class SlotFiller:
                     used_up = shortlist
             paced: Sequence[PreparedCandidate] = ()
             if self._paced and not (visit.is_free or known.leased.isdisjoint(self._paced)):
-                eligible, paced = self._leave_out(eligible)
+                eligible, paced = self._leave_out(eligible, visit)
             # An index costs less than iterating over several at once.
             one = self._choose(slot, visit, eligible, numbers[len(filled)], record) if eligible else None
             if record is not None:
@@ -204,10 +205,10 @@ class SlotFiller:
         )
 
     def _leave_out(
-        self, eligible: Sequence[PreparedCandidate]
+        self, eligible: Sequence[PreparedCandidate], visit: SlotVisit
     ) -> tuple[Sequence[PreparedCandidate], Sequence[PreparedCandidate]]:
         """Draw whom the pace of campaigns leaves out of this request; return the others, and those."""
-        is_left_out, keys = self._is_left_out, self._paced
+        is_left_out, keys = self._unheld.is_left_out if visit.is_unheld else self._is_left_out, self._paced
         paced = [
             one
             for one in eligible
@@ -274,7 +275,8 @@ class SlotFiller:
         creative, charge, lease = one.creative, VOID_CHARGE, 0
         if not visit.is_free:
             cost = impression_cost(price)
-            held = self._reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
+            reserve = self._unheld.reserve if visit.is_unheld else self._reserve
+            held = reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
             if held is None:
                 return None
             charge, lease = one.charge | cost, held

@@ -32,6 +32,7 @@ class SlotVisit(msgspec.Struct, gc=False):
     seen: BannerKeys = NO_BANNERS
     user: bytes = b""  # Sealed, for the pixel.
     is_free: bool = False  # For a doubtful sender: it holds nothing, and nothing of it counts.
+    is_unheld: bool = False  # For a sender beyond its bounds: it holds nothing.
     context: Context | None = None
     zone: ZoneInfo | None = None
     results: SiteResults | None = None  # Of the page's site, once they were read.

@@ -109,9 +109,11 @@ class ServeRoutes:
         self._parse_context = contexts.parse
         self._find_client = contexts.find_client
         self._states = states or PlacementStates()
-        fill = SlotFill(self._states, Reserver(self._states, leases or LocalLeases()))
+        reserver = Reserver(self._states, leases or LocalLeases())
+        fill = SlotFill(self._states, reserver)
         self._decide = fill.decide
         self._reserve = fill.reserve
+        self._reserve_unheld = SlotFill(self._states, reserver.without_holds()).reserve
         self._senders = senders or TrustingCheck()
         self._frequency = frequency
         self._publisher = publisher
@@ -154,7 +156,7 @@ class ServeRoutes:
                 if unmade := len(offers) - len(reserved[0]):
                     self._senders.give_back(request, unmade, second)
             else:
-                reserved = _make_free(offers)
+                reserved = self._offer_unheld(request, state, context, offers, second)
         return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second))
 
     def _begin_second(self, now: datetime) -> None:
@@ -204,7 +206,7 @@ class ServeRoutes:
             if not placement.is_limited or is_billed is None or is_billed(request, placement):
                 offers, leases = self._hold(request, state, context, offers, second)
             else:
-                offers, leases = _make_free(offers)
+                offers = make_free(offers)
             self.served += len(offers)
             self.empty += not offers
         if not offers:
@@ -285,15 +287,16 @@ class ServeRoutes:
         held = sum(
             [len(one) for (state, _), one in zip(asked, decided, strict=True) if state.placement.is_limited]
         )
-        is_free = held > 0 and not self._senders.may_hold(request, held, second)
+        is_unheld = held > 0 and not self._senders.may_hold(request, held, second)
         for (state, context), offers in zip(asked, decided, strict=True):
-            reserved = (
-                _make_free(offers) if is_free else self._reserve(state, context, offers, second, on_page)
-            )
+            if is_unheld:
+                reserved = self._offer_unheld(request, state, context, offers, second, on_page)
+            else:
+                reserved = self._reserve(state, context, offers, second, on_page)
             held -= len(reserved[0]) if state.placement.is_limited else 0
             body = self._answer(request, state.placement, reserved, now, second, user_id)
             filled[state.placement.slug] = FilledPlacement(body, state, context, reserved[0])
-        if held and not is_free:
+        if held and not is_unheld:
             self._senders.give_back(request, held, second)
         return filled
 
@@ -306,15 +309,29 @@ class ServeRoutes:
         second: int,
         seen: BannerKeys = NO_BANNERS,
     ) -> ReservedOffers:
-        """Reserve what offers need; for a doubtful sender they hold and cost nothing."""
+        """Reserve what offers need, if their sender may hold it."""
         if not offers or not state.placement.is_limited:
             return offers, NO_LEASES
         if not self._senders.may_hold(request, len(offers), second):
-            return _make_free(offers)
+            return self._offer_unheld(request, state, context, offers, second, set(seen))
         reserved = self._reserve(state, context, offers, second, set(seen))
         if unmade := len(offers) - len(reserved[0]):
             self._senders.give_back(request, unmade, second)
         return reserved
+
+    def _offer_unheld(  # noqa: PLR0913, PLR0917 - as `_hold`
+        self,
+        request: FastRequest,
+        state: PlacementState,
+        context: Context,
+        offers: Sequence[RenderedOffer],
+        second: int,
+        on_page: set[int] | None = None,
+    ) -> ReservedOffers:
+        """Make offers that hold nothing; for a doubtful sender they cost nothing either."""
+        if self._senders.is_doubtful(request):
+            return make_free(offers), NO_LEASES
+        return self._reserve_unheld(state, context, offers, second, on_page)
 
     def _find(self, request: FastRequest, slug: bytes, now: datetime) -> Found | FastAnswer:
         """Return the state of a placement and the context of a request for it, or why it is not served here."""
@@ -379,7 +396,3 @@ class ServeRoutes:
 
 def _reject_placement(placement: IndexedPlacement | None) -> FastAnswer:
     return FILLED_ELSEWHERE.get(placement.delivery if placement else Delivery.DIRECT, NO_SUCH_PLACEMENT)
-
-
-def _make_free(offers: Sequence[RenderedOffer]) -> ReservedOffers:
-    return [make_free(offer) for offer in offers], NO_LEASES

@@ -54,9 +54,9 @@ class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
     ids: bytes
 
 
-def make_free(offer: RenderedOffer) -> RenderedOffer:
-    """Return the same offer for a doubtful sender: it costs nothing, and nothing of it counts."""
-    return RenderedOffer(offer.candidate, make_charge_void(offer.token_terms), offer.ids)
+def make_free(offers: Iterable[RenderedOffer]) -> list[RenderedOffer]:
+    """Return the same offers for a doubtful sender: they cost nothing, and nothing of them counts."""
+    return [RenderedOffer(one.candidate, make_charge_void(one.token_terms), one.ids) for one in offers]
 
 
 class PlacementState(EligibleSet):

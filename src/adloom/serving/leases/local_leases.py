@@ -45,7 +45,7 @@ class LocalLeases:
         draw: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self.session = session
-        self._draw = draw
+        self.draw = draw
         self.is_void = False  # The budget service has ended the session: start another.
         self.is_closing = False
         self._on_urgent = on_urgent
@@ -104,7 +104,7 @@ class LocalLeases:
     def is_left_out(self, key: int) -> bool:
         """Draw whether the pace of a campaign leaves it out of a request."""
         lease = self._leases.get(key)
-        if lease is None or not lease.throttle or self._draw() >= lease.throttle:
+        if lease is None or not lease.throttle or self.draw() >= lease.throttle:
             return False
         self.left_out += 1
         lease.requests += 1

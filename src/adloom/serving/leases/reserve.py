@@ -1,9 +1,15 @@
-"""Reserves what offers need before they leave: money, and an impression under a cap, out of a lease."""
+"""Reserves what offers need before they leave: money, and an impression under a cap, out of a lease.
+
+Offers for a sender beyond its bounds are not reserved: they would keep budgets from others. They are charged when they
+are seen, if the budget has as much left then. Only a reserved offer keeps to an impression cap, so none is made of a
+campaign that has one.
+"""
 
 # pure
 
 from collections.abc import Iterable, Sequence
 
+from adloom.budgets.messages import UNHELD_LEASE
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates, RenderedOffer
 from adloom.serving.index.index import Candidate
 from adloom.serving.leases.local_leases import LocalLeases
@@ -20,6 +26,10 @@ class Reserver:
         self._leases = leases
         self.is_left_out = leases.is_left_out
         self.paced = leases.registry.paced  # Only these are left out at all.
+
+    def without_holds(self) -> "UnheldReserver":
+        """Return what makes offers of the same campaigns for senders beyond their bounds."""
+        return UnheldReserver(self._states, self._leases)
 
     def make_gate(self, left_out: Iterable[int]) -> PaceGate:
         """Return a gate for the rest of a request, after some campaigns could not be reserved."""
@@ -60,3 +70,36 @@ class Reserver:
 
     def _exclude_exhausted(self) -> None:
         self._states.mark_changed(self._leases.take_changes(), source=BUDGETS)
+
+
+class UnheldReserver(Reserver):
+    """Lets offers out without a hold, and counts nothing of them: a flood must not change the pace of a campaign."""
+
+    def __init__(self, states: PlacementStates, leases: LocalLeases) -> None:
+        super().__init__(states, leases)
+        self.is_left_out = self._is_left_out
+
+    def reserve(
+        self,
+        candidate: Candidate,
+        hold: int,  # noqa: ARG002 - as `Reserver`
+        second: int,  # noqa: ARG002 - likewise
+        is_drawn: bool = False,  # noqa: FBT001, FBT002 - likewise
+    ) -> int | None:
+        """Return what stands for the lease of an offer, None if it is not to be made."""
+        if not candidate.is_leased:
+            return UNHELD_LEASE
+        lease = self._leases.registry.leases.get(candidate.campaign_key)
+        if lease is None or lease.terms.is_capped:
+            return None
+        return None if not is_drawn and self._is_left_out(candidate.campaign_key) else UNHELD_LEASE
+
+    def reserve_all(self, offers: Sequence[RenderedOffer], second: int) -> ReservedOffers:
+        made = [offer for offer in offers if self.reserve(offer.candidate, 0, second) is not None]
+        return made, [UNHELD_LEASE] * len(made)
+
+    def _is_left_out(self, key: int) -> bool:
+        lease = self._leases.registry.leases.get(key)
+        if lease is None:
+            return False
+        return lease.terms.is_capped or (lease.throttle > 0 and self._leases.draw() < lease.throttle)

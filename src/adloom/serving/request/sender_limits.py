@@ -1,8 +1,13 @@
-"""Who may make offers hold budget: not crawlers, data centres or floods, and nobody beyond a bound per address."""
+"""Who may make offers hold budget: not crawlers, data centres or floods, and nobody beyond a bound per address.
+
+Nothing of what is offered to a crawler or a data centre counts. Beyond its bounds an address is offered what holds
+nothing and is charged when it is seen: else a script in a visitor's browser could make the ads there free.
+"""
 
 from collections.abc import Callable
 from typing import Final
 
+from adloom.budgets.messages import UNHELD_LEASE
 from adloom.events.ingest.ivt.flags import Sender
 from adloom.events.ingest.ivt.minute_counts import AddressCount, MinuteCounts
 from adloom.events.ingest.token import OfferToken
@@ -14,7 +19,7 @@ SEEN_MAX: Final = 10_000
 
 
 class SenderCheck:
-    """Decides whether the offers for a request hold budget and are billed."""
+    """Decides whether the offers for a request hold budget, and whether they count at all."""
 
     def __init__(
         self,
@@ -30,11 +35,11 @@ class SenderCheck:
         # The last offers that were seen: when the newer ones are many, the older are forgotten.
         self._seen: set[tuple[bytes, int]] = set()
         self._seen_before: set[tuple[bytes, int]] = set()
-        # Plain counters, read by the metrics: answers whose offers were free, by why.
+        # Plain counters, read by the metrics: answers whose offers hold nothing, by why.
         self.free = {"doubtful_sender": 0, "address_flood": 0, "open_holds": 0}
 
     def may_hold(self, request: FastRequest, offers: int, second: int) -> bool:
-        """Whether the offers of an answer hold and cost anything; if so, they count as out."""
+        """Whether the offers of an answer hold anything; if so, they count as out."""
         sender: Sender = request.sender or self._identify(request)
         if sender.marks:
             self.free["doubtful_sender"] += 1
@@ -50,6 +55,11 @@ class SenderCheck:
             self.free["open_holds"] += 1
             return False
         return True
+
+    def is_doubtful(self, request: FastRequest) -> bool:
+        """Whether nothing of what is offered to a sender counts."""
+        sender: Sender = request.sender or self._identify(request)
+        return bool(sender.marks)
 
     def give_back(self, request: FastRequest, offers: int, second: int) -> None:
         """Count offers as not out: they might have held something, but were not made."""
@@ -67,8 +77,8 @@ class SenderCheck:
 
     def note_seen(self, sender: Sender, offer: OfferToken, second: float) -> None:
         """Count an offer whose token was reported as no longer out: once, and only if it held something."""
-        key = sender.rate_key
-        if key is None or offer.is_expired or not (offer.terms.charge or offer.lease):
+        key, lease = sender.rate_key, offer.lease
+        if key is None or offer.is_expired or lease == UNHELD_LEASE or not (lease or offer.terms.charge):
             return
         seen = offer.request, offer.slot
         if seen in self._seen or seen in self._seen_before:
@@ -86,6 +96,9 @@ class TrustingCheck:
 
     def may_hold(self, request: FastRequest, offers: int, second: int) -> bool:  # noqa: ARG002 - as `SenderCheck`
         return True
+
+    def is_doubtful(self, request: FastRequest) -> bool:  # noqa: ARG002 - likewise
+        return False
 
     def give_back(self, request: FastRequest, offers: int, second: int) -> None:
         pass
