@@ -25,6 +25,7 @@ from adloom.runtime.http.api.dependencies import (
     Database,
     Ids,
     Now,
+    depend_on,
     describe_problems,
     guarded_router,
 )
@@ -94,10 +95,6 @@ def limit_attempts(request: Request, now: Now) -> None:
     limiter.check(rate_limit_key(find_address(request)), now=now)
 
 
-def _get_sessions(request: Request) -> UserSessions:
-    return request.app.state.sessions
-
-
 def require_admin_of(things: str) -> Callable[..., None]:
     """Make a check that lets only admins in."""
 
@@ -112,7 +109,7 @@ def _get_author(request: Request, caller: CurrentCaller) -> Author:
     return make_author(caller, find_origin(request))
 
 
-SessionsOfTheApp = Annotated[UserSessions, Depends(_get_sessions)]
+SessionsOfTheApp = Annotated[UserSessions, depend_on("sessions")]
 RequestOrigin = Annotated[ClientOrigin, Depends(find_origin)]
 SecurityAuthor = Annotated[Author, Depends(_get_author)]
 

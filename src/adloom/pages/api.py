@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
-from fastapi import Depends, Query, Request, status
+from fastapi import Query, status
 from pydantic import Field
 
 from adloom.catalog.site.model import Site
@@ -37,7 +37,7 @@ from adloom.pages.store import (
 )
 from adloom.pages.url import NORMALIZED_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_url
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites
-from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, depend_on, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
@@ -175,11 +175,7 @@ class SiteTopics(Answer):
     items: Sequence[SiteTopicAnswer]
 
 
-def _get_fresh_hours(request: Request) -> int:
-    return request.app.state.page_fresh_hours
-
-
-FreshHours = Annotated[int, Depends(_get_fresh_hours)]
+FreshHours = Annotated[int, depend_on("page_fresh_hours")]
 
 router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 413, 429, 503)
 

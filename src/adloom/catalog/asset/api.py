@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from fastapi import Depends, Query, Request, Response, status
+from fastapi import Query, Request, Response, status
 from pydantic import Field
 
 from adloom.catalog.asset import store
@@ -13,7 +13,7 @@ from adloom.catalog.asset.upload import AssetUploads
 from adloom.core.public_paths import FILES, name_neutrally
 from adloom.resource.access import choose_owner
 from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, make_catalog_router
-from adloom.runtime.http.api.dependencies import Now
+from adloom.runtime.http.api.dependencies import Now, depend_on
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255
 
@@ -64,11 +64,7 @@ class AssetQuery(ListQuery):
     search: Text255 | None = None
 
 
-def _get_uploads(request: Request) -> AssetUploads:
-    return request.app.state.asset_uploads
-
-
-Uploads = Annotated[AssetUploads, Depends(_get_uploads)]
+Uploads = Annotated[AssetUploads, depend_on("asset_uploads")]
 router = make_catalog_router("/admin/assets", tag="assets")
 
 

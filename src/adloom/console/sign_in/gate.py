@@ -5,7 +5,7 @@ from html import escape
 from typing import Annotated, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.requests import HTTPConnection
 
@@ -15,6 +15,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import AdloomError, BadRequestError, RateLimitedError
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
 from adloom.runtime.auth.access_token import issue_access_token
+from adloom.runtime.http.api.dependencies import depend_on
 from adloom.runtime.settings import TokenSettings
 
 COOKIE: Final = "adloom_console"
@@ -142,11 +143,7 @@ def _parse_origin(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _get_guard(request: Request) -> SessionGuard:
-    return request.app.state.session_guard
-
-
-Guard = Annotated[SessionGuard, Depends(_get_guard)]
+Guard = Annotated[SessionGuard, depend_on("session_guard")]
 
 
 async def read_form(request: Request) -> dict[str, str]:

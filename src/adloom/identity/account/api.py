@@ -3,7 +3,7 @@
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from fastapi import Depends, Query, Request, status
+from fastapi import Depends, Query, status
 from pydantic import AfterValidator, Field
 
 from adloom.core.caller import Role
@@ -29,13 +29,7 @@ from adloom.resource.audit.difference import describe_change, describe_creation,
 from adloom.resource.forms import build_answer
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.auth.passwords import Passwords
-from adloom.runtime.http.api.dependencies import (
-    CurrentCaller,
-    Database,
-    Ids,
-    Now,
-    guarded_router,
-)
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now, depend_on, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
 
@@ -145,10 +139,6 @@ class OwnAccountAnswer(Answer):
     ]
 
 
-def _get_passwords(request: Request) -> Passwords:
-    return request.app.state.passwords
-
-
 def _check_admin(caller: CurrentCaller) -> None:
     if caller.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see and change accounts.")
@@ -165,7 +155,7 @@ def _get_own_id(caller: CurrentCaller) -> UUID:
     return person_id
 
 
-PasswordsOfTheApp = Annotated[Passwords, Depends(_get_passwords)]
+PasswordsOfTheApp = Annotated[Passwords, depend_on("passwords")]
 OwnId = Annotated[UUID, Depends(_get_own_id)]
 
 

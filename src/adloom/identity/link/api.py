@@ -18,7 +18,14 @@ from adloom.identity.link.store import LinkPurpose, create_link
 from adloom.identity.security_record import USER, record_event
 from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.runtime.http.api.database_timeout import TimedRoute
-from adloom.runtime.http.api.dependencies import Database, Ids, Now, describe_problems, guarded_router
+from adloom.runtime.http.api.dependencies import (
+    Database,
+    Ids,
+    Now,
+    depend_on,
+    describe_problems,
+    guarded_router,
+)
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.jobs.queue import JobQueue
@@ -55,10 +62,6 @@ class AccountLinkAnswer(Answer):
     can_be_mailed: Annotated[bool, Field(description="Whether a mail server is set.")]
 
 
-def _get_links(request: Request) -> PasswordLinks:
-    return request.app.state.password_links
-
-
 def _get_mail_queue(request: Request) -> JobQueue:
     queue: JobQueue | None = request.app.state.mail_queue
     if queue is None:
@@ -66,7 +69,7 @@ def _get_mail_queue(request: Request) -> JobQueue:
     return queue
 
 
-LinksOfTheApp = Annotated[PasswordLinks, Depends(_get_links)]
+LinksOfTheApp = Annotated[PasswordLinks, depend_on("password_links")]
 
 MailQueue = Annotated[JobQueue, Depends(_get_mail_queue)]
 

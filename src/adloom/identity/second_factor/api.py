@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import Depends, Request, status
+from fastapi import status
 from pydantic import Field
 
 from adloom.identity.account.api import ADMIN_ONLY, OwnId, OwnPassword
@@ -13,7 +13,7 @@ from adloom.identity.model import PASSWORD_LENGTH_MAX
 from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.second_factors import FactorState, SecondFactors
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, guarded_router
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100
 
 
@@ -48,11 +48,7 @@ class RecoveryCodesAnswer(Answer):
     recovery_codes: Annotated[list[str], Field(repr=False)]
 
 
-def _get_factors(request: Request) -> SecondFactors:
-    return request.app.state.second_factors
-
-
-FactorsOfTheApp = Annotated[SecondFactors, Depends(_get_factors)]
+FactorsOfTheApp = Annotated[SecondFactors, depend_on("second_factors")]
 OWN: Final = "/me/second-factor"
 
 router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 429, 503)

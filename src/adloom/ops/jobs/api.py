@@ -6,13 +6,13 @@ from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Query, Request, status
+from fastapi import APIRouter, Depends, Query, status
 from pydantic import Field
 
 from adloom.core.caller import Caller
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import require_admin
-from adloom.runtime.http.api.dependencies import CurrentCaller, GuardedRoute, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, GuardedRoute, depend_on, describe_problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.jobs.queue import JobQueue, JobState
@@ -76,10 +76,6 @@ class QueuedJobsQuery(Body):
     state: JobState = JobState.FAILED
 
 
-def _get_queues(request: Request) -> Mapping[str, JobQueue]:
-    return request.app.state.job_queues
-
-
 def _require_reader(caller: CurrentCaller) -> Caller:
     if not caller.sees_all:
         raise ForbiddenError(
@@ -92,7 +88,7 @@ def _require_admin(caller: CurrentCaller) -> UUID | None:
     return require_admin(caller).account_id
 
 
-Queues = Annotated[Mapping[str, JobQueue], Depends(_get_queues)]
+Queues = Annotated[Mapping[str, JobQueue], depend_on("job_queues")]
 
 router = APIRouter(
     prefix="/admin/jobs",

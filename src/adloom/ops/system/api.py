@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Depends, Query, Request, status
+from fastapi import APIRouter, Depends, Query, status
 from pydantic import Field
 
 from adloom.core.caller import Role
@@ -14,10 +14,17 @@ from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, render_event
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import (
+    CurrentCaller,
+    CurrentValkey,
+    Database,
+    GuardedRoute,
+    Now,
+    depend_on,
+    describe_problems,
+)
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
 from adloom.runtime.telemetry.heartbeat import MINUTE, HeartbeatReader, ProcessHeartbeat, TrafficCounts
-from adloom.runtime.valkey import Valkey
 
 LETTERS_MAX: Final = 100
 MINUTES: Final = 60
@@ -151,14 +158,6 @@ class AllSettingsAnswer(Answer):
     items: list[SettingsAnswer]
 
 
-def _get_valkey(request: Request) -> Valkey:
-    return request.app.state.valkey
-
-
-def _get_cursors(request: Request) -> Callable[[], Awaitable[Mapping[str, str]]]:
-    return request.app.state.ledger_cursors
-
-
 def _require_staff(caller: CurrentCaller) -> None:
     if not caller.sees_all:
         raise ForbiddenError("Only admins and viewers see how the installation is doing.")
@@ -169,8 +168,7 @@ def _require_admin_alone(caller: CurrentCaller) -> None:
         raise ForbiddenError("Only an admin may see and do this.")
 
 
-ValkeyOfTheApp = Annotated[Valkey, Depends(_get_valkey)]
-Cursors = Annotated[Callable[[], Awaitable[Mapping[str, str]]], Depends(_get_cursors)]
+Cursors = Annotated[Callable[[], Awaitable[Mapping[str, str]]], depend_on("ledger_cursors")]
 
 router = APIRouter(
     prefix="/admin/system",
@@ -181,7 +179,7 @@ router = APIRouter(
 
 
 @router.get("/processes", dependencies=[Depends(_require_staff)])
-async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> ProcessesAnswer:
+async def list_processes(valkey: CurrentValkey, pool: Database, now: Now) -> ProcessesAnswer:
     """List the running processes of all machines."""
     found = await HeartbeatReader(valkey).list_processes(now=now)
     async with pool.acquire() as connection:
@@ -190,7 +188,7 @@ async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> Pr
 
 
 @router.get("/traffic", dependencies=[Depends(_require_staff)])
-async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
+async def read_traffic(valkey: CurrentValkey, now: Now) -> TrafficAnswer:
     """Return the current request rate, and the requests of each minute of the last hour."""
     reader = HeartbeatReader(valkey)
     serving = [one for one in await reader.list_processes(now=now) if one.reading.index_version is not None]
@@ -205,7 +203,7 @@ async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
 
 
 @router.get("/ledger", dependencies=[Depends(_require_staff)])
-async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
+async def read_ledger(valkey: CurrentValkey, cursors: Cursors) -> LedgerAnswer:
     """Return how far each projection has read the event log."""
     found = await LogStatusReader(valkey).read(await cursors())
     return LedgerAnswer(
@@ -225,7 +223,7 @@ async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
 
 @router.get("/dead-letters", dependencies=[Depends(_require_admin_alone)])
 async def list_dead_letters(
-    query: Annotated[DeadLettersQuery, Query()], valkey: ValkeyOfTheApp
+    query: Annotated[DeadLettersQuery, Query()], valkey: CurrentValkey
 ) -> DeadLettersAnswer:
     """List entries that a projection gave up."""
     letters = DeadLetterQueue(valkey)
@@ -240,7 +238,7 @@ async def list_dead_letters(
 
 
 @router.get("/dead-letters/{letter_id}", dependencies=[Depends(_require_admin_alone)])
-async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetterDetailAnswer:
+async def read_dead_letter(letter_id: str, valkey: CurrentValkey) -> DeadLetterDetailAnswer:
     """Show a dead letter with its event."""
     letter = await DeadLetterQueue(valkey).get(check_letter_id(letter_id))
     if letter is None:
@@ -253,7 +251,7 @@ async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetter
     dependencies=[Depends(_require_admin_alone)],
     status_code=status.HTTP_204_NO_CONTENT,
 )
-async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
+async def retry_dead_letter(letter_id: str, valkey: CurrentValkey) -> None:
     """Append a dead letter to the event log again; nothing is counted twice."""
     if not await DeadLetterQueue(valkey).retry(check_letter_id(letter_id)):
         raise _make_unknown_error(letter_id)
@@ -264,14 +262,14 @@ async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     dependencies=[Depends(_require_admin_alone)],
     status_code=status.HTTP_204_NO_CONTENT,
 )
-async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
+async def forget_dead_letter(letter_id: str, valkey: CurrentValkey) -> None:
     """Delete a dead letter for good: its event is not counted."""
     if not await DeadLetterQueue(valkey).delete(check_letter_id(letter_id)):
         raise _make_unknown_error(letter_id)
 
 
 @router.get("/settings", dependencies=[Depends(_require_admin_alone)])
-async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
+async def read_settings(valkey: CurrentValkey, now: Now) -> AllSettingsAnswer:
     """Return the settings of each running process."""
     reader = HeartbeatReader(valkey)
     known = await reader.load_settings()

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from uuid import UUID
 
 import structlog
-from fastapi import Depends, Query, Request, status
+from fastapi import Query, status
 from pydantic import Field
 
 from adloom.catalog.site.resource import sites
@@ -21,7 +21,7 @@ from adloom.pages.crawl.model import (
 )
 from adloom.pages.crawl.queue import put_crawl
 from adloom.resource.api import PublisherReads, PublisherWrites
-from adloom.runtime.http.api.dependencies import Database, Ids, Now, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Ids, Now, depend_on, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
@@ -81,11 +81,7 @@ class CrawledUrlQuery(ListQuery):
     state: UrlState | None = None
 
 
-def _get_queue(request: Request) -> JobQueue:
-    return request.app.state.crawl_queue
-
-
-CrawlQueue = Annotated[JobQueue, Depends(_get_queue)]
+CrawlQueue = Annotated[JobQueue, depend_on("crawl_queue")]
 
 router = guarded_router("/admin/sites/{site_id}", "crawls", 400, 401, 403, 404, 409, 503)
 

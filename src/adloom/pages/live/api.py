@@ -4,21 +4,16 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from fastapi import Depends, Request
 
 from adloom.catalog.site.resource import sites
 from adloom.pages.live.approvals import EVENT_NAMES, ApprovalEvent
 from adloom.pages.live.feed import PageEvent, RemovalEvent, SiteFeed, SiteListener
 from adloom.pages.live.store import CrawlEvent
 from adloom.resource.api import PublisherReads
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, depend_on, guarded_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 
 router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
-
-
-def _feed(request: Request) -> SiteFeed:
-    return request.app.state.site_feed
 
 
 def _describe_data() -> dict[str, object]:
@@ -39,7 +34,7 @@ async def follow_site(
     scope: PublisherReads,
     caller: CurrentCaller,
     pool: Database,
-    feed: Annotated[SiteFeed, Depends(_feed)],
+    feed: Annotated[SiteFeed, depend_on("site_feed")],
 ) -> EventStream:
     """Follow a site as server-sent events.
 

@@ -4,7 +4,6 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import Body as BodyOf
-from fastapi import Depends, Request
 from pydantic import Field
 
 from adloom.catalog.site.resource import sites
@@ -12,7 +11,7 @@ from adloom.core.errors import RateLimitedError
 from adloom.pages.verification.verify import ensure_verification, verify_site
 from adloom.resource.access import require_admin
 from adloom.resource.api import CurrentCatalog, PublisherWrites, make_catalog_router
-from adloom.runtime.http.api.dependencies import CurrentCaller, CurrentValkey, Now
+from adloom.runtime.http.api.dependencies import CurrentCaller, CurrentValkey, Now, depend_on
 from adloom.runtime.http.api.shapes import Answer, Body, Flag
 from adloom.runtime.outbound.client import OutboundClient
 from adloom.runtime.valkey import Valkey, unavailable_when_away
@@ -35,11 +34,7 @@ class VerifyBody(Body):
     force: Annotated[Flag, Field(description="Without a file, by an admin's word.")] = False
 
 
-def _get_outbound(request: Request) -> OutboundClient:
-    return request.app.state.outbound
-
-
-Outbound = Annotated[OutboundClient, Depends(_get_outbound)]
+Outbound = Annotated[OutboundClient, depend_on("outbound")]
 
 router = make_catalog_router("/admin/sites/{site_id}", tag="verification")
 

@@ -6,7 +6,6 @@ from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
-from fastapi import Depends, Request
 from pydantic import Field
 
 from adloom.budgets.spent_at import NEVER, find_spent_at
@@ -19,7 +18,7 @@ from adloom.core.money import Micros
 from adloom.resource.access import Scope
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, guarded_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Connection, read_snapshot
@@ -121,10 +120,6 @@ SHOWN: Final = tuple(
 )
 
 
-def _feed(request: Request) -> SpendFeed:
-    return request.app.state.spend_feed
-
-
 router = guarded_router("/admin", "budgets", 400, 401, 403, 404, 503)
 
 
@@ -165,7 +160,7 @@ async def campaign_budget(
     responses=describe_events(msgspec.json.schema_components([SpendEvent])[1]["SpendEvent"], "spend"),
 )
 async def spend_stream(
-    scope: AdvertiserReads, caller: CurrentCaller, feed: Annotated[SpendFeed, Depends(_feed)]
+    scope: AdvertiserReads, caller: CurrentCaller, feed: Annotated[SpendFeed, depend_on("spend_feed")]
 ) -> EventStream:
     """Stream what campaigns spend, as server-sent events; an advertiser sees its own.
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import Depends, Request, status
+from fastapi import status
 
 from adloom.core.errors import ConflictError
 from adloom.resource.api import (
@@ -15,7 +15,7 @@ from adloom.resource.api import (
     set_body_type,
 )
 from adloom.runtime.encryption import SecretCipher
-from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.dependencies import Ids, Now, depend_on
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
 from adloom.sync.api import SellerWrites, require_seller_read, require_seller_write
 from adloom.sync.hierarchy.model import AdAccount
@@ -31,11 +31,7 @@ from adloom.sync.hierarchy.resource import (
 SELLERS: Final = Access(require_seller_read, require_seller_write)
 
 
-def _get_cipher(request: Request) -> SecretCipher | None:
-    return request.app.state.sealer
-
-
-CurrentCipher = Annotated[SecretCipher | None, Depends(_get_cipher)]
+CurrentCipher = Annotated[SecretCipher | None, depend_on("sealer")]
 
 accounts_router = build_router(ad_accounts, access=SELLERS, but=("create", "change", "delete"))
 sellpages_router = build_router(sellpages, access=SELLERS)

@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 import msgspec
-from fastapi import Depends, Query, Request, status
+from fastapi import Query, status
 from pydantic import Field
 
 from adloom.core.errors import ConflictError, NotFoundError, wrong_field
 from adloom.resource.access import Scope
-from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Now, depend_on, guarded_router
 from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob
@@ -115,11 +115,7 @@ class JobsQuery(SellerListQuery):
     state: JobState | None = None
 
 
-def _get_queue(request: Request) -> StatsQueue:
-    return request.app.state.stats_queue
-
-
-QueueOfTheApp = Annotated[StatsQueue, Depends(_get_queue)]
+QueueOfTheApp = Annotated[StatsQueue, depend_on("stats_queue")]
 
 router = guarded_router(PREFIX, "ads manager", 400, 401, 403, 404, 409, 413, 503)
 

@@ -131,26 +131,23 @@ def _get_caller(request: Request) -> Caller:
     return request.state.caller
 
 
+def depend_on(name: str) -> Any:  # noqa: ANN401 - FastAPI's own
+    """Depend on what the application keeps by a name."""
+
+    async def find(request: Request) -> Any:  # noqa: ANN401 - whatever it keeps
+        return getattr(request.app.state, name)
+
+    return Depends(find)
+
+
 def _now(request: Request) -> datetime:
     clock: Clock = request.app.state.clock
     return clock.now()
 
 
-def _ids(request: Request) -> IdSource:
-    return request.app.state.ids
-
-
-def _pool(request: Request) -> Pool:
-    return request.app.state.pool
-
-
-def _valkey(request: Request) -> Valkey:
-    return request.app.state.valkey
-
-
 # One reading of the clock a request: FastAPI asks a dependency once.
 CurrentCaller = Annotated[Caller, Depends(_get_caller)]
 Now = Annotated[datetime, Depends(_now)]
-Ids = Annotated[IdSource, Depends(_ids)]
-Database = Annotated[Pool, Depends(_pool)]
-CurrentValkey = Annotated[Valkey, Depends(_valkey)]
+Ids = Annotated[IdSource, depend_on("ids")]
+Database = Annotated[Pool, depend_on("pool")]
+CurrentValkey = Annotated[Valkey, depend_on("valkey")]
