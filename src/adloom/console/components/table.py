@@ -18,6 +18,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
+from adloom.console.components.format import format_count
 from adloom.console.components.forms.fields import DAY_WAIT_MILLISECONDS, add_picker, name_of
 from adloom.console.components.layout import div, empty_state, html, set_attributes
 
@@ -35,8 +36,6 @@ CLICK_HANDLER: Final = """(event) => {
   const target = event.target.closest("[data-act]");
   if (target && !target.disabled) { event.preventDefault(); emit(target.dataset.act, target.dataset.value ?? ""); }
 }"""
-
-
 # Sends changes of the boxes that choose rows.
 PICK_HANDLER: Final = """(event) => {
   const box = event.target.closest("[data-pick]");
@@ -63,6 +62,19 @@ class Column(msgspec.Struct, frozen=True):
 
     def show(self, row: Row) -> str | Markup:
         return row[self.cell] if isinstance(self.cell, str) else self.cell(row)
+
+
+def number_column(
+    label: str,
+    field: str,
+    write: Callable[[Any], str] = format_count,
+    *,
+    is_sorted: bool = False,
+    is_wide_only: bool = False,
+) -> Column:
+    """Make a column of the figures that a field has."""
+    sort = field if is_sorted else ""
+    return Column(label, lambda row: write(row[field]), sort=sort, is_number=True, is_wide_only=is_wide_only)
 
 
 def build_row_button(name: str, value: str, label: str) -> Markup:

@@ -8,7 +8,7 @@ from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import facts
 from adloom.console.components.status import build_account_badge
-from adloom.console.components.table import Column
+from adloom.console.components.table import Column, number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.banners import BANNERS
 from adloom.console.pages.budgets import show_budget
@@ -46,12 +46,7 @@ ADVERTISERS: Final = ResourcePages(
     columns=[
         Column("Name", "name", sort="name"),
         Column("Status", build_account_badge),
-        Column(
-            "Daily budget",
-            lambda row: format_money(row["dailyBudgetPaisa"]),
-            sort="dailyBudgetPaisa",
-            is_number=True,
-        ),
+        number_column("Daily budget", "dailyBudgetPaisa", format_money, is_sorted=True),
         Column("Time zone", "timezone", is_wide_only=True),
         Column("Blocked sites", lambda row: str(len(row["blockedSites"])), is_number=True, is_wide_only=True),
     ],

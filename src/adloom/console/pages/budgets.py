@@ -26,7 +26,7 @@ from adloom.console.components.layout import (
     view_links,
 )
 from adloom.console.components.messages import notify_success
-from adloom.console.components.table import Column, DataTable
+from adloom.console.components.table import Column, DataTable, number_column
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.console.words.campaign_words import describe_spent
@@ -85,20 +85,24 @@ async def budgets(visit: PageVisit) -> None:
             Column("Campaign", "name"),
             Column("Today", build_budget_bar),
             Column("Spent", _build_spent, is_number=True),
-            Column("Budget", lambda row: fmt.format_money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
-            Column("Held", lambda row: fmt.format_money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column("Leased", lambda row: fmt.format_money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
-            Column("Left", lambda row: fmt.format_money(row["remainingTodayPaisa"]), is_number=True),
+            number_column("Budget", "dailyBudgetPaisa", fmt.format_money, is_wide_only=True),
+            number_column("Held", "heldPaisa", fmt.format_money, is_wide_only=True),
+            number_column("Leased", "leasedPaisa", fmt.format_money, is_wide_only=True),
+            number_column("Left", "remainingTodayPaisa", fmt.format_money),
             Column("Pace", show_pace, is_wide_only=True),
-            Column("End of day", lambda row: fmt.format_money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
+            number_column("End of day", "projectedPaisa", fmt.format_money, is_wide_only=True),
             Column("Spent by about", lambda row: _build_spent_by(row, visit), is_wide_only=True),
         ],
         lambda query: _read_campaigns(visit.api, query),
         href=lambda row: f"{ADDRESS}/campaigns/{row['campaignId']}",
         sort="-lastUpdated",
-        empty=("account_balance_wallet", "No campaign has a daily budget", "Give a campaign a daily budget, and see here how it is spent over the day."),
+        empty=(
+            "account_balance_wallet",
+            "No campaign has a daily budget",
+            "Give a campaign a daily budget, and see here how it is spent over the day.",
+        ),
         empty_action=("To the campaigns", "/console/campaigns"),
-    )  # fmt: skip
+    )
     await table.show()
     html(split_key(SPLIT_KEY)).classes("row-of small quiet")
     refresh_every(REFRESH_SECONDS, table.show)
@@ -113,16 +117,20 @@ async def advertisers(visit: PageVisit) -> None:
             Column("Advertiser", "name", sort="name"),
             Column("Today", build_budget_bar),
             Column("Spent", _build_spent, is_number=True),
-            Column("Budget", lambda row: _limit(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
-            Column("Held", lambda row: fmt.format_money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column("Left", lambda row: fmt.format_money(row["remainingTodayPaisa"]), is_number=True),
+            number_column("Budget", "dailyBudgetPaisa", _limit, is_wide_only=True),
+            number_column("Held", "heldPaisa", fmt.format_money, is_wide_only=True),
+            number_column("Left", "remainingTodayPaisa", fmt.format_money),
         ],
         lambda query: _read_advertisers(visit.api, query),
         href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
         sort="name",
-        empty=("storefront", strings.NO_ADVERTISERS, "An advertiser pays for campaigns, and may have a budget for all of them together."),
+        empty=(
+            "storefront",
+            strings.NO_ADVERTISERS,
+            "An advertiser pays for campaigns, and may have a budget for all of them together.",
+        ),
         empty_action=(strings.TO_ADVERTISERS, "/console/advertisers"),
-    )  # fmt: skip
+    )
     table.search()
     await table.show()
     html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"])).classes("row-of small quiet")

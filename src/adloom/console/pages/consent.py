@@ -13,7 +13,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, shorten_id
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
-from adloom.console.components.format import count_of, format_ago, format_count, format_money
+from adloom.console.components.format import count_of, format_ago, format_money
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import (
     badge,
@@ -27,7 +27,7 @@ from adloom.console.components.layout import (
 )
 from adloom.console.components.messages import notify_success, open_dialog
 from adloom.console.components.status import build_campaign_badge
-from adloom.console.components.table import Column, build_plain_table
+from adloom.console.components.table import Column, build_plain_table, number_column
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload
@@ -140,9 +140,9 @@ def _list_columns(visit: PageVisit) -> list[Column]:
     return [
         Column("Ad", lambda row: row["bannerTitle"] or shorten_id(row["bannerId"])),
         Column("Campaign", lambda row: row["campaignName"] or strings.NONE),
-        Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True),
-        Column("Clicks", lambda row: format_count(row["clicks"]), is_number=True),
-        Column(_name_money(visit), lambda row: format_money(row["spendPaisa"]), is_number=True),
+        number_column("Impressions", "impressions"),
+        number_column("Clicks", "clicks"),
+        number_column(_name_money(visit), "spendPaisa", format_money),
     ]
 
 

@@ -11,7 +11,7 @@ from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.layout import Tile, badge, div, heading, meter, view_links
 from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.table import Column, DataTable, build_row_button
+from adloom.console.components.table import Column, DataTable, build_row_button, number_column
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
@@ -142,7 +142,7 @@ def _build_common_columns(visit: PageVisit) -> list[Column]:
     return [
         Column("State", lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
         Column("Progress", _build_progress, is_wide_only=True),
-        Column("Attempts", lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
+        number_column("Attempts", "attempts", str, is_wide_only=True),
         Column("What it said", _build_error, is_wide_only=True),
         Column("Put", lambda row: fmt.format_ago(row["createdAt"], now=visit.now), is_wide_only=True),
         Column("Ended", lambda row: fmt.format_ago(row["endedAt"], now=visit.now)),

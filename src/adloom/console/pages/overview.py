@@ -31,7 +31,7 @@ from adloom.console.components.layout import (
     notice,
 )
 from adloom.console.page import PageVisit, page, refresh_every
-from adloom.console.pages.campaigns.own_campaigns import show_own_campaigns
+from adloom.console.pages.campaigns.campaign_list import show_own_campaigns
 from adloom.console.pages.first_campaign.steps import sample_placement
 from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
 from adloom.core.caller import Role

@@ -26,7 +26,7 @@ from adloom.console.components.layout import (
     snippet,
 )
 from adloom.console.components.status import build_campaign_badge, build_thumbnail, switch_badge
-from adloom.console.components.table import Column
+from adloom.console.components.table import Column, number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import apply_overrides, show_results
 from adloom.console.pages.comparison import show_comparison
@@ -314,7 +314,7 @@ PLACEMENTS: Final = ResourcePages(
         Column("On or off", lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
         Column("Layout", lambda row: draw_layout(row["layoutType"]), is_wide_only=True),
         Column("Filled by", lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
-        Column("Slots", lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True),
+        number_column("Slots", "maxBanners", str, is_wide_only=True),
     ],
     search="Search by slug, label or page",
     filters={

@@ -11,7 +11,7 @@ from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.layout import Tile, div, empty_state, notice
 from adloom.console.components.messages import download_sheet
-from adloom.console.components.table import Column, DataTable
+from adloom.console.components.table import Column, DataTable, number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.reports.question import paginate
 from adloom.console.resource_pages import Reload
@@ -79,28 +79,12 @@ def _list_columns(found: Json) -> list[Column]:
     columns = [
         Column("Placement", lambda row: row["label"] or f"{row['slug']} (deleted)", sort="slug"),
         Column("Site", lambda row: row["site"] or strings.NONE, is_wide_only=True),
-        Column(
-            "Impressions",
-            lambda row: fmt.format_count(row["impressions"]),
-            sort="impressions",
-            is_number=True,
-        ),
-        Column("Clicks", lambda row: fmt.format_count(row["clicks"]), sort="clicks", is_number=True),
+        number_column("Impressions", "impressions", is_sorted=True),
+        number_column("Clicks", "clicks", is_sorted=True),
     ]
     if found["totals"]["chargedPaisa"] is not None:
-        columns.append(
-            Column(
-                "Charged",
-                lambda row: fmt.format_money(row["chargedPaisa"]),
-                sort="chargedPaisa",
-                is_number=True,
-            )
-        )
-    columns.append(
-        Column(
-            "Revenue", lambda row: fmt.format_money(row["revenuePaisa"]), sort="revenuePaisa", is_number=True
-        )
-    )
+        columns.append(number_column("Charged", "chargedPaisa", fmt.format_money, is_sorted=True))
+    columns.append(number_column("Revenue", "revenuePaisa", fmt.format_money, is_sorted=True))
     return columns
 
 

@@ -28,7 +28,7 @@ from adloom.console.components.layout import (
     notice,
     set_attributes,
 )
-from adloom.console.components.table import Column, DataTable
+from adloom.console.components.table import Column, DataTable, build_plain_table, number_column
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
@@ -54,7 +54,8 @@ async def show_calibration(visit: PageVisit) -> None:
     answer = await visit.api.get("/admin/stats/calibration")
     for one in answer["items"]:
         with card(f"How well {one['scoring']} scoring predicts clicks"):
-            html(str(build_table(one)))
+            parts = [{**part, "place": place} for place, part in enumerate(one["deciles"], 1)]
+            html(build_plain_table(CALIBRATION_COLUMNS, parts))
             hint(describe(one))
 
 
@@ -68,23 +69,13 @@ def describe(one: Json) -> str:
     )
 
 
-def build_table(one: Json) -> Markup:
-    rows = Markup("").join(
-        Markup(
-            '<tr><td>{}</td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td></tr>'
-        ).format(
-            place,
-            fmt.format_percent(part["predictedCtr"]),
-            fmt.format_percent(part["ctr"]),
-            fmt.format_count(round(part["predictedClicks"])),
-            fmt.format_count(round(part["clicks"])),
-        )
-        for place, part in enumerate(one["deciles"], 1)
-    )
-    return Markup(
-        '<table class="al-table"><thead><tr><th>Part</th><th class="num">Predicted CTR</th><th class="num">CTR</th>'
-        '<th class="num">Predicted clicks</th><th class="num">Clicks</th></tr></thead><tbody>{}</tbody></table>'
-    ).format(rows)
+CALIBRATION_COLUMNS: Final = (
+    Column("Part", lambda part: str(part["place"])),
+    number_column("Predicted CTR", "predictedCtr", fmt.format_percent),
+    number_column("CTR", "ctr", fmt.format_percent),
+    number_column("Predicted clicks", "predictedClicks"),
+    number_column("Clicks", "clicks"),
+)
 
 
 def make_page_address(url: str, slot: str | None = None) -> str:
@@ -211,9 +202,9 @@ async def auctions(visit: PageVisit) -> None:
         Column("Held", lambda row: fmt.format_ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
         Column("Placement type", "placementType", is_wide_only=True),
         Column("Winner", view.name_winner),
-        Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
-        Column("Price", lambda row: fmt.format_price(row["finalPrice"]), is_number=True),
-        Column(strings.WINNER_ECPM, lambda row: fmt.format_price(row["winningeCPM"]), is_number=True, is_wide_only=True),
+        number_column("Bids", "bidCount", str, is_wide_only=True),
+        number_column("Price", "finalPrice", fmt.format_price),
+        number_column(strings.WINNER_ECPM, "winningeCPM", fmt.format_price, is_wide_only=True),
         Column("Price of eCPM", _build_price_share, is_wide_only=True),
     ]  # fmt: skip
     table = DataTable(

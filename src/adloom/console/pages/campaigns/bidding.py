@@ -16,7 +16,7 @@ from adloom.console.components.format import (
     format_percent,
 )
 from adloom.console.components.layout import add_tiles, card, empty_state, hint, html, notice
-from adloom.console.components.table import Column, build_plain_table
+from adloom.console.components.table import Column, build_plain_table, number_column
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 from adloom.schedule.schedule import find_zone
@@ -208,14 +208,14 @@ TOTAL_COLUMNS: Final = (
     Column("Clicks", lambda row: add_range(row, "clicks", name_part), is_number=True),
     Column("Conversions", lambda row: add_range(row, "conversions", name_part), is_number=True),
     Column("Spent", lambda row: add_range(row, "spentPaisa", format_money), is_number=True),
-    Column("Windows", lambda row: format_count(row["windows"]), is_number=True, is_wide_only=True),
+    number_column("Windows", "windows", is_wide_only=True),
 )
 DECISION_COLUMNS: Final = (
     Column("At", "time"),
     Column("Multiplier", lambda row: f"{row['multiplier']:.2f}", is_number=True),
     Column("Why", "explanation"),
-    Column("Spent", lambda row: format_money(row["spentPaisa"]), is_number=True),
-    Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True, is_wide_only=True),
-    Column("Clicks", lambda row: format_count(row["clicks"]), is_number=True, is_wide_only=True),
-    Column("Conversions", lambda row: format_count(row["conversions"]), is_number=True, is_wide_only=True),
+    number_column("Spent", "spentPaisa", format_money),
+    number_column("Impressions", "impressions", is_wide_only=True),
+    number_column("Clicks", "clicks", is_wide_only=True),
+    number_column("Conversions", "conversions", is_wide_only=True),
 )

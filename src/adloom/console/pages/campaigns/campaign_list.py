@@ -1,4 +1,4 @@
-"""The list of campaigns: its columns with figures, its filters, and what is done to several at once."""
+"""The list of campaigns: its columns with figures, its filters, and what is done to several at once; and an advertiser's own at a glance."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,10 +11,10 @@ from adloom.console import strings
 from adloom.console.client import Json, fetch_all, fetch_names
 from adloom.console.components.format import format_count, format_moment, format_money, format_percent
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import html, meter, notice
+from adloom.console.components.layout import card, div, empty_state, html, link_button, meter, notice
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.status import build_campaign_badge, format_bid, format_dates
-from adloom.console.components.table import Column
+from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import pace_badge
 from adloom.console.pages.campaigns.moves import find_missing
@@ -22,6 +22,10 @@ from adloom.console.resource_pages import Reload
 from adloom.console.words.campaign_words import describe_empty, describe_spent
 from adloom.console.words.field_labels import name_fields
 
+# More are a click away. Those that run, or may soon, come first.
+SHOWN_MAX: Final = 10
+LISTED_MAX: Final = 100
+ORDER: Final = ("active", "scheduled", "paused", "draft", "ended", "cancelled")
 BULK: Final = "/admin/campaigns/bulk"
 DONE: Final = {"pause": "paused", "resume": "resumed", "change": "changed"}
 CONSEQUENCES: Final = {
@@ -218,3 +222,45 @@ def _describe_number(rows: Sequence[Json]) -> str:
 
 def _count(number: int) -> str:
     return f"{number} campaign{'' if number == 1 else 's'}"
+
+
+async def show_own_campaigns(visit: PageVisit) -> None:
+    """Show the account's campaigns, or how to begin if it has none."""
+    found = await visit.api.get("/admin/campaigns", pageSize=LISTED_MAX, sort="name")
+    rows: list[Json] = sorted(found["items"], key=lambda row: ORDER.index(row["status"]))[:SHOWN_MAX]
+    with card("Your campaigns", classes="flush" if rows else ""):
+        if not rows:
+            empty_state(
+                "campaign",
+                "You have no campaign yet",
+                "A campaign shows your banners on placements, between its dates and within its budget.",
+                action="New campaign",
+                href="/console/campaigns/new",
+            )
+            return
+        await complete_rows(visit, rows)
+        html(build_plain_table(OWN_COLUMNS, rows))
+        if found["totalCount"] > len(rows):
+            with div("row-of"):
+                link_button(f"All {found['totalCount']:,} campaigns", "/console/campaigns", look="flat")
+
+
+def _spent_column(label: str, spent: str, budget: str) -> Column:
+    def write(row: Json) -> str:
+        figures = row["figures"]
+        limit = "" if figures[budget] is None else f" of {format_money(figures[budget])}"
+        return f"{format_money(figures[spent])}{limit}"
+
+    return Column(label, write, is_number=True)
+
+
+OWN_COLUMNS: Final = (
+    Column(
+        "Campaign",
+        lambda row: Markup('<a href="/console/campaigns/{}">{}</a>').format(row["id"], row["name"]),
+    ),
+    Column("Status", "badge"),
+    _spent_column("Spent", "spentTotalPaisa", "totalBudgetPaisa"),
+    _spent_column("Today", "spentTodayPaisa", "dailyBudgetPaisa"),
+    Column("Pace", _pace, is_wide_only=True),
+)

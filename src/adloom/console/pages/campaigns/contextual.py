@@ -13,7 +13,7 @@ from adloom.console.components.forms.make_new import NEW, add_new_button, find_m
 from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.status import build_banner_badge, build_thumbnail
-from adloom.console.components.table import Column, build_plain_table
+from adloom.console.components.table import Column, build_plain_table, number_column
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 
@@ -179,7 +179,7 @@ def _describe_pages(name: str, pages: int, site: Json) -> str:
 
 COLUMNS: Final = (
     Column("Site", "domain"),
-    Column("Pages", lambda site: format_count(site["pages"]), is_number=True),
+    number_column("Pages", "pages"),
     Column("Reached", _describe_reached),
     Column("The others", describe_waits),
 )

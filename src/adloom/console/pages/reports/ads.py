@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from nicegui import ui
@@ -26,7 +26,7 @@ from adloom.console.components.layout import (
     view_links,
 )
 from adloom.console.components.messages import download_sheet, notify_error, notify_success, open_dialog
-from adloom.console.components.table import Column, DataTable
+from adloom.console.components.table import Column, DataTable, number_column
 from adloom.console.guide import GUIDE
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import add_period_field, paginate, parse_query
@@ -240,11 +240,6 @@ def _label(row: Json) -> str:
 
 
 def _build_columns(asked: AdsQuery) -> list[Column]:
-    def number(label: str, field: str, show: Any = fmt.format_count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
-        return Column(
-            label, lambda row: show(row[field]), sort=field, is_number=True, is_wide_only=is_wide_only
-        )
-
     first = [Column("Name", "name", sort="name")]
     if asked.is_of_pages:
         first.append(Column("Source", lambda row: row["adSource"] or strings.NONE, is_wide_only=True))
@@ -257,18 +252,18 @@ def _build_columns(asked: AdsQuery) -> list[Column]:
             )
         )
     figures = [
-        number("Spend", asked.spend_field, _write_money),
-        number("Impressions", "impressions", is_wide_only=True),
-        number("Link clicks", "linkClicks", is_wide_only=True),
-        number("CTR", "ctr", fmt.format_percent, is_wide_only=True),
-        number("Purchases", "purchases"),
-        number("Per purchase", "costPerPurchase", _write_money, is_wide_only=True),
-        number("ROAS", "roas", _write_money),
+        number_column("Spend", asked.spend_field, _write_money, is_sorted=True),
+        number_column("Impressions", "impressions", is_sorted=True, is_wide_only=True),
+        number_column("Link clicks", "linkClicks", is_sorted=True, is_wide_only=True),
+        number_column("CTR", "ctr", fmt.format_percent, is_sorted=True, is_wide_only=True),
+        number_column("Purchases", "purchases", is_sorted=True),
+        number_column("Per purchase", "costPerPurchase", _write_money, is_sorted=True, is_wide_only=True),
+        number_column("ROAS", "roas", _write_money, is_sorted=True),
     ]
     pages = [
-        number("Orders", "ordersCount", is_wide_only=True),
-        number("Revenue", "revenue", _write_money, is_wide_only=True),
-        number("Bought of clicks", "cr2", fmt.format_percent, is_wide_only=True),
+        number_column("Orders", "ordersCount", is_sorted=True, is_wide_only=True),
+        number_column("Revenue", "revenue", _write_money, is_sorted=True, is_wide_only=True),
+        number_column("Bought of clicks", "cr2", fmt.format_percent, is_sorted=True, is_wide_only=True),
     ]
     return [*first, *figures, *(pages if asked.is_of_pages else ())]
 

@@ -16,7 +16,7 @@ from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.forms.zones import offer_zone
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
 from adloom.console.components.messages import download_sheet
-from adloom.console.components.table import Column, DataTable
+from adloom.console.components.table import Column, DataTable, number_column
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import (
     ADDRESS,
@@ -247,22 +247,30 @@ async def _show_table(visit: PageVisit, question: ReportFilters, rows: Sequence[
         for one in question.by
     ]
     figures = {
-        "impressions": Column(COLUMNS["impressions"], lambda row: fmt.format_count(row["impressions"]), sort="impressions", is_number=True),
-        "clicks": Column(COLUMNS["clicks"], lambda row: fmt.format_count(row["clicks"]), sort="clicks", is_number=True),
-        "ctr": Column(COLUMNS["ctr"], lambda row: fmt.format_percent(row["ctr"]), sort="ctr", is_number=True),
-    }  # fmt: skip
+        "impressions": number_column(COLUMNS["impressions"], "impressions", is_sorted=True),
+        "clicks": number_column(COLUMNS["clicks"], "clicks", is_sorted=True),
+        "ctr": number_column(COLUMNS["ctr"], "ctr", fmt.format_percent, is_sorted=True),
+    }
     if question.has_spend:
-        figures["spend"] = Column(question.label("spend"), lambda row: fmt.format_money(row["spendPaisa"]), sort="spendPaisa", is_number=True)  # fmt: skip
-        figures["overBudgetClicks"] = Column(COLUMNS["overBudgetClicks"], lambda row: fmt.format_count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)  # fmt: skip
+        figures["spend"] = number_column(
+            question.label("spend"), "spendPaisa", fmt.format_money, is_sorted=True
+        )
+        figures["overBudgetClicks"] = number_column(
+            COLUMNS["overBudgetClicks"], "overBudgetClicks", is_wide_only=True
+        )
     if visit.role is not Role.PUBLISHER:
         figures |= {
-            one: Column(COLUMNS[one], lambda row, one=one: fmt.format_count(row[one]), sort=one, is_number=True, is_wide_only=True)
-            for one in OF_ADVERTISERS
-        }  # fmt: skip
+            one: number_column(COLUMNS[one], one, is_sorted=True, is_wide_only=True) for one in OF_ADVERTISERS
+        }
     figures |= {
-        "invalid": Column(COLUMNS["invalid"], lambda row: fmt.format_count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
-        "unbound": Column(COLUMNS["unbound"], lambda row: fmt.format_count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
-    }  # fmt: skip
+        one: Column(
+            COLUMNS[one],
+            lambda row, one=one: fmt.format_count(row[f"{one}Impressions"] + row[f"{one}Clicks"]),
+            is_number=True,
+            is_wide_only=True,
+        )
+        for one in ("invalid", "unbound")
+    }
     wanted = question.columns or figures
     columns += [column for name, column in figures.items() if name in wanted]
     table = DataTable(visit.query, columns, read)

@@ -22,7 +22,7 @@ from adloom.console.components.layout import (
     notice,
 )
 from adloom.console.components.messages import confirm, notify_error, notify_success
-from adloom.console.components.table import Column, DataTable
+from adloom.console.components.table import Column, DataTable, number_column
 from adloom.console.event_source import Event, follow_site
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
@@ -251,17 +251,10 @@ def _make_table(visit: PageVisit, site: Json) -> DataTable:
             Column("State", crawl_badge),
             Column("Begun", lambda row: fmt.format_ago(row["startedAt"], now=visit.now)),
             Column("Took", _describe_duration, is_wide_only=True),
-            Column("Read", lambda row: fmt.format_count(row["pagesFetched"]), is_number=True),
-            Column("Classified", lambda row: fmt.format_count(row["pagesClassified"]), is_number=True),
-            Column(
-                "Unchanged",
-                lambda row: fmt.format_count(row["pagesUnchanged"]),
-                is_number=True,
-                is_wide_only=True,
-            ),
-            Column(
-                "Failed", lambda row: fmt.format_count(row["pagesFailed"]), is_number=True, is_wide_only=True
-            ),
+            number_column("Read", "pagesFetched"),
+            number_column("Classified", "pagesClassified"),
+            number_column("Unchanged", "pagesUnchanged", is_wide_only=True),
+            number_column("Failed", "pagesFailed", is_wide_only=True),
             Column("What it said", _build_reason, is_wide_only=True),
         ],
         read,

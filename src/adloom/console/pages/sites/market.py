@@ -25,7 +25,7 @@ from adloom.console.components.layout import (
     html,
     meter,
 )
-from adloom.console.components.table import Column, build_plain_table
+from adloom.console.components.table import Column, build_plain_table, number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.sites.site_pages import page_address
 from adloom.console.resource_pages import Reload
@@ -195,17 +195,17 @@ def _click_rate(row: Json) -> str:
 
 COLUMNS: Final = (
     Column("Category", _name),
-    Column("Pages", lambda row: format_count(row["pages"]), is_number=True),
+    number_column("Pages", "pages"),
     Column("Campaigns", _build_demand),
     Column("Weight", _build_weight, is_wide_only=True),
-    Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True, is_wide_only=True),
-    Column("Clicks", lambda row: format_count(row["clicks"]), is_number=True, is_wide_only=True),
+    number_column("Impressions", "impressions", is_wide_only=True),
+    number_column("Clicks", "clicks", is_wide_only=True),
     Column("Click rate", _click_rate, is_number=True, is_wide_only=True),
-    Column("Floor", lambda row: format_price(row["floorCpm"]), is_number=True),
+    number_column("Floor", "floorCpm", format_price),
 )
 TRIED_COLUMNS: Final = (
-    Column("Floor", lambda row: format_price(row["floorCpm"]), is_number=True),
-    Column("For", lambda row: describe_ticks(row["ticks"]), is_number=True),
-    Column("Impressions", lambda row: format_count(row["impressions"]), is_number=True),
-    Column("Earned", lambda row: format_average(row["revenue"]), is_number=True),
+    number_column("Floor", "floorCpm", format_price),
+    number_column("For", "ticks", describe_ticks),
+    number_column("Impressions", "impressions"),
+    number_column("Earned", "revenue", format_average),
 )

@@ -8,7 +8,7 @@ from adloom.console.client import Json, fetch_all
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import format_count, format_money, format_percent
 from adloom.console.components.layout import add_tiles, badge, card, html
-from adloom.console.components.table import Column, build_plain_table
+from adloom.console.components.table import Column, build_plain_table, number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.sites.approvals import show_site_approvals
@@ -59,11 +59,9 @@ async def _show_campaigns(visit: PageVisit, campaigns: list[Json]) -> None:
 
 COLUMNS: Final = (
     Column("Campaign", "name"),
-    Column(
-        "Daily budget", lambda row: format_money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True
-    ),
-    Column("Spent", lambda row: format_money(row["spentPaisa"]), is_number=True),
-    Column("By its plan", lambda row: format_money(row["expectedPaisa"]), is_number=True),
+    number_column("Daily budget", "dailyBudgetPaisa", format_money, is_wide_only=True),
+    number_column("Spent", "spentPaisa", format_money),
+    number_column("By its plan", "expectedPaisa", format_money),
     Column(
         "Of the plan",
         lambda row: "—" if row["ratio"] is None else format_percent(row["ratio"], places=0),

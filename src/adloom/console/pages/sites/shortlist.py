@@ -9,7 +9,7 @@ from adloom.console.client import Json, shorten_id
 from adloom.console.components.categories import describe_category
 from adloom.console.components.format import format_ago, format_price
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html
-from adloom.console.components.table import Column, build_plain_table
+from adloom.console.components.table import Column, build_plain_table, number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.auctions.page import make_page_address
 from adloom.console.pages.why.candidates import make_slot_question_url
@@ -82,5 +82,5 @@ COLUMNS: Final = (
     Column("State", lambda row: badge(*STATES[row["state"]])),
     Column("Because of", _describe_category, is_wide_only=True),
     Column("Fits", lambda row: f"{row['categoryScore']:.2f}", is_number=True, is_wide_only=True),
-    Column("Pays at most", lambda row: format_price(row["maxCpm"]), is_number=True),
+    number_column("Pays at most", "maxCpm", format_price),
 )

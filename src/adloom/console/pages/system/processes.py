@@ -17,7 +17,13 @@ from adloom.console.components.format import (
 )
 from adloom.console.components.layout import Tile, badge, card, div, empty_state, facts, html
 from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.table import CLICK_HANDLER, Column, build_plain_table, build_row_button
+from adloom.console.components.table import (
+    CLICK_HANDLER,
+    Column,
+    build_plain_table,
+    build_row_button,
+    number_column,
+)
 from adloom.console.page import PageVisit, refresh_every
 from adloom.ops.checks.shards import name_longest
 
@@ -63,10 +69,10 @@ def _build_columns(visit: PageVisit, catalog_version: int) -> list[Column]:
     return [
         Column("Process", lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
         Column("Machine", "host", is_wide_only=True),
-        Column("PID", lambda row: str(row["pid"]), is_number=True, is_wide_only=True),
+        number_column("PID", "pid", str, is_wide_only=True),
         Column("Up since", lambda row: format_ago(row["startedAt"], now=visit.now)),
         Column("Index", lambda row: _describe_index(row, catalog_version)),
-        Column("Requests/s", lambda row: rate(row["requestsPerSecond"]), is_number=True),
+        number_column("Requests/s", "requestsPerSecond", rate),
         Column("Median / 99 %", _describe_latency, is_number=True, is_wide_only=True),
         Column("Waiting", _describe_pending_events, is_number=True, is_wide_only=True),
     ]
@@ -175,8 +181,8 @@ COLUMNS: Final = [
     Column("Projection", "name"),
     Column("Behind", _describe_lag),
     Column("Processed by", lambda row: row["owner"] or badge("nobody", "bad"), is_wide_only=True),
-    Column("Failing", lambda row: format_count(row["failing"]), is_number=True),
-    Column("Given up", lambda row: format_count(row["dead"]), is_number=True),
+    number_column("Failing", "failing"),
+    number_column("Given up", "dead"),
 ]
 
 
@@ -223,7 +229,7 @@ class DeadLettersTab:
             Column("Letter", lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
             Column("Projection", "projection"),
             Column("Given up", lambda row: format_ago(row["at"], now=self._visit.now), is_wide_only=True),
-            Column("Tries", lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
+            number_column("Tries", "tries", str, is_wide_only=True),
             Column("Reason", "reason", is_wide_only=True),
             Column("", _build_actions, is_number=True),
         ]  # fmt: skip
