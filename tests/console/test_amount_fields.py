@@ -14,7 +14,7 @@ from adloom.console.components.forms.amounts import (
     write_amount,
 )
 from adloom.console.components.forms.checks import INTEGER_MAX, check_natural, check_positive
-from adloom.console.components.forms.zones import list_zones, offer_zone
+from adloom.console.components.forms.values import list_zones, offer_zone
 from adloom.core.currency import Currency
 
 

@@ -6,7 +6,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from adloom.console.client import ApiClient, ProblemError
-from adloom.console.pages.first_campaign.query import LAST, LENGTH_MAX, read_plan, write_query
+from adloom.console.components.forms.checks import make_slug, suggest_slug
+from adloom.console.pages.first_campaign.page import LAST, LENGTH_MAX, read_plan, write_query
 from adloom.console.pages.first_campaign.steps import (
     STEPS,
     CampaignPlan,
@@ -14,7 +15,6 @@ from adloom.console.pages.first_campaign.steps import (
     describe_slug,
     show_summary,
 )
-from adloom.console.words.slugs import make_slug, suggest_slug
 from adloom.core.caller import Role
 from tests.console.visitor import Visitor
 from tests.support.builders import banner_body

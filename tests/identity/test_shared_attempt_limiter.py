@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adloom.core.errors import RateLimitedError
-from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
+from adloom.identity.attempt_limiter import SharedAttemptLimiter
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
 

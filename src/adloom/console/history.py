@@ -15,8 +15,7 @@ from adloom.console.components.categories import describe_node
 from adloom.console.components.format import format_ago, format_full_moment, format_money, format_price
 from adloom.console.components.layout import card, empty_state, html
 from adloom.console.page import PageVisit
-from adloom.console.words.device_words import name_device
-from adloom.console.words.field_labels import UNIT, label_field
+from adloom.console.words.field_labels import UNIT, label_field, name_device
 from adloom.resource.audit.difference import HIDDEN, VALUE_LENGTH_MAX
 from adloom.taxonomy.iab import load_content, load_products
 

@@ -10,6 +10,7 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
+from adloom.identity.attempt_limiter import SharedAttemptLimiter
 from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.link.choose_password import PasswordLinks
@@ -20,7 +21,6 @@ from adloom.identity.second_factor.second_factors import (
 )
 from adloom.identity.security_record import RepeatedEvents
 from adloom.identity.sessions import UserSessions
-from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.identity.single_sign_on.provider import OidcProvider
 from adloom.identity.single_sign_on.sign_on import CALLBACK, SingleSignOn
 from adloom.resource.accounts import AccountRegistry

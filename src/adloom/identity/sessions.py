@@ -9,9 +9,9 @@ import msgspec
 from adloom.core.errors import ForbiddenError, UnauthenticatedError, wrong_field
 from adloom.core.ids import IdSource
 from adloom.identity import store
+from adloom.identity.attempt_limiter import SharedAttemptLimiter
 from adloom.identity.model import PASSWORD_LENGTH_MIN, RefreshState, RefreshVerdict, User, judge_refresh
 from adloom.identity.security_record import USER, RepeatedEvents, make_author, make_stranger, record_event
-from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.auth.passwords import Passwords, make_opaque_token
 from adloom.runtime.http.api.origin import ClientOrigin

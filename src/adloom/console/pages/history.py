@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from adloom.console.client import Json
 from adloom.console.components.format import format_ago
-from adloom.console.components.forms.moments import convert_to_utc
+from adloom.console.components.forms.values import convert_to_utc
 from adloom.console.components.layout import heading
 from adloom.console.components.table import Column, DataTable
 from adloom.console.history import PARTS, describe_action, list_changes, name_author

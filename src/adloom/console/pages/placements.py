@@ -5,12 +5,13 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.catalog.tag_html import OVER_THE_PAGE
+from adloom.catalog.placement import OVER_THE_PAGE
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.banner_preview import BannerPreview, draw_layout
 from adloom.console.components.format import format_price
 from adloom.console.components.forms import checks
+from adloom.console.components.forms.checks import suggest_slug
 from adloom.console.components.forms.fields import add_owner_field, add_reference_field, fetch_name
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import (
@@ -33,7 +34,6 @@ from adloom.console.pages.comparison import show_comparison
 from adloom.console.pages.consent import show_ads
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import PUBLISHER_SIDE
-from adloom.console.words.slugs import suggest_slug
 from adloom.core.caller import Role
 
 ROWS_MAX: Final = 100

@@ -1,4 +1,4 @@
-"""What the console calls the fields of the API: in forms, in the history, in advice and in errors.
+"""What the console calls the fields of the API, in forms, in the history, in advice and in errors; and devices.
 
 A test compares it with the forms.
 """
@@ -7,8 +7,6 @@ A test compares it with the forms.
 
 import re
 from typing import Final
-
-from adloom.console.words.device_words import name_devices
 
 LABELS: Final = {
     "acceptsFiller": "Pages without a category may show ads that fit any page",
@@ -141,3 +139,20 @@ def label_field(name: str) -> str:
 def name_fields(text: str) -> str:
     """Write a sentence of the API with the names that fields and devices have in the console."""
     return FIELD_IN_TEXT.sub(lambda found: f"“{LABELS[found[1]]}”", name_devices(text))
+
+
+DEVICE_NAMES: Final = {"mobile": "Phone", "tablet": "Tablet", "desktop": "Computer"}
+_ABOUT_DEVICES: Final = "the device to be"
+_CODE: Final = re.compile(rf"\b({'|'.join(DEVICE_NAMES)})\b")
+
+
+def name_device(code: str) -> str:
+    """Return what a device is called; other words stay as they are."""
+    return DEVICE_NAMES.get(code, code)
+
+
+def name_devices(sentence: str) -> str:
+    """Write a sentence of the API about devices with their names; others may have such words by chance."""
+    if _ABOUT_DEVICES not in sentence:
+        return sentence
+    return _CODE.sub(lambda found: DEVICE_NAMES[found[1]].lower(), sentence)

@@ -12,11 +12,11 @@ from adloom.identity import store as users
 from adloom.identity.account.api import ADMIN_ONLY, Password
 from adloom.identity.account.changes import lock_person
 from adloom.identity.api import RequestOrigin, SecurityAuthor, limit_attempts
+from adloom.identity.attempt_limiter import SharedAttemptLimiter
 from adloom.identity.link.choose_password import PasswordLinks
 from adloom.identity.link.mail import put_link_mail
 from adloom.identity.link.store import LinkPurpose, create_link
 from adloom.identity.security_record import USER, record_event
-from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.dependencies import (
     Database,

@@ -11,6 +11,7 @@ import msgspec
 from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, ForbiddenError, UnauthenticatedError, wrong_field
 from adloom.identity import store as users
+from adloom.identity.attempt_limiter import SharedAttemptLimiter
 from adloom.identity.model import User
 from adloom.identity.second_factor import store
 from adloom.identity.second_factor.store import StoredFactor
@@ -22,7 +23,6 @@ from adloom.identity.second_factor.totp import (
     make_app_url,
 )
 from adloom.identity.security_record import USER, make_stranger, record_event
-from adloom.identity.shared_attempt_limiter import SharedAttemptLimiter
 from adloom.resource.audit.entry import Author, make_system_author
 from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.http.api.origin import ClientOrigin

@@ -20,7 +20,6 @@ from adloom.identity.acting_for import check_acts_for
 from adloom.identity.model import User
 from adloom.identity.pending import read_pending, sign_pending
 from adloom.identity.security_record import USER, RepeatedEvents, make_stranger, record_event
-from adloom.identity.single_sign_on import store
 from adloom.identity.single_sign_on.claims import ProvenPerson, choose_grant, read_person
 from adloom.identity.single_sign_on.provider import OidcProvider
 from adloom.resource.audit.difference import describe_creation
@@ -29,6 +28,14 @@ from adloom.runtime.log_in.oidc import RoleGrant
 from adloom.runtime.log_in.settings import OidcSettings
 from adloom.runtime.postgres import Connection, Pool
 
+BY_SUBJECT: Final = "SELECT public_id FROM users WHERE oidc_issuer = $1 AND oidc_subject = $2"
+BY_EMAIL: Final = "SELECT public_id FROM users WHERE lower(email) = lower($1)"
+# An account that another subject of the provider has is not given away.
+LINK: Final = """
+    UPDATE users SET oidc_issuer = $2, oidc_subject = $3
+     WHERE public_id = $1 AND (oidc_subject IS NULL OR oidc_issuer <> $2 OR oidc_subject = $3)
+    RETURNING true
+"""
 PENDING: Final = "single sign-on"
 CALLBACK: Final = "/console/sso/callback"
 RANDOM_BYTES: Final = 32
@@ -142,19 +149,19 @@ class SingleSignOn:
         now: datetime,
         origin: ClientOrigin,
     ) -> UUID:
-        known = await store.find_by_subject(connection, proven.issuer, proven.subject)
+        known = await connection.fetchval(BY_SUBJECT, proven.issuer, proven.subject)
         if known is not None:
             return known
         if proven.email is None:
             raise SingleSignOnRefusedError(
                 f"{self.name} has not verified your e-mail address, so no account here can be yours."
             )
-        person_id = await store.find_by_email(connection, proven.email)
+        person_id = await connection.fetchval(BY_EMAIL, proven.email)
         if person_id is None:
             if grant is None:
                 raise SingleSignOnRefusedError(f"There is no account for {proven.email} here. Ask an admin.")
             person_id = await self._make(connection, proven.email, grant, now, origin)
-        if not await store.link_person(connection, person_id, proven.issuer, proven.subject):
+        if not await connection.fetchval(LINK, person_id, proven.issuer, proven.subject):
             raise SingleSignOnRefusedError(
                 f"The account of {proven.email} belongs to somebody else at {self.name}. Ask an admin."
             )

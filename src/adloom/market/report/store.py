@@ -9,7 +9,7 @@ import msgspec
 from adloom.auction.floor_sweep import SweepState
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros
-from adloom.market.report.demand import CategoryDemandSummary, sum_up_demand
+from adloom.market.report.reach import CategoryDemandSummary, sum_up_demand
 from adloom.market.routing import EVERYWHERE
 from adloom.market.site_store import load_sites, read_site_floors
 from adloom.market.store import load_demands

@@ -1,6 +1,7 @@
-"""Checks of form fields, in the words of the API: they show an error before the API has to."""
+"""Checks of form fields, in the words of the API: they show an error before the API has to; and slugs that are suggested."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from datetime import datetime, time
 from typing import Any, Final
@@ -110,3 +111,19 @@ def name(value: str) -> str | None:
 
 def check_at_most(length: int) -> Check:
     return lambda value: None if len(value) <= length else f"must have at most {length} characters"
+
+
+SLUG_LENGTH_MAX: Final = 60  # Shorter than the API allows: it is typed and read.
+
+
+def make_slug(label: str) -> str:
+    """Make a slug of a label; a label without Latin letters or digits becomes `place`."""
+    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH_MAX].strip("-") or "place"
+
+
+def suggest_slug(label: str, current: str, suggested: str) -> str:
+    """Return the slug for a label while nobody has typed another one, else the one that was typed."""
+    if current and current != suggested:
+        return current
+    return make_slug(label) if label.strip() else ""

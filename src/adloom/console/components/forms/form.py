@@ -16,9 +16,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms import amounts, checks
 from adloom.console.components.forms.long_select import LongSelect
-from adloom.console.components.forms.moments import convert_to_local, convert_to_utc
-from adloom.console.components.forms.nested import flatten, nest
-from adloom.console.components.forms.zones import offer_zone
+from adloom.console.components.forms.values import convert_to_local, convert_to_utc, flatten, nest, offer_zone
 from adloom.console.components.layout import div, set_attributes
 from adloom.console.components.messages import notify_error, open_dialog
 

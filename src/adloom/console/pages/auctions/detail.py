@@ -14,7 +14,7 @@ from adloom.console.page import PageVisit, page
 from adloom.console.pages.auctions.page import ADDRESS, AUCTIONS, make_page_address
 from adloom.console.pages.why.candidates import make_question_url, show_auction
 from adloom.console.shell import ADVERTISER_SIDE
-from adloom.console.words.device_words import name_device
+from adloom.console.words.field_labels import name_device
 from adloom.console.words.price_words import explain_price
 
 CHARTED_MAX: Final = 12

@@ -7,9 +7,8 @@ from markupsafe import Markup
 from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.categories import describe_category
+from adloom.console.components.categories import add_category_field, describe_category
 from adloom.console.components.format import format_count, format_price
-from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import html
 from adloom.console.page import PageVisit

@@ -10,10 +10,10 @@ from nicegui.events import ValueChangeEventArguments
 from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console import strings
 from adloom.console.client import Json
+from adloom.console.components.categories import add_category_field
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms.amounts import PAISA_PLACES
-from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, empty_state, hint, html, notice, set_attributes
 from adloom.console.components.table import Column, build_plain_table

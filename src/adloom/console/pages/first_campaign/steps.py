@@ -11,12 +11,12 @@ from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.banner_preview import BANNERS_ABREAST, BannerPreview, with_neighbours
 from adloom.console.components.format import format_day, format_money, format_price
 from adloom.console.components.forms import checks
+from adloom.console.components.forms.checks import SLUG_LENGTH_MAX, make_slug
 from adloom.console.components.forms.fields import add_reference_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.forms.upload import PICTURES, PICTURES_NOTE, add_upload
 from adloom.console.components.layout import card, div, hint, html, notice, set_attributes
 from adloom.console.page import PageVisit
-from adloom.console.words.slugs import SLUG_LENGTH_MAX, make_slug
 
 STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
 # Heavier than other banners, so that the new ad is shown.

@@ -13,7 +13,7 @@ from adloom.console.client import ApiClient, Json, ProblemError, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import add_day_field, add_picker
 from adloom.console.components.forms.long_select import LongSelect
-from adloom.console.components.forms.zones import offer_zone
+from adloom.console.components.forms.values import offer_zone
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
 from adloom.console.components.messages import download_sheet
 from adloom.console.components.table import Column, DataTable, number_column
@@ -33,7 +33,7 @@ from adloom.console.pages.reports.question import (
     report_chart,
 )
 from adloom.console.pages.reports.saved import SAVED, add_buttons, show_saved
-from adloom.console.words.device_words import DEVICE_NAMES
+from adloom.console.words.field_labels import DEVICE_NAMES
 from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
 

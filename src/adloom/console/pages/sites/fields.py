@@ -8,8 +8,8 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
+from adloom.console.components.categories import add_category_field
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, hint, html

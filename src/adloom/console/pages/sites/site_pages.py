@@ -9,9 +9,8 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
-from adloom.console.components.categories import build_category_chips, describe_category
+from adloom.console.components.categories import add_category_field, build_category_chips, describe_category
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.category_field import add_category_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, div, hint
 from adloom.console.components.messages import confirm, notify_success

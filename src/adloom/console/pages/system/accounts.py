@@ -15,8 +15,12 @@ from adloom.console.components.layout import badge, div
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable, build_row_button
 from adloom.console.page import PageVisit
-from adloom.console.pages.system.access import build_made_column, show_secret_once
-from adloom.console.pages.system.acting_for import add_role_fields, show_account
+from adloom.console.pages.system.access import (
+    add_role_fields,
+    build_made_column,
+    show_account,
+    show_secret_once,
+)
 
 ACCOUNTS: Final = "/admin/accounts"
 PASSWORD_HINT: Final = "At least 10 characters. Hand it over in private; its owner can change it."

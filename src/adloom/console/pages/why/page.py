@@ -29,7 +29,7 @@ from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign, warn_of_unknown_countries
 from adloom.console.pages.why.candidates import build_candidate_table, list_funnel_steps, show_recorded
 from adloom.console.pages.why.slot import show_slot
-from adloom.console.words.device_words import DEVICE_NAMES, name_device
+from adloom.console.words.field_labels import DEVICE_NAMES, name_device
 from adloom.core.caller import Role
 
 CONTEXT_NAMES: Final = {
