@@ -26,7 +26,7 @@ from bench.servers import Servers, filter_environment, run_program, run_servers
 DOMAIN: Final = "bench.test"
 PAGES_PER_SECOND_MIN: Final = 25.0
 CRAWLER_BYTES_MAX: Final = 150 * MEBIBYTE
-LOOK_SECONDS: Final = 0.25
+POLL_SECONDS: Final = 0.25
 START_SECONDS: Final = 8.0
 CRAWL_SECONDS_MAX: Final = 600.0
 PARAGRAPHS: Final = 12
@@ -165,7 +165,7 @@ async def _crawl(servers: Servers, site: int, crawler: int, classifier: int) -> 
     await servers.pool.execute(NEW_CRAWL, crawl_id, site)
     async with asyncio.timeout(CRAWL_SECONDS_MAX):
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             resident.append(measure_usage([crawler]).resident_bytes)
             row = await servers.pool.fetchrow(CRAWL, crawl_id)
             assert row is not None

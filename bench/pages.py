@@ -26,7 +26,7 @@ from bench.product import Product, run_product
 
 SITES: Final = 4  # Each has its own bound on texts a minute.
 KNOWN_SECONDS_MAX: Final = 30.0
-LOOK_SECONDS: Final = 0.01
+POLL_SECONDS: Final = 0.01
 P99: Final = 98
 PERCENT: Final = 100
 
@@ -42,9 +42,9 @@ class Reader:
     """Sends texts of pages that nobody knows, at a rate, and `looks` when they are known."""
 
     def __init__(
-        self, product: Product, slots: list[tuple[str, str]], texts: list[GivenText], *, looks: bool = True
+        self, product: Product, slots: list[tuple[str, str]], texts: list[GivenText], *, polls: bool = True
     ) -> None:
-        self._looks = looks
+        self._polls = polls
         self._url = f"http://127.0.0.1:{product.port}"
         self._slots = itertools.cycle(slots)
         self._texts = itertools.cycle(texts)
@@ -69,13 +69,13 @@ class Reader:
         answer = await client.post("/v1/classify-page", json=text, headers={"origin": f"https://{domain}"})
         if answer.status_code != HTTPStatus.ACCEPTED:
             raise LoadError(f"A text was answered {answer.status_code}: {answer.text}")
-        while self._looks and time.monotonic() < began + KNOWN_SECONDS_MAX:
+        while self._polls and time.monotonic() < began + KNOWN_SECONDS_MAX:
             page = await client.post("/v1/serve/batch", json={"url": url, "slots": [slug]})
             if page.json()["page"] == "known":
                 self.seconds.append(time.monotonic() - began)
                 return
-            await asyncio.sleep(LOOK_SECONDS)
-        if self._looks:
+            await asyncio.sleep(POLL_SECONDS)
+        if self._polls:
             raise LoadError(f"A page was not known within {KNOWN_SECONDS_MAX:.0f} s.")
 
 
@@ -98,7 +98,7 @@ def main(
             reader = Reader(product, slots, texts)
             asyncio.run(reader.send(rate, seconds))
             say("serving, with and without texts beside")
-            sender = Reader(product, slots, texts, looks=False)
+            sender = Reader(product, slots, texts, polls=False)
             serving = _measure_serving(product, sender, seconds, beside, rounds)
         percentiles = statistics.quantiles(reader.seconds, n=PERCENT)
         return BenchTable(

@@ -25,7 +25,7 @@ PAID_PATH: Final = f"/banners/serve/{PAID_SLUG}"
 REQUEST_SECONDS_MAX: Final = 10.0
 SERVED_SECONDS_MAX: Final = 20.0
 START_SECONDS_MAX: Final = 120.0
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 PROXY: Final = "127.0.0.1"  # Trusted to name its clients; what comes from it without a name is not counted.
 NOBODY: Final = "0192e4a0-0000-7000-8000-ffffffffffff"
 # An impression costs a thousandth of a unit; no bench spends this budget.
@@ -154,7 +154,7 @@ def _wait_for_ads(what: str, ask: Callable[[], dict[str, Any]], field: str) -> d
         else:
             if said.get(field):
                 return said
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     raise LoadError(f"{what}: no ad came within {SERVED_SECONDS_MAX:.0f} s: {said}")
 
 
@@ -198,7 +198,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
             return
         if process.poll() is not None or time.monotonic() > ends_at:
             raise LoadError(f"The product did not start; it said:\n{said[-4000:].strip()}")
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _create_token(python: str, folder: Path) -> str:

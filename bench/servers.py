@@ -41,7 +41,7 @@ START_SECONDS_MAX: Final = 10.0
 DELIVERY_SECONDS_MAX: Final = 120.0
 WORKER_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 15.0
-LOOK_SECONDS: Final = 0.02
+POLL_SECONDS: Final = 0.02
 QUIET_SECONDS: Final = 0.5
 QUIET_SECONDS_MAX: Final = 30.0
 QUIET_SHARE_MAX: Final = 0.05  # Of a core.
@@ -138,7 +138,7 @@ async def run_worker(servers: Servers) -> AsyncGenerator[int]:
             if asyncio.get_running_loop().time() > ends_at:
                 said = servers.log.read_text(encoding="utf-8", errors="replace")
                 raise LoadError(f"The worker did not start; it said:\n{said[-4000:].strip()}")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         yield pid
 
 
@@ -258,7 +258,7 @@ def _wait_until_listening(
         if process.poll() is not None or time.monotonic() > ends_at:
             said = error_log.read_text(encoding="utf-8") if error_log.is_file() else "nothing"
             raise LoadError(f"The server did not start; it said: {said.strip()}")
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _wait_until_answers(process: subprocess.Popen[bytes], port: int) -> None:

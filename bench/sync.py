@@ -27,7 +27,7 @@ from bench.processes import ShowStatus
 from bench.servers import run_servers
 from bench.statistics import measure_seconds
 
-LOOK_SECONDS: Final = 0.01
+POLL_SECONDS: Final = 0.01
 LIMIT_SECONDS: Final = 30.0
 
 # Of every 100 entities 4 are campaigns, 16 ad sets and 80 ads.
@@ -115,7 +115,7 @@ async def _sync(scheduler: SyncScheduler, worker: JobWorker) -> None:
     await scheduler.handle(TICK)
     while worker.done < before + scheduler.put - put:
         assert not worker.dead, "a job has failed"
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _copy(pool: Pool) -> None:

@@ -51,7 +51,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float = 4.0
     upkeep_seconds: float = 30.0
     rollup_seconds: float = 20.0
-    spool_look_seconds: float = 30.0
+    spool_poll_seconds: float = 30.0
     settle_seconds_max: float = 300.0  # Until everything has gone through when nothing goes wrong any more.
 
 
@@ -63,7 +63,7 @@ CALM: Final = Pace(
     wait_seconds=600.0,
     upkeep_seconds=600.0,
     rollup_seconds=900.0,
-    spool_look_seconds=300.0,
+    spool_poll_seconds=300.0,
     settle_seconds_max=7_200.0,
 )
 
@@ -103,7 +103,7 @@ class DeliveryProcess:
                 bytes_max=spool_bytes_max,
                 segment_bytes_max=SEGMENT_BYTES_MAX,
                 batch_max=BATCH_MAX,
-                look_seconds=pace.spool_look_seconds,
+                poll_seconds=pace.spool_poll_seconds,
             )
             disk = DiskConnection(servers.disk, self.host)
             self._spool = DiskSpool(disk, connection, process=name, ids=ids, limits=limits)
@@ -170,7 +170,7 @@ class WorkerProcess:
             self._read_cursors,
             clock=clock,
             retention=RETENTION,
-            look_seconds=pace.upkeep_seconds,
+            poll_seconds=pace.upkeep_seconds,
         )
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -31,7 +31,7 @@ CPM_MICROS: Final = COST * 1_000
 SESSION: Final = 1
 PAID_EVERY: Final = 2
 APPENDED_AT_ONCE: Final = 2_000
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 WARM_SECONDS: Final = AHEAD_SECONDS_MAX + 2.0
 DONE_SECONDS_MAX: Final = 180.0
 COUNTED, CHARGED = "counted", "and charged"
@@ -217,7 +217,7 @@ class _ChargeBench:
         while await self._servers.pool.fetchval(CURSOR, CHARGES) != last:
             if asyncio.get_running_loop().time() > ends_at:
                 raise LoadError(f"Not everything was charged within {DONE_SECONDS_MAX:.0f} s.")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _build_impression(self, number: int, leases: dict[CampaignId, int], second: int) -> Impression:
         one, now = self._shown[number % len(self._shown)], SystemClock().now()

@@ -25,7 +25,7 @@ from bench.processes import LoadError
 MESSAGES_AT_ONCE: Final = 1_000
 UNANSWERED_MAX: Final = 5_000  # Real processes also ask in the background, in batches.
 ANSWER_SECONDS_MAX: Final = 30.0
-LOOK_SECONDS: Final = 0.01
+POLL_SECONDS: Final = 0.01
 ATTEMPTS_MAX: Final = 100
 AGAIN_SECONDS: Final = 0.1
 REPEAT_SECONDS: Final = 2.0  # Messages may get lost.
@@ -120,7 +120,7 @@ class BenchLeaseClient:
         ends_at, repeat_at = clock() + ANSWER_SECONDS_MAX, clock() + REPEAT_SECONDS
         before = len(self._answers)
         while len(self._answers) < count:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             if len(self._answers) > before:
                 before = len(self._answers)
                 ends_at, repeat_at = clock() + ANSWER_SECONDS_MAX, clock() + REPEAT_SECONDS

@@ -25,7 +25,7 @@ LATE_SECONDS_MAX: Final = 0.3
 COUNTS: Final = 20
 ACKNOWLEDGED: Final = b'{"stream": "BRAIN", "seq": 1}'
 AHEAD_SECONDS: Final = 3_600.0
-LOOK_SECONDS: Final = 0.3
+POLL_SECONDS: Final = 0.3
 TOMORROW_SECONDS_MAX: Final = 50.0
 
 
@@ -119,7 +119,7 @@ async def set_clock_wrong(cluster: Cluster) -> Figures:
             cluster.signal("ahead", signal.SIGKILL)
             killed.add("ahead")
             ends_at = time.monotonic() + DISORDER_SECONDS
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     require(is_so=bool(killed), what="no campaign was in tomorrow")
     require(is_so=back == 0, what=f"{back} days went back")
     tomorrow = sum(one > min(known.values()) for one in known.values())

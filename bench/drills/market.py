@@ -23,7 +23,7 @@ from bench.drills.result import DrillError, Figures
 CATEGORY: Final = "539"
 CAMPAIGNS: Final = 6
 KNOWN_SECONDS_MAX: Final = 60.0
-LOOK_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.1
 CREATE: Final = """
     WITH banner AS (
         INSERT INTO banners (public_id, title, primary_image_url, cta_url)
@@ -112,5 +112,5 @@ async def _wait(cluster: Cluster, stripes: Stripes, campaigns: set[CampaignId]) 
         seconds = time.perf_counter() - began_at
         if seconds > KNOWN_SECONDS_MAX * cluster.patience:
             raise DrillError(f"not all campaigns are in every stripe after {seconds:.0f} s")
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     return time.perf_counter() - began_at

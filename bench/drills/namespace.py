@@ -19,7 +19,7 @@ NEAR, FAR = "10.213.77.1", "10.213.77.2"
 WORKER: Final = "worker-far"
 OTHERS_MAX: Final = 85  # Shards of three workers when a fourth has its share, or nearly.
 SHARE_SECONDS_MAX: Final = 40.0
-LOOK_SECONDS: Final = 0.2
+POLL_SECONDS: Final = 0.2
 PIECE_BYTES: Final = 65_536
 
 
@@ -58,7 +58,7 @@ async def _wait_for_others(cluster: Cluster, is_so: Callable[[int], bool], what:
             return time.perf_counter() - began_at
         seconds = time.perf_counter() - began_at
         require(is_so=seconds <= SHARE_SECONDS_MAX * cluster.patience, what=f"{what} after {seconds:.0f} s")
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 @contextlib.asynccontextmanager

@@ -34,7 +34,7 @@ MEGABYTE: Final = 10**6
 LONE: Final = "worker-alone"
 SHARING: Final = ("ADLOOM_NATS_URL", "ADLOOM_NATS_REPLICAS", "ADLOOM_WORKER_ROLES")  # It runs without these.
 START_SECONDS_MAX: Final = 60.0
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 
 
 class MeasuredHost(Protocol):
@@ -73,7 +73,7 @@ async def _measure_start(cluster: Cluster) -> Figures:
     await cluster.add_worker(LONE, prefix=(program, *(word for name in SHARING for word in ("-u", name))))
     async with asyncio.timeout(START_SECONDS_MAX * cluster.patience):
         while not await cluster.valkey.exists(OWNER_KEY):  # noqa: ASYNC110 - the worker sends no notice
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
     figures = {"start, s": time.perf_counter() - began_at, "memory at the start, MB": _read_memory(cluster)}
     await cluster.end_worker(LONE)
     return figures

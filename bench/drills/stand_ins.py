@@ -28,7 +28,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, make_client
 
 SERVERS: Final = 3
 LEADER_SECONDS_MAX: Final = 60.0
-LOOK_SECONDS: Final = 0.2
+POLL_SECONDS: Final = 0.2
 COPY_SECONDS_MAX: Final = 120
 STANDBY: Final = "standby"
 IS_SYNCHRONOUS: Final = "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'"
@@ -81,7 +81,7 @@ async def find_leader(connection: NatsConnection) -> str:
             leader = msgspec.json.decode(answer, type=_StreamInfo).cluster.leader
             if leader:
                 return leader
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 class Standby(EmbeddedPostgres):

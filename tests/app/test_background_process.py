@@ -30,8 +30,8 @@ async def test_work_is_told_to_stop_whatever_ended_first_and_who_ended_it_is_sai
 
 
 async def test_what_was_so_for_a_while_is_lasting_and_what_was_interrupted_begins_anew() -> None:
-    looks = iter([True, True, False, True, True, True])
+    polls = iter([True, True, False, True, True, True])
 
-    await wait_until_lasting(lambda: next(looks), look_seconds=0, looks=3)
+    await wait_until_lasting(lambda: next(polls), poll_seconds=0, polls=3)
 
-    assert next(looks, None) is None
+    assert next(polls, None) is None

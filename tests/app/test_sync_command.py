@@ -42,7 +42,7 @@ async def run_sync(service_urls: Services, *, is_terminal: bool = False, **optio
     file = io.StringIO()
     console = Console(file=file, width=200, force_terminal=is_terminal, soft_wrap=True)
     await sync(
-        service_urls, FIRST, DAY, clock=ManualClock(NOW), console=console, look_seconds=0.02, **options
+        service_urls, FIRST, DAY, clock=ManualClock(NOW), console=console, poll_seconds=0.02, **options
     )
     return file.getvalue()
 
@@ -89,7 +89,7 @@ async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, servic
                 DAY,
                 clock=ManualClock(NOW),
                 console=Console(file=file, width=200),
-                look_seconds=0.02,
+                poll_seconds=0.02,
             )
 
     assert "failed: Meta no longer takes the access token." in file.getvalue()

@@ -331,9 +331,9 @@ async def test_a_change_that_found_a_full_mailbox_is_sent_at_the_next_check(foll
 async def test_a_raised_budget_reaches_its_campaign_within_a_second(
     pool: Pool, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, *, has_notice: bool
 ) -> None:
-    assert catalog_follower.LOOK_SECONDS <= 1
+    assert catalog_follower.POLL_SECONDS <= 1
     if has_notice:
-        monkeypatch.setattr(catalog_follower, "LOOK_SECONDS", 3_600.0)
+        monkeypatch.setattr(catalog_follower, "POLL_SECONDS", 3_600.0)
     await insert_campaign(pool, daily=100)
     stage = Stage(pool, valkey, clock=SystemClock())
     async with stage.running(), Process(valkey).listening() as process:

@@ -24,7 +24,7 @@ from simulation.laws import KINDS, Counts, EventKey, Row, StoredEvents, Witness
 from tests.support.product import Product, adloom
 
 SETTLED_SECONDS_MAX = 150.0
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 # Other tests use the same product: the laws are of the events of one test's banners.
 ROWS = """
@@ -79,7 +79,7 @@ async def settled(product: Product, witness: Witness, *, quiet_seconds: float = 
                         since = time.monotonic()
                     if time.monotonic() - since >= quiet_seconds:
                         return
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def read_stored_events(

@@ -16,7 +16,7 @@ from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.log.append import EventAppender
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.projections.projection import Projection
-from adloom.events.projections.retention import LOOK_SECONDS, LogRetention
+from adloom.events.projections.retention import POLL_SECONDS, LogRetention
 from adloom.events.topics.publish import TopicTrimmer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
 from adloom.runtime.embedded.valkey import EmbeddedValkey
@@ -128,7 +128,7 @@ async def test_a_flood_of_the_largest_events_leaves_room_for_all_other_work(
             lambda: read_cursors(listed, pool),
             clock=SystemClock(),
             spare=TopicTrimmer(valkey).trim,
-            look_seconds=RETENTION_SECONDS,
+            poll_seconds=RETENTION_SECONDS,
         )
         flood, other = Flood(appender), OtherWork(valkey, small_valkey.url)
         async with asyncio.TaskGroup() as group:
@@ -162,7 +162,7 @@ async def test_a_flood_of_the_largest_events_leaves_room_for_all_other_work(
 
 async def _append_soon(appender: EventAppender, entry: bytes) -> None:
     """Append an event as soon as there is room again, which takes no longer than two looks at the log."""
-    async with asyncio.timeout(2 * LOOK_SECONDS):
+    async with asyncio.timeout(2 * POLL_SECONDS):
         while True:
             try:
                 await appender.append(entry, None)

@@ -78,15 +78,13 @@ async def write(pool: Pool, *records: msgspec.Struct) -> None:
 
 async def prove(database_url: str, *, seconds: float = 0.01) -> tuple[bool, str]:
     output = io.StringIO()
-    is_well = await money.prove(
-        database_url, TODAY, Console(file=output, width=200), look_again_seconds=seconds
-    )
+    is_well = await money.prove(database_url, TODAY, Console(file=output, width=200), retry_seconds=seconds)
     return is_well, output.getvalue()
 
 
 async def check(pool: Pool, now: datetime = NOON) -> Finding:
     async with pool.acquire() as connection:
-        return await money.check_money_ledger(connection, ManualClock(now), look_again_seconds=0.01)
+        return await money.check_money_ledger(connection, ManualClock(now), retry_seconds=0.01)
 
 
 async def test_figures_that_agree_are_shown_with_all_decimal_places(pool: Pool, database_url: str) -> None:
@@ -203,7 +201,7 @@ def test_a_day_is_open_while_it_is_today_in_some_time_zone() -> None:
 
 async def test_the_leading_worker_compares_the_books_and_says_which_days_disagree(pool: Pool) -> None:
     await write(pool, *RECORDS)
-    books = LedgerCheck(pool, ManualClock(NOON), is_leader=lambda: True, look_again_seconds=0.01)
+    books = LedgerCheck(pool, ManualClock(NOON), is_leader=lambda: True, retry_seconds=0.01)
     await books.compare()
     well = books.wrong_days, books.problem
     await pool.execute("DELETE FROM money_entries WHERE amount_micros = 500001")

@@ -12,22 +12,22 @@ from tests.support.eventually import eventually
 async def test_what_is_away_is_logged_once_and_looked_for_again() -> None:
     stop = asyncio.Event()
     outcomes = iter([UnavailableError("away"), UnavailableError("away"), ValueError("odd"), None])
-    looks: list[object] = []
+    polls: list[object] = []
 
-    async def look() -> None:
+    async def poll() -> None:
         await asyncio.sleep(0)
         outcome = next(outcomes)
-        looks.append(outcome)
+        polls.append(outcome)
         if outcome is None:
             stop.set()
         else:
             raise outcome
 
-    loop = PollLoop(look, every_seconds=0, away=(UnavailableError,), name="pages")
+    loop = PollLoop(poll, every_seconds=0, away=(UnavailableError,), name="pages")
     with capture_logs() as logs:
         await loop.run(stop)
 
-    assert len(looks) == 4
+    assert len(polls) == 4
     assert [one["event"] for one in logs] == ["look_cut_off", "look_failed"]
 
 
@@ -83,19 +83,19 @@ async def test_a_pause_ends_with_its_time_its_event_or_its_task() -> None:
 
 
 async def test_a_notice_is_followed_at_once() -> None:
-    stop, looks = asyncio.Event(), 0
+    stop, polls = asyncio.Event(), 0
 
-    async def look() -> None:
-        nonlocal looks
+    async def poll() -> None:
+        nonlocal polls
         await asyncio.sleep(0)
-        looks += 1
+        polls += 1
 
-    loop = PollLoop(look, every_seconds=3_600, away=(), name="pages")
+    loop = PollLoop(poll, every_seconds=3_600, away=(), name="pages")
     async with asyncio.TaskGroup() as group:
         group.create_task(loop.run(stop))
-        await eventually(lambda: looks == 1, seconds=30)
+        await eventually(lambda: polls == 1, seconds=30)
         loop.noticed.set()
-        await eventually(lambda: looks == 2, seconds=30)
+        await eventually(lambda: polls == 2, seconds=30)
         stop.set()
 
-    assert looks == 2
+    assert polls == 2

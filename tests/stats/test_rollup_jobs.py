@@ -16,7 +16,7 @@ from adloom.runtime.jobs.worker import JobAttempt, JobWorker
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import worker_settings
 from adloom.stats.rollup import (
-    LOOK_EVERY,
+    POLL_EVERY,
     REST,
     ROLLUP_STATS,
     Rollup,
@@ -199,7 +199,7 @@ async def test_the_search_for_stale_days_continues_after_an_outage(
 
     await StaleDays(pool, queue, EVERY_NIGHT, clock, pause=pause).run(asyncio.Event())
     assert queue.put_ids == ["banner-rollup-2026-11-14-1"]
-    assert pauses == [LOOK_EVERY] * 3
+    assert pauses == [POLL_EVERY] * 3
 
     async with open_pool(database_url, size_max=1) as closed:
         pass

@@ -19,7 +19,7 @@ from adloom.runtime.actors.state_store import PostgresStateStore, RecordWriter
 from adloom.runtime.postgres import Pool
 
 READY_SECONDS_MAX: Final = 60.0
-LOOK_SECONDS: Final = 0.02
+POLL_SECONDS: Final = 0.02
 ANSWER_SECONDS_MAX: Final = 60.0
 
 Message = tuple[Address, msgspec.Struct]
@@ -125,4 +125,4 @@ async def run_shared(url: str, pool: Pool, played: PlayedKinds, clock: Clock) ->
 async def _wait_until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(READY_SECONDS_MAX):
         while not is_so():  # noqa: ASYNC110 - hosts send no notice
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)

@@ -64,7 +64,7 @@ ROUND: Final = timedelta(seconds=2)
 SOMETIMES: Final = 0.2
 QUIET_ROUNDS: Final = 15  # More than a change takes on its way to a shortlist, or to a ranker's row.
 SECONDS_MAX: Final = 60.0
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 INSERT_SITE: Final = "INSERT INTO sites (public_id, domain, name) VALUES ($1, $2, $2)"
 STATES: Final = "SELECT kind, key, state, format FROM brain_states WHERE kind = ANY ($1::text[])"
 TABLES: Final = {
@@ -194,7 +194,7 @@ async def _wait_for_rows(
             unequal = [name for name in wanted if found[name] != wanted[name]]
             raise DrillError(f"the market has other {', '.join(unequal)} on NATS: {found}, not {wanted}")
         await _let_pass(host, clock, names)
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _read_rows(pool: Pool) -> Rows:

@@ -18,7 +18,7 @@ PAUSE_SECONDS: Final = 0.02
 CALM_SECONDS: Final = 2.0
 AWAY_SECONDS: Final = 3.0
 COUNTED_SECONDS_MAX: Final = 120.0
-LOOK_SECONDS: Final = 0.2
+POLL_SECONDS: Final = 0.2
 ASKED: Final = 20
 # Those without a token: a drill may report offers of its own.
 COUNTED: Final = """
@@ -112,7 +112,7 @@ async def _wait_until_counted(parts: Parts, events: int) -> float:
         if counted == events:
             return seconds
         require(is_so=seconds <= COUNTED_SECONDS_MAX, what=f"{events - counted} events were lost")
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def kill_delivery(parts: Parts) -> Figures:
@@ -147,7 +147,7 @@ async def kill_projections(parts: Parts) -> Figures:
         before: int = (await parts.pool.fetchrow(COUNTED) or (0,))[0]
         began_at = time.monotonic()
         while (await parts.pool.fetchrow(COUNTED) or (0,))[0] <= before:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             waited = time.monotonic() - began_at
             require(is_so=waited <= COUNTED_SECONDS_MAX, what=f"nothing was counted for {waited:.0f} s")
         seconds = max(seconds, time.monotonic() - began_at)

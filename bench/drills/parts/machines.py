@@ -41,7 +41,7 @@ EMAIL: Final = "admin@example.com"
 SLUG: Final = "drill"
 READY_SECONDS_MAX: Final = 120.0
 ANSWER_SECONDS_MAX: Final = 10.0
-LOOK_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.1
 
 
 class Plane:
@@ -76,7 +76,7 @@ class Plane:
                 with contextlib.suppress(httpx.HTTPError):
                     if (await client.get(f"{self.url}/health/ready")).status_code == HTTPStatus.OK:
                         return
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
 
 
 class Parts:
@@ -188,4 +188,4 @@ async def _wait_until_served(client: httpx.AsyncClient, delivery: str) -> dict[s
         served = (await client.get(f"{delivery}/banners/serve/{SLUG}")).json()
         if served.get("banners"):
             return served
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)

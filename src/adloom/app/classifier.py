@@ -65,7 +65,7 @@ async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
             valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
         )
         health = answer_health(settings.host, settings.port, STREAM, pool=pool, valkey=valkey)
-        ends: list[Coroutine[Any, Any, object]] = [wait_until_lasting(_is_too_large, looks=1)]
+        ends: list[Coroutine[Any, Any, object]] = [wait_until_lasting(_is_too_large, polls=1)]
         if is_supervised(os.environ):
             # A process that has loaded the classifier keeps 35 MB of it. Without a supervisor it would not be restarted.
             ends.append(worker.unloaded.wait())

@@ -23,8 +23,8 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey, is_reachable
 DRAIN_SECONDS_MAX: Final = 1
 # For what is under way; what takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX: Final = 2.0
-IDLE_LOOK_SECONDS: Final = 5.0
-IDLE_LOOKS: Final = 6
+IDLE_POLL_SECONDS: Final = 5.0
+IDLE_POLLS: Final = 6
 
 Run = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
@@ -92,12 +92,12 @@ async def run_until_stopped(
 
 
 async def wait_until_lasting(
-    is_so: Callable[[], bool], *, look_seconds: float = IDLE_LOOK_SECONDS, looks: int = IDLE_LOOKS
+    is_so: Callable[[], bool], *, poll_seconds: float = IDLE_POLL_SECONDS, polls: int = IDLE_POLLS
 ) -> None:
     """Return when it was so at so many looks in a row, half a minute in all."""
     in_a_row = 0
-    while in_a_row < looks:
-        await asyncio.sleep(look_seconds)
+    while in_a_row < polls:
+        await asyncio.sleep(poll_seconds)
         in_a_row = in_a_row + 1 if is_so() else 0
 
 

@@ -28,7 +28,7 @@ from adloom.sync.scheduler import load_eligible_sellers
 DAYS_MAX: Final = 3_660
 ONE_DAY: Final = timedelta(days=1)
 POOL_SIZE_MAX: Final = 2
-LOOK_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5
 # Then a message asks whether a worker runs.
 PATIENCE_SECONDS: Final = 15.0
 
@@ -122,7 +122,7 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
     clock: Clock,
     console: Console,
     seller_id: UUID | None = None,
-    look_seconds: float = LOOK_SECONDS,
+    poll_seconds: float = POLL_SECONDS,
 ) -> None:
     """Put a job for each seller and level, and follow them to their end."""
     check_days(first, last, today=clock.now().date(), error=SyncCommandError)
@@ -134,7 +134,7 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
         async with open_stats_queue(services.redis_url) as queue:
             put = await queue.put(jobs)
             console.print(f"{put} jobs for {len(sellers)} sellers, {first} to {last}", highlight=False)
-            failed = await _Following(queue, console, jobs).run(look_seconds)
+            failed = await _Following(queue, console, jobs).run(poll_seconds)
     except VALKEY_AWAY as error:
         raise SyncCommandError(f"The queue cannot be reached: {error or type(error).__name__}.") from error
     if failed:
@@ -163,15 +163,15 @@ class _Following:
         self._seconds_idle = 0.0
         self._lines = SecondLines()
 
-    async def run(self, look_seconds: float) -> list[ListedJob]:
+    async def run(self, poll_seconds: float) -> list[ListedJob]:
         """Follow the jobs to their end, and return those that failed."""
         with _make_bar(self._console) as bar:
             task = bar.add_task("", total=self._total)
             while self._open:
-                await asyncio.sleep(look_seconds)
+                await asyncio.sleep(poll_seconds)
                 await self._read_states()
                 self._show(bar, task)
-                self._warn_if_idle(look_seconds)
+                self._warn_if_idle(poll_seconds)
         return self._failed
 
     async def _read_states(self) -> None:

@@ -37,7 +37,7 @@ from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
-LOOK_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 2.0
 ALL_SECONDS: Final = 60.0
 CLEAN_SECONDS: Final = 600.0
 PART_MAX: Final = 500  # Told at once: a mailbox takes a thousand.
@@ -50,7 +50,7 @@ class MarketFollower:
     def __init__(self, pool: Pool, valkey: Valkey, host: Host) -> None:
         self._pool = pool
         self._host = host
-        self._loop = PollLoop(self._try_to_poll, every_seconds=LOOK_SECONDS, away=AWAY, name="market")
+        self._loop = PollLoop(self._try_to_poll, every_seconds=POLL_SECONDS, away=AWAY, name="market")
         noticed = self._loop.noticed.set
         self._subscriptions = [
             *(

@@ -12,7 +12,7 @@ from adloom.runtime.http.background_check import BackgroundCheck, find_oldest_ag
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, is_reachable
 
-LOOK_SECONDS_MAX: Final = 5.0
+CHECK_SECONDS_MAX: Final = 5.0
 UNAVAILABLE: Final[Responses] = {503: {"description": "A part that is needed does not answer."}}
 
 router = APIRouter(prefix="/health", tags=["health"])
@@ -55,7 +55,7 @@ class ControlChecks(NamedTuple):
 
 def make_checks(pool: Pool, valkey: Valkey) -> ControlChecks:
     async def check_catalog() -> int | None:
-        async with asyncio.timeout(LOOK_SECONDS_MAX), pool.acquire() as connection:
+        async with asyncio.timeout(CHECK_SECONDS_MAX), pool.acquire() as connection:
             return await read_version(connection)
 
     return ControlChecks(

@@ -13,8 +13,8 @@ from adloom.sample.content.catalog import CAMPAIGNS, MAGAZINE, SITE_BY_KEY
 from adloom.sample.manifest import Manifest
 from adloom.sample.pages.pages import sample_pages
 
-LOOK_SECONDS: Final = 0.25
-LOOKS_MAX: Final = 60  # The first auctions take a second or two.
+POLL_SECONDS: Final = 0.25
+POLLS_MAX: Final = 60  # The first auctions take a second or two.
 
 
 def give_pages(
@@ -39,7 +39,7 @@ def _approve(admin: AdminClient, path: str, manifest: Manifest, sleep: Callable[
     ids = manifest.get_ids("banners")
     campaigns = [one for one in CAMPAIGNS if not one.is_pending]
     missing = {ids[key] for campaign in campaigns for key in campaign.creatives}
-    for _ in range(LOOKS_MAX):
+    for _ in range(POLLS_MAX):
         pending = admin.read(f"{path}/approvals?state=pending&pageSize=100")["items"]
         found = missing & {str(one["bannerId"]) for one in pending}
         if found:
@@ -47,7 +47,7 @@ def _approve(admin: AdminClient, path: str, manifest: Manifest, sleep: Callable[
             missing -= found
         if not missing:
             return
-        sleep(LOOK_SECONDS)
+        sleep(POLL_SECONDS)
 
 
 def _is_waiting(admin: AdminClient, path: str) -> bool:

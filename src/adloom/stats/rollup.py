@@ -29,7 +29,7 @@ ONE_DAY: Final = timedelta(days=1)
 
 # 128 MiB of rows, about half a million events: a second of work, after which progress is reported.
 BATCH_BLOCKS: Final = 16_384
-LOOK_EVERY: Final = timedelta(minutes=1)
+POLL_EVERY: Final = timedelta(minutes=1)
 # Late events may trickle in all day, and a large day takes a while: do not roll it up again and again.
 REST: Final = timedelta(minutes=10)
 # An outage may outlast all attempts of a job; its day is tried again later.
@@ -119,7 +119,7 @@ class StaleDays:
         """Check every minute until stopped."""
         while not stop.is_set():
             await self.check()
-            await self._pause(LOOK_EVERY, stop)
+            await self._pause(POLL_EVERY, stop)
 
     async def check(self) -> None:
         """Add a job for each stale day that is over; while a server is away, the next check will do."""

@@ -23,7 +23,7 @@ from tests.support.product import Product
 CPM = 500
 PRICE_PAISA = 50
 PRICE_MICROS = 500_000
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 READ_SECONDS = (
     0.02  # Between two requests of a reader, so that the processes have the machine for themselves.
 )
@@ -142,7 +142,7 @@ class Market:
             found = await self.asked(slugs)
             offers += found
             if not found:
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
         return offers
 
     def seen(self, offers: Sequence[Offer], *, times: int = 1) -> None:
@@ -205,4 +205,4 @@ async def awaited(
             if is_enough(seen):
                 return seen
             assert time.monotonic() < ends_at, f"not within {seconds} s: {seen}"
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)

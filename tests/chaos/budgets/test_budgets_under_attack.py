@@ -30,7 +30,7 @@ READERS = 6
 KILLS = 6
 HOLD_SECONDS = 5
 LEASED_SECONDS_MAX = 60.0
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 # A process that died is given up after 10 seconds, and what it may have given comes back after the hold.
 SPENT_SECONDS_MAX = 90.0
 BRISK_SECONDS_MEAN = 0.1
@@ -92,7 +92,7 @@ async def overspent(market: Market, campaign: str, ending: asyncio.Event) -> lis
             if state is not None and state.spent_total + state.outstanding > BUDGET_MICROS:
                 found.append(f"{state.spent_total} are spent and {state.outstanding} leased")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(POLL_SECONDS):
                 await ending.wait()
     return found
 

@@ -49,13 +49,13 @@ def a_spool(
     image: DiskImage, ledger: FakeLedger, *, process: str = "delivery-1", **limits: float
 ) -> tuple[DiskSpool, FakeDisk]:
     disk = FakeDisk(image)
-    numbers = {"bytes_max": 100_000, "append_seconds_max": 0.1, "look_seconds": 0.05} | limits
+    numbers = {"bytes_max": 100_000, "append_seconds_max": 0.1, "poll_seconds": 0.05} | limits
     bounds = SpoolLimits(
         bytes_max=int(numbers["bytes_max"]),
         segment_bytes_max=1_000,
         batch_max=int(numbers.get("batch_max", 500)),
         append_seconds_max=numbers["append_seconds_max"],
-        look_seconds=numbers["look_seconds"],
+        poll_seconds=numbers["poll_seconds"],
     )
     return DiskSpool(disk, ledger, process=process, ids=SystemIds(), limits=bounds), disk
 

@@ -19,7 +19,7 @@ from tests.support.fake_disk import DiskImage, FakeDisk, Fault, KilledError
 from tests.support.for_each import for_each, seeds
 
 LIVES = 6
-LIMITS = SpoolLimits(bytes_max=4_000, segment_bytes_max=300, batch_max=20, look_seconds=2.0)
+LIMITS = SpoolLimits(bytes_max=4_000, segment_bytes_max=300, batch_max=20, poll_seconds=2.0)
 
 
 class CountedIds:

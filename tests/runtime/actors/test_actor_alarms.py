@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import ActorKind, Address, Effect, Persist, StepResult
-from adloom.runtime.actors.host import LOOK_SECONDS
+from adloom.runtime.actors.host import POLL_SECONDS
 from adloom.runtime.actors.mailboxes import STALE_MIN, Alarms, Mailboxes
 from adloom.runtime.actors.runner import BROKEN_AFTER
 from simulation.faults import VirtualClock
@@ -100,9 +100,9 @@ async def test_an_alarm_stored_late_by_a_former_owner_fires() -> None:
         await asyncio.sleep(1)
         system.states.keep(Tally("a"), wake_at=at(5))
 
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(POLL_SECONDS + 1)
 
-        assert woken_at(system) == [round(LOOK_SECONDS)]
+        assert woken_at(system) == [round(POLL_SECONDS)]
 
 
 @on_virtual_time
@@ -112,10 +112,10 @@ async def test_a_host_that_finds_another_hosts_alarm_is_fenced_out() -> None:
         await system.ask(Add())
         system.states.keep(Tally("a", 10), wake_at=at(5))
 
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(POLL_SECONDS + 1)
 
         assert host.counts.fenced == 1
-        assert woken_at(system) == [round(LOOK_SECONDS)]
+        assert woken_at(system) == [round(POLL_SECONDS)]
         assert await system.ask(Add()) == 11
 
 
@@ -125,7 +125,7 @@ async def test_an_alarm_in_memory_replaces_the_stored_one() -> None:
     async with system.running() as host:
         await system.ask(Add(wakes_at=at(30)))
         host.tell(a_tally(), Nap(at(200)))
-        await asyncio.sleep(LOOK_SECONDS + 10)
+        await asyncio.sleep(POLL_SECONDS + 10)
 
         assert woken_at(system) == []
         await asyncio.sleep(200)
@@ -150,7 +150,7 @@ async def test_alarms_fire_soon_after_the_clock_is_set_ahead() -> None:
         await asyncio.sleep(1)
         clock.ahead = timedelta(hours=1)
 
-        await asyncio.sleep(LOOK_SECONDS + 1)
+        await asyncio.sleep(POLL_SECONDS + 1)
 
         assert len(woken_at(system)) == 1
 

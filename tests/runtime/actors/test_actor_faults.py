@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, FencedOutError, StateWrite, StoredState
-from adloom.runtime.actors.host import LOOK_SECONDS, ActorHost
+from adloom.runtime.actors.host import POLL_SECONDS, ActorHost
 from adloom.runtime.actors.mailboxes import Mailboxes
 from simulation import loop as virtual
 from simulation.faults import VirtualClock
@@ -182,7 +182,7 @@ class World:
                     clients.create_task(self._note(f"n{number}"))
                 await asyncio.sleep(SECONDS)
                 self._states.is_calm = True
-            await asyncio.sleep(LOOK_SECONDS + 10)
+            await asyncio.sleep(POLL_SECONDS + 10)
             self._is_over.set()
         self._judge()
         return self._states

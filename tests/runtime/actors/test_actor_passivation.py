@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import ActorKind, StepResult, Tell
-from adloom.runtime.actors.host import LOOK_SECONDS
+from adloom.runtime.actors.host import POLL_SECONDS
 from simulation.faults import VirtualClock
 from tests.support.actors import (
     START,
@@ -158,4 +158,4 @@ async def test_a_host_of_a_thousand_idle_actors_rarely_reads_the_clock() -> None
 
         assert host.alarms == 1_000
         assert host.counts.steps == 0
-        assert clock.looks < 10 * 86_400 / LOOK_SECONDS
+        assert clock.looks < 10 * 86_400 / POLL_SECONDS

@@ -11,7 +11,7 @@ from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from tests.runtime.supervisor.programs import OBEDIENT, a_child, noted, pids
 
 WAITS = f"import os, sys; open(sys.argv[1] + '.loaded', 'a'); os.read(int(os.environ['{START_FD}']), 1); "
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 async def test_a_child_waits_until_the_gate_is_open_and_not_when_it_is_started_again(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ async def test_a_child_waits_until_the_gate_is_open_and_not_when_it_is_started_a
         stage = supervisor.launch(gate.hold([a_child(WAITS + OBEDIENT, notes)]))
         while not loaded.exists():  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(0.01)
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         assert pids(notes) == []
         gate.open()
         await supervisor.wait_started(stage)
@@ -38,7 +38,7 @@ async def test_our_processes_wait_at_a_gate_and_without_one_start_at_once() -> N
         [held] = gate.hold([a_child("", Path("nowhere"))])
         inherited = os.dup(held.inherited_fds[-1])
         waiting = asyncio.ensure_future(wait_for_start({START_FD: str(inherited)}))
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         assert not waiting.done()
 
         gate.open()

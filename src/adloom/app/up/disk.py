@@ -5,14 +5,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from adloom.runtime.embedded.reserve import LOOK_SECONDS, DiskReserve
+from adloom.runtime.embedded.reserve import POLL_SECONDS, DiskReserve
 from adloom.runtime.embedded.servers import Servers
 from adloom.runtime.loops import sleep_until_next
 from adloom.runtime.settings import read_settings
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.settings import ReserveSettings
 from adloom.runtime.supervisor.supervisor import Supervisor
-from adloom.runtime.supervisor.watch import LOOK_AFTER_SECONDS
+from adloom.runtime.supervisor.watch import POLL_AFTER_SECONDS
 from adloom.runtime.telemetry.metrics import Metrics
 
 MEGABYTE = 10**6
@@ -50,7 +50,7 @@ def start_with_room(servers: Servers, reserve: DiskReserve) -> Servers:
 async def watch_disk(supervisor: Supervisor, reserve: DiskReserve) -> None:
     """Look at the disk every second."""
     while True:
-        await sleep_until_next(LOOK_SECONDS, after=LOOK_AFTER_SECONDS)  # With those at the children.
+        await sleep_until_next(POLL_SECONDS, after=POLL_AFTER_SECONDS)  # With those at the children.
         if reserve.check_disk():
             supervisor.ask_to_stop(POSTGRES)
 

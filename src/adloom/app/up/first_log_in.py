@@ -19,7 +19,7 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 
 ADMIN_EMAIL: Final = "admin@adloom.local"
 WELCOME_PATH: Final = "/console/welcome"
-LOOK_SECONDS: Final = 300.0  # Each look is a connection to PostgreSQL; the password is worth nothing by then.
+POLL_SECONDS: Final = 300.0  # Each look is a connection to PostgreSQL; the password is worth nothing by then.
 
 
 class FirstLogIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ def print_first_log_in(found: FirstLogIn, directory: DataDirectory, progress: St
 async def forget_first_password(database_url: str, directory: DataDirectory) -> None:
     """Wait until the first password is replaced, and remove it from the file of secrets."""
     while (secrets := directory.read_secrets()) is not None and secrets.admin_password:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         try:
             async with open_pool(database_url, size_max=1) as pool:
                 if not await has_first_password(pool, ADMIN_EMAIL):

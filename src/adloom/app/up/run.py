@@ -50,7 +50,7 @@ from adloom.sample.manifest import State
 SAMPLE_PATH = "/sample"
 SHOP_PATH = "/sample/shop"
 CONSOLE_PATH = "/console"
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -217,7 +217,7 @@ async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor
     """Run simulated visitors while there is a sample."""
     while plan.sample is not None:
         while not is_loaded(directory):  # noqa: ASYNC110 - another process changes it
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         await supervisor.start([plan.sample])
         await supervisor.wait_finished(plan.sample.program.name)
     await asyncio.Event().wait()

@@ -33,7 +33,7 @@ GRADIENT_MAX: Final = 5.0
 OVERSPEND_FROM: Final = 1.5
 OVERSPEND_PENALTY: Final = 2.0
 ROWS: Final = 64  # Seat-days played side by side,
-LOOK_EVERY: Final = 5
+EVALUATE_EVERY: Final = 5
 STEPS_A_WINDOW: Final = 8  # with so many training steps after each window of them.
 
 
@@ -118,7 +118,7 @@ def train_dqn(
     best, highest, curve = learner.net, -1.0, list[float]()
     for episode in range(episodes):
         _play(days, draw_seat_days(days, ROWS, chance), learner)
-        if episode % LOOK_EVERY == LOOK_EVERY - 1 or episode == episodes - 1:
+        if episode % EVALUATE_EVERY == EVALUATE_EVERY - 1 or episode == episodes - 1:
             share, _ = measure_dqn(days, learner.net)
             curve.append(share)
             if share > highest:

@@ -19,8 +19,8 @@ from adloom.runtime.loops import PollLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
-LOOK_SECONDS: Final = 1.0
-LOOK_SOON_SECONDS: Final = 0.5  # While no notices are heard.
+POLL_SECONDS: Final = 1.0
+POLL_SOON_SECONDS: Final = 0.5  # While no notices are heard.
 PART_MAX: Final = 1_000  # Told at once; the next part waits until the host has had its turn.
 FIRST: Final = Address("", "")
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)
@@ -48,7 +48,7 @@ class CatalogFollower:
         await self._loop.run(stop, self._subscription)
 
     def _find_seconds(self) -> float:
-        return LOOK_SECONDS if self._subscription.is_listening else LOOK_SOON_SECONDS
+        return POLL_SECONDS if self._subscription.is_listening else POLL_SOON_SECONDS
 
     async def poll(self) -> None:
         """Tell the actors concerned what has changed since the last poll."""

@@ -26,7 +26,7 @@ from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import pause_until_next
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 # What was read is read again after so long, even if neither catalog nor tables have moved.
 READ_AGAIN: Final = timedelta(seconds=10)
 TELL_AGAIN_SECONDS: Final = 60.0  # Where a message to a campaign may be lost on its way.
@@ -125,7 +125,7 @@ class CountFollower:
         self._told.clear()  # Another worker may have led meanwhile.
         while not stop.is_set():
             await self._try_to_poll()
-            await pause_until_next(LOOK_SECONDS, stop)
+            await pause_until_next(POLL_SECONDS, stop)
 
     def take_request(self, campaign_id: CampaignId) -> None:
         """Let a campaign know with the next poll until when its counts are complete."""

@@ -42,7 +42,7 @@ BATCH_MAX: Final = 20_000
 CONFIRMS_MAX: Final = 50  # In one message: while a campaign handles it, all others wait.
 MAILBOX_SECONDS: Final = 0.005  # Wait for room in a full mailbox.
 MAILBOX_SECONDS_MAX: Final = 10.0
-LOOK_SECONDS: Final = 2.0  # Charges are kept within half a second, unless a clock was set back meanwhile.
+POLL_SECONDS: Final = 2.0  # Charges are kept within half a second, unless a clock was set back meanwhile.
 
 ByOffer: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
 # Keyed by the integer of a campaign's id, which compares much faster.
@@ -191,7 +191,7 @@ class ConfirmProjection:
         waiting = kept
         while waiting:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(POLL_SECONDS):
                     # One after the other: many finish at once, and a callback for each would take longer.
                     for future, _ in waiting:
                         if not future.done():

@@ -19,8 +19,8 @@ COMPARE_SECONDS: Final = 60.0
 # After books that took long to read, the wait is so many times as long: reading them stays a small part of the load.
 REST_TIMES: Final = 20
 # An advertiser hears of a charge a moment after its campaign has kept it, and a report may have to be repeated.
-LOOKS: Final = 4
-LOOK_AGAIN_SECONDS: Final = 1.0
+TRIES: Final = 4
+RETRY_SECONDS: Final = 1.0
 # The hours by which days of time zones begin after and before those of UTC.
 ZONE_HOURS: Final = (-12, 0, 14)
 NAMED_MAX: Final = 3
@@ -29,24 +29,24 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 async def reconcile_settled(
-    connection: Connection, day: date, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
+    connection: Connection, day: date, *, retry_seconds: float = RETRY_SECONDS
 ) -> DayReconciliation:
     """Reconcile a day; where it does not balance, again after charges on their way have arrived."""
-    looks = [await reconcile_day(connection, day)]
-    while not (found := settle(looks)).is_balanced and len(looks) < LOOKS:
-        await asyncio.sleep(look_again_seconds)
-        looks.append(await reconcile_day(connection, day))
+    results = [await reconcile_day(connection, day)]
+    while not (found := settle(results)).is_balanced and len(results) < TRIES:
+        await asyncio.sleep(retry_seconds)
+        results.append(await reconcile_day(connection, day))
     return found
 
 
-def settle(looks: Sequence[DayReconciliation]) -> DayReconciliation:
-    """Return the last look, without differences of advertisers that agreed in one before.
+def settle(results: Sequence[DayReconciliation]) -> DayReconciliation:
+    """Return the last result, without differences of advertisers that agreed in an earlier one.
 
-    Where many are charged all the time, at no moment all of them have heard of all. Campaigns keep their totals
+    Under steady charges there is no moment at which every advertiser knows of all its charges. Campaigns keep their totals
     together with the charges, so they always agree.
     """
-    last = looks[-1]
-    complete = [look.differences for look in looks[:-1] if len(look.differences) < DIFFERENCES_MAX]
+    last = results[-1]
+    complete = [result.differences for result in results[:-1] if len(result.differences) < DIFFERENCES_MAX]
     disagreeing = [{one.id for one in differences} for differences in complete]
     arriving = [
         one
@@ -74,12 +74,12 @@ class LedgerCheck:
         clock: Clock,
         *,
         is_leader: Callable[[], bool],
-        look_again_seconds: float = LOOK_AGAIN_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self._pool = pool
         self._clock = clock
         self._is_leader = is_leader
-        self._look_again_seconds = look_again_seconds
+        self._retry_seconds = retry_seconds
         self.wrong_days: tuple[date, ...] = ()
         # Read by the metrics.
         self.comparisons = 0
@@ -116,7 +116,7 @@ class LedgerCheck:
         began_at = loop.time()
         async with self._pool.acquire() as connection:
             found = [
-                await reconcile_settled(connection, day, look_again_seconds=self._look_again_seconds)
+                await reconcile_settled(connection, day, retry_seconds=self._retry_seconds)
                 for day in list_open_days(self._clock.now())
             ]
         self.seconds = loop.time() - began_at

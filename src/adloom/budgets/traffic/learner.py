@@ -18,7 +18,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.schedule.traffic_shape import HOURS, LearnedShape, TrafficShape, learn_hour, start_learning
 
-LOOK_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 30.0
 WHOLE_INSTALLATION: Final = TrafficSite(INSTALLATION)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -56,7 +56,7 @@ class TrafficLearner:
             except Exception:
                 # The outermost loop: budgets follow the shapes of before.
                 log.exception("traffic_shapes_failed")
-            await pause(LOOK_SECONDS, stop)
+            await pause(POLL_SECONDS, stop)
 
     async def learn(self) -> None:
         """Learn from the hours that have ended since the last time."""

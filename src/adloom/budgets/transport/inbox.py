@@ -47,7 +47,7 @@ CLOSED_MAX: Final = 1_000  # Leases that are closed at once: between two such pa
 RETRY_SECONDS: Final = 0.5
 CLOSE_AGAIN_SECONDS: Final = 5.0  # After a campaign could not keep it.
 STALLED_SECONDS: Final = 3.0  # After such a pause of ours, silence of others does not count.
-LOOK_SECONDS_MAX: Final = 1.0
+POLL_SECONDS_MAX: Final = 1.0
 SESSION_MAX: Final = 2**63 - 1
 PROCESS_LENGTH_MAX: Final = 200
 
@@ -205,12 +205,12 @@ class Inbox:
 
     async def _maintain(self) -> None:
         """Record leases, end sessions and publish it, in the order of the messages."""
-        looked_at = _loop_seconds()
+        polled_at = _loop_seconds()
         while True:
             await self._wait()
-            if _loop_seconds() - looked_at > STALLED_SECONDS:
+            if _loop_seconds() - polled_at > STALLED_SECONDS:
                 self._restart_silence()
-            looked_at = _loop_seconds()
+            polled_at = _loop_seconds()
             self._has_work.clear()
             try:
                 self._end_silent()
@@ -232,8 +232,8 @@ class Inbox:
         # While we do not listen no silence counts, so do not wait for it.
         next_at = self._sessions.find_next_silence() if self._subscription.is_listening else None
         seconds = math.inf if next_at is None else max(0.0, next_at - _loop_seconds())
-        if seconds > LOOK_SECONDS_MAX:
-            await pause_until_next(LOOK_SECONDS_MAX, self._has_work)
+        if seconds > POLL_SECONDS_MAX:
+            await pause_until_next(POLL_SECONDS_MAX, self._has_work)
         else:
             await pause(seconds, self._has_work)
 

@@ -35,7 +35,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 READ_MAX: Final = 1_000  # Entries of the log at once.
-KEYS_A_LOOK: Final = 1_000
+KEYS_A_SCAN: Final = 1_000
 _ID_CHARACTERS: Final = 36
 CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Between the processes of one installation.
 OVERTAKEN: Final = "Another replay of `frequency` was begun: this one has ended, and changed nothing."
@@ -161,7 +161,7 @@ class FrequencyRebuild:
             place, keys = cast(
                 "tuple[int, list[bytes]]",
                 await self._valkey.scan(
-                    place, match=f"{make_generation_prefix(generation)}*", count=KEYS_A_LOOK
+                    place, match=f"{make_generation_prefix(generation)}*", count=KEYS_A_SCAN
                 ),
             )
             yield keys

@@ -28,7 +28,7 @@ EXEC: Final = pack_command("EXEC")
 MEMORY_PERCENT_MAX: Final = 85
 MEMORY_CHECKED_BYTES: Final = 2**18
 REPLICA_MILLIS_MAX: Final = 1_000
-LOOK_MILLIS_MAX: Final = 100
+WAIT_MILLIS_MAX: Final = 100
 
 # The server keeps entries in blocks of at most so many, and trims fastest by whole blocks.
 BLOCK_ENTRIES: Final = 100
@@ -146,7 +146,7 @@ class ValkeyEventLog:
 
         While there are too few replicas nothing is appended: it would be there once more with every try.
         """
-        if self._lacks_replicas and await self._valkey.wait(self._replicas, LOOK_MILLIS_MAX) < self._replicas:
+        if self._lacks_replicas and await self._valkey.wait(self._replicas, WAIT_MILLIS_MAX) < self._replicas:
             raise UnavailableError("Valkey has too few replicas.")
         waiting = pack_command("WAIT", self._replicas, REPLICA_MILLIS_MAX)
         *_, ids, replicas = await self._send(packed + waiting, count + 1)

@@ -17,9 +17,9 @@ from adloom.events.log.event import parse_entry_id
 from adloom.events.log.stream import EventLogSize, Lag, MemoryUse
 from adloom.runtime.loops import pause
 
-LOOK_SECONDS: Final = 5.0
-LOOK_SELDOM_TIMES: Final = 3  # As long, while nothing is appended and all is applied.
-LOOK_SOON_SECONDS: Final = 0.5  # While memory is short.
+POLL_SECONDS: Final = 5.0
+POLL_SELDOM_TIMES: Final = 3  # As long, while nothing is appended and all is applied.
+POLL_SOON_SECONDS: Final = 0.5  # While memory is short.
 LOG_PERCENT_MAX: Final = 50  # Of Valkey's memory, for the log.
 USED_PERCENT_MAX: Final = 70  # Of Valkey's memory, for everything. Beyond, the log gives way.
 SLACK_PERCENT: Final = 5  # So much more is trimmed, so that it is not done again at once.
@@ -82,7 +82,7 @@ class LogRetention:
         retention: timedelta = RETENTION,
         sweep: Callable[[str], Awaitable[None]] | None = None,
         spare: Callable[[MemoryUse], Awaitable[None]] | None = None,
-        look_seconds: float = LOOK_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._event_log = event_log
         self._cursors = cursors
@@ -90,10 +90,10 @@ class LogRetention:
         self._retention = retention
         self._sweep = sweep
         self._spare = spare
-        self._look_soon = False
+        self._poll_soon = False
         self._is_at_rest = False
         self._trimmed_before: str | None = None
-        self._look_seconds = look_seconds
+        self._poll_seconds = poll_seconds
         self.lags: Mapping[str, Lag] = {}
         self.size = EventLogSize()
         self.trimmed = 0
@@ -101,15 +101,15 @@ class LogRetention:
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            self._look_soon = self._is_at_rest = False
+            self._poll_soon = self._is_at_rest = False
             try:
                 await self.check()
             except UnavailableError as error:
                 log.warning("ledger_upkeep_waits", reason=error.detail)
             except Exception:
                 log.exception("ledger_upkeep_failed")
-            seconds = self._look_seconds * (LOOK_SELDOM_TIMES if self._is_at_rest else 1)
-            await pause(min(LOOK_SOON_SECONDS, seconds) if self._look_soon else seconds, stop)
+            seconds = self._poll_seconds * (POLL_SELDOM_TIMES if self._is_at_rest else 1)
+            await pause(min(POLL_SOON_SECONDS, seconds) if self._poll_soon else seconds, stop)
 
     async def check(self) -> None:
         cursors = await self._cursors()
@@ -146,7 +146,7 @@ class LogRetention:
                 break
             gone += trimmed
         if excess:
-            self._look_soon = True
+            self._poll_soon = True
             self.trimmed += gone
             self.trimmed_for_memory += gone
             log.warning("ledger_trimmed_for_memory", entries=gone, wanted=excess)

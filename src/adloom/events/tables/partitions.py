@@ -17,7 +17,7 @@ from adloom.events.log.event import BEGINNING, LogEntry, parse_entry_id
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import POSTGRES_AWAY
 
-LOOK_SECONDS: Final = 3600.0
+POLL_SECONDS: Final = 3600.0
 TRY_AGAIN_SECONDS: Final = 60.0
 DAYS_AHEAD: Final = 7
 # As long as a correlation id is looked up, and a day.
@@ -78,7 +78,7 @@ class PartitionMaintenance:
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            seconds = LOOK_SECONDS
+            seconds = POLL_SECONDS
             try:
                 await self.check()
             except (*POSTGRES_AWAY, UnavailableError) as error:

@@ -222,7 +222,7 @@ ENTRIES_MAX: Final = 1_000_000  # Of each topic, about; half a gigabyte.
 FIELD: Final = b"event"
 
 # Nothing is published if the cursor moves, or a user is erased, after this.
-_LOOK: Final = b"".join(
+_CHECK: Final = b"".join(
     (
         pack_command("WATCH", CURSOR, ERASURES),
         pack_command("GET", CURSOR),
@@ -258,7 +258,7 @@ class TopicsProjection:
         self, execute_packed: ExecutePacked, records: Sequence[DecodedEntry], *, after: str, cursor: str
     ) -> BatchResult | None:
         """Return what counted of the topics that there are; None if a topic was replaced or a user erased meanwhile."""
-        _, found, *kinds = await execute_packed(_LOOK, 2 + len(TOPICS))
+        _, found, *kinds = await execute_packed(_CHECK, 2 + len(TOPICS))
         if found != after.encode():
             raise CursorMovedError
         published = self._find_published(kinds)

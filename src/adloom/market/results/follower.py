@@ -26,7 +26,7 @@ from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
-LOOK_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 2.0
 PUBLISH_ALL: Final = timedelta(minutes=1)  # Minutes leave the window, and Valkey may have lost what it had.
 CLEAN_EVERY: Final = timedelta(hours=1)
 TICK: Final = timedelta(minutes=15)
@@ -42,7 +42,7 @@ class ResultsFollower:
         self._valkey = valkey
         self._host = host
         self._clock = clock
-        self._loop = PollLoop(self._look, every_seconds=LOOK_SECONDS, away=AWAY, name="results")
+        self._loop = PollLoop(self._poll, every_seconds=POLL_SECONDS, away=AWAY, name="results")
         self._begin()
 
     def _begin(self) -> None:
@@ -57,7 +57,7 @@ class ResultsFollower:
         self._begin()
         await self._loop.run(stop)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         with unavailable_when_away("The results cannot be read"):
             cursor = (await read_marks_together(self._pool)).cursors.get(store.CONTEXTUAL_RESULTS)
             await self.poll(may_have_more=cursor != self._cursor)

@@ -20,7 +20,7 @@ from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 LEARNED_FROM: Final = timedelta(days=30)
 LAST_HOURS: Final = timedelta(hours=2)
 PUBLISH_ALL: Final = timedelta(minutes=1)  # Valkey may have lost what it had.
@@ -34,7 +34,7 @@ class PlacementResultsFollower:
         self._pool = pool
         self._valkey = valkey
         self._clock = clock
-        self._loop = PollLoop(self._look, every_seconds=LOOK_SECONDS, away=AWAY, name="placement_results")
+        self._loop = PollLoop(self._poll, every_seconds=POLL_SECONDS, away=AWAY, name="placement_results")
         self._begin()
 
     def _begin(self) -> None:
@@ -46,7 +46,7 @@ class PlacementResultsFollower:
         self._begin()
         await self._loop.run(stop)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         with unavailable_when_away("The counts of placements cannot be read"):
             await self.poll()
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from adloom.budgets.leader import OWNER_KEY
-from adloom.budgets.money.comparison import LOOK_AGAIN_SECONDS, reconcile_settled
+from adloom.budgets.money.comparison import RETRY_SECONDS, reconcile_settled
 from adloom.budgets.money.reconcile_store import DayReconciliation
 from adloom.core.clock import Clock
 from adloom.core.money import MICROS_PER_UNIT
@@ -22,15 +22,13 @@ ONE_DAY: Final = timedelta(days=1)
 
 
 async def check_money_ledger(
-    connection: Connection, clock: Clock, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
+    connection: Connection, clock: Clock, *, retry_seconds: float = RETRY_SECONDS
 ) -> Finding:
     """Check yesterday, today and tomorrow (UTC): each is today in some time zone."""
     today = clock.now().date()
     try:
         found = [
-            await reconcile_settled(
-                connection, today + number * ONE_DAY, look_again_seconds=look_again_seconds
-            )
+            await reconcile_settled(connection, today + number * ONE_DAY, retry_seconds=retry_seconds)
             for number in (-1, 0, 1)
         ]
     except asyncpg.UndefinedTableError:
@@ -65,13 +63,13 @@ async def check_owner(valkey: Valkey) -> Finding:
 
 
 async def prove(
-    database_url: str, day: date, console: Console, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
+    database_url: str, day: date, console: Console, *, retry_seconds: float = RETRY_SECONDS
 ) -> bool:
     """Print the reconciliation of a day, and return whether it balances."""
     try:
         connection = await database.connect(database_url)
         try:
-            found = await reconcile_settled(connection, day, look_again_seconds=look_again_seconds)
+            found = await reconcile_settled(connection, day, retry_seconds=retry_seconds)
         finally:
             await connection.close()
     except POSTGRES_AWAY as error:

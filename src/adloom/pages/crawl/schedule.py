@@ -21,7 +21,7 @@ from adloom.runtime.loops import pause
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY
 
-LOOK_SECONDS: Final = 15.0
+POLL_SECONDS: Final = 15.0
 # All sites of an installation may name the same hour.
 SPREAD: Final = timedelta(minutes=30)
 ONE_SECOND: Final = timedelta(seconds=1)
@@ -88,7 +88,7 @@ class CrawlSchedule:
                 await self.start_due()
             except (*POSTGRES_AWAY, *VALKEY_AWAY) as error:
                 log.warning("crawls_not_scheduled", error=repr(error))
-            await pause(LOOK_SECONDS, stop)
+            await pause(POLL_SECONDS, stop)
 
     async def start_due(self) -> None:
         now = self._clock.now()

@@ -38,7 +38,7 @@ CHANGES_MAX: Final = 200  # In one message; beyond, the actor reads all of its p
 STATES: Final = "SELECT state, format FROM brain_states WHERE kind = $1"
 TOLD_KEY: Final = "adloom:sites:told"
 NEWS_CHANNEL: Final = "adloom:sites:news:{site_id}"
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 NEWS_AT_ONCE: Final = 500
 ANSWER_SECONDS_MAX: Final = 10.0
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)
@@ -100,7 +100,7 @@ class SiteFollower:
         self._valkey = valkey
         self._reader = reader
         self._host = host
-        self._loop = PollLoop(self.poll, every_seconds=LOOK_SECONDS, away=AWAY, name="sites")
+        self._loop = PollLoop(self.poll, every_seconds=POLL_SECONDS, away=AWAY, name="sites")
         noticed = self._loop.noticed.set
         self._subscriptions = [
             Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)

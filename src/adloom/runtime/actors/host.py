@@ -31,7 +31,7 @@ from adloom.runtime.loops import pass_on, pause
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
 IDLE_MAX: Final = timedelta(minutes=5)
 # Clocks are changed, and the previous owner may have stored an alarm after we had looked.
-LOOK_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 60.0
 STOP_SECONDS_MAX: Final = 1.0  # For messages that wait when the host is told to stop; the rest is refused.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -63,7 +63,7 @@ class ActorHost:
         self._mailboxes = Mailboxes() if mailboxes is None else mailboxes
         self._batch_max = batch_max
         self._idle_max = idle_max
-        self._look_at = 0.0
+        self._poll_at = 0.0
         self._is_open = False
         self._has_work = asyncio.Event()
         self.counts = ActorCounts()
@@ -162,15 +162,15 @@ class ActorHost:
                 await asyncio.sleep(RETRY_AFTER.total_seconds())
             else:
                 self._runner.set_alarms(timers)
-                self._look_at = asyncio.get_running_loop().time() + LOOK_SECONDS
+                self._poll_at = asyncio.get_running_loop().time() + POLL_SECONDS
                 return
 
     async def _reload_due_alarms(self) -> None:
         """Load overdue alarms that this host does not know of."""
         loop = asyncio.get_running_loop()
-        if loop.time() < self._look_at:
+        if loop.time() < self._poll_at:
             return
-        self._look_at = loop.time() + LOOK_SECONDS
+        self._poll_at = loop.time() + POLL_SECONDS
         try:
             self._runner.set_alarms(await self._store.list_timers(until=self._clock.now()))
         except UnavailableError as error:
@@ -184,8 +184,8 @@ class ActorHost:
         self._has_work.clear()
         now = self._clock.now()
         due = [at for at in (self._runner.alarms.find_next_at(), self._find_idle_at()) if at is not None]
-        until_look = self._look_at - asyncio.get_running_loop().time()
-        await pause(min([until_look, *((at - now).total_seconds() for at in due)]), self._has_work)
+        until_poll = self._poll_at - asyncio.get_running_loop().time()
+        await pause(min([until_poll, *((at - now).total_seconds() for at in due)]), self._has_work)
 
     def _find_idle_at(self) -> datetime | None:
         touched_at = self._runner.find_oldest_touch()

@@ -85,13 +85,13 @@ class BatchRunner:
 
     async def persist(self, actors: Iterable[ActiveActor]) -> None:
         """Send actors their wake message once more, and persist the result."""
-        looks = [
+        checks = [
             Envelope(actor.address, actor.kind.on_waking, is_kept_after=True)
             for actor in actors
             if not actor.is_durable
         ]
-        for first in range(0, len(looks), KEPT_AT_ONCE):
-            await self.run(looks[first : first + KEPT_AT_ONCE])
+        for first in range(0, len(checks), KEPT_AT_ONCE):
+            await self.run(checks[first : first + KEPT_AT_ONCE])
 
     async def persist_all(self) -> None:
         await self.persist(list(self._actors.values()))

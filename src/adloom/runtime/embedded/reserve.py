@@ -17,7 +17,7 @@ from adloom.runtime.installation import InstallationError
 FILE_NAME: Final = "reserve"
 # Two segments of PostgreSQL's log.
 LOW_BYTES: Final = 32 * 2**20
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -71,7 +71,7 @@ class DiskReserve:
     async def wait_for_room(self) -> None:
         """Wait while the disk is full."""
         while self._is_full:  # noqa: ASYNC110 - somebody else makes room
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _count_kept_bytes(self) -> int:
         return self._file.stat().st_size if self._file.exists() else 0

@@ -25,7 +25,7 @@ LOCK_SECONDS: Final = 10.0
 LOST_MAX: Final = 3  # A job that takes its process down with it is not tried for ever.
 RECONNECT_SECONDS: Final = 1.0
 # A new job wakes its worker at once. Without one it looks again after so long, once for each job that it may run.
-LOOK_SECONDS: Final = 10
+POLL_SECONDS: Final = 10
 # For the jobs under way; those that take longer are cut off, and come again.
 STOP_SECONDS_MAX: Final = 1.5
 
@@ -101,7 +101,7 @@ class JobWorker:
             "lockDuration": int(self._lock_seconds * 1000),
             "stalledInterval": int(self._lock_seconds * 500),
             "maxStalledCount": self._lost_max,
-            "drainDelay": LOOK_SECONDS,
+            "drainDelay": POLL_SECONDS,
             "runRetryDelay": int(RECONNECT_SECONDS * 1000),
         }
         if self._backoff is not None:

@@ -21,7 +21,7 @@ from adloom.runtime.supervisor.liveness import (
 from adloom.runtime.supervisor.liveness_pipe import SIGN_SECONDS, LivenessPipe
 
 # Signs are written at whole seconds: no look may come just before one.
-LOOK_AFTER_SECONDS: Final = SIGN_SECONDS / 2
+POLL_AFTER_SECONDS: Final = SIGN_SECONDS / 2
 SIGN_TICK_SECONDS: Final = SIGN_SECONDS / 2  # While a child is silent.
 SIGN_SILENT_SECONDS: Final = 1.5
 # A server is asked less often: each question costs it a connection.
@@ -66,7 +66,7 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: Livenes
     while verdict is not LivenessVerdict.FROZEN:
         is_well = liveness == Liveness(has_begun=True)
         seconds = listener.find_seconds(is_well=is_well)
-        await sleep_until_next(seconds, after=LOOK_AFTER_SECONDS)  # Of many children at once.
+        await sleep_until_next(seconds, after=POLL_AFTER_SECONDS)  # Of many children at once.
         if is_well and listener.is_obviously_alive():  # As almost always.
             heard_at = loop.time()
             continue

@@ -16,7 +16,7 @@ from adloom.sample.visitors.past import BATCH_EVENTS, Event, draw_past_events
 from adloom.sample.visitors.visitors import SampleVisitor, compute_visits_per_second, draw_seconds_to_next
 from adloom.sample.visitors.visits import Reaction, SeenOffer, VisitedPage, list_ctrs, pick_visit, react_to
 
-LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still loaded.
+POLL_SECONDS: Final = 1.0  # How often we look whether the sample is still loaded.
 WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest are dropped.
 PAST_PAUSE_SECONDS: Final = 0.4  # Pause between batches of past events: they are not urgent.
 PAST_UNTIL: Final = timedelta(minutes=30)  # After the load; reported later, it would be another day.
@@ -69,13 +69,13 @@ class Traffic:
         if manifest is None or manifest.state is not State.THERE:
             return
         now = self._clock.now()
-        looked_at = next_visit_at = now
+        polled_at = next_visit_at = now
         past = self._draw_past(manifest) if now - manifest.loaded_at < PAST_UNTIL else iter(())
         self._report_past(past)
         while True:
             now = self._clock.now()
-            if now - looked_at >= timedelta(seconds=LOOK_SECONDS):
-                looked_at, manifest = now, self._read_manifest()
+            if now - polled_at >= timedelta(seconds=POLL_SECONDS):
+                polled_at, manifest = now, self._read_manifest()
                 if manifest is None or manifest.state is not State.THERE:
                     return
             if now >= next_visit_at:
@@ -87,7 +87,7 @@ class Traffic:
             soonest = min([next_visit_at, *(at for at, _, _ in self._due[:1])])
             wait = (soonest - self._clock.now()).total_seconds()
             if wait > 0:
-                self._sleep(min(LOOK_SECONDS, wait))
+                self._sleep(min(POLL_SECONDS, wait))
 
     def _try(self, act: Act) -> None:
         try:

@@ -14,7 +14,7 @@ from adloom.market.results.window import NO_RESULTS, SiteResults
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
-LOOK_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 2.0
 SITES_MAX: Final = (
     1_000  # At most 30 KB each; beyond, the site is forgotten that was not asked for the longest.
 )
@@ -31,7 +31,7 @@ class ResultsLoader:
         )  # Least recently used first.
         # Found since the last look, by the numbers of ids: looking for an id itself calls Python, twice.
         self._found: dict[int, SiteResults] = {}
-        self._loop = PollLoop(self.refresh, every_seconds=LOOK_SECONDS, away=VALKEY_AWAY, name="site_results")
+        self._loop = PollLoop(self.refresh, every_seconds=POLL_SECONDS, away=VALKEY_AWAY, name="site_results")
 
     def __len__(self) -> int:
         return len(self._sites)

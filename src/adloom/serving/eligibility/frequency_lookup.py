@@ -23,7 +23,7 @@ from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index, IndexedPlacement, MarketPlacements
 
-LOOK_SECONDS_MAX: Final = 0.25
+LOOKUP_SECONDS_MAX: Final = 0.25
 APART_SECONDS: Final = 0.002  # From the start of a look-up to the start of the next.
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
@@ -269,7 +269,7 @@ class FrequencyLookup:
         least = _find_smallest_caps(caps for banners in asked_of.values() for caps in banners.least.items())
         self.looked_up += 1
         try:
-            async with asyncio.timeout(LOOK_SECONDS_MAX):
+            async with asyncio.timeout(LOOKUP_SECONDS_MAX):
                 found = await self._counts.read([asked for asked, _, _ in waiting], least, self._now())
         except Exception as error:  # noqa: BLE001 - whatever it is, no request may wait for ever
             self.failures += 1

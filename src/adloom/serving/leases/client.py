@@ -51,7 +51,7 @@ BATCHES_A_TURN_MAX: Final = 4
 CLOSING_BATCH_MAX: Final = 5_000  # No request waits meanwhile, so one message may be long.
 GATHER_SECONDS: Final = 0.005  # Urgent reports within it share one message.
 TURN_SECONDS_MIN: Final = 0.02
-LOOK_SECONDS: Final = 0.25  # How often waiting campaigns learn of demand.
+POLL_SECONDS: Final = 0.25  # How often waiting campaigns learn of demand.
 RETRY_SECONDS: Final = 0.2
 CLOSE_SECONDS_MAX: Final = 1.0  # What is not returned by then expires later.
 SESSION_BITS: Final = 48
@@ -90,7 +90,7 @@ class LeaseClient:
         self._is_heard = asyncio.Event()  # Whether we are subscribed to answers.
         self._over: list[int] = []  # Ended sessions that the budget service has not been told of.
         self._beats_at = 0.0
-        self._looks_at = 0.0
+        self._polls_at = 0.0
         self._sleeps_until = 0.0
         self._is_cut_off = False
         self._listeners = 0  # Of the last message.
@@ -155,9 +155,9 @@ class LeaseClient:
             self._beats_at = at + until_next(HEARTBEAT_SECONDS)
 
     def _check_demand(self, at: float) -> None:
-        if at < self._looks_at:
+        if at < self._polls_at:
             return
-        self._looks_at = at + LOOK_SECONDS
+        self._polls_at = at + POLL_SECONDS
         for key in self._demand.record_requests(self._states.take_requested(), at=at):
             self.leases.on_demand(key, at=at)
 
@@ -200,7 +200,7 @@ class LeaseClient:
         at = _read_loop_seconds()
         moments = [self._beats_at]
         if self._demand.has_waiting:
-            moments.append(self._looks_at)
+            moments.append(self._polls_at)
         if self._is_heard.is_set():
             if self.leases.next_at is not None:
                 moments.append(max(self.leases.next_at, at + TURN_SECONDS_MIN))

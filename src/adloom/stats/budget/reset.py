@@ -13,7 +13,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 VISIBLE_SECONDS_MAX: Final = 2.0
-LOOK_SECONDS: Final = 0.04
+POLL_SECONDS: Final = 0.04
 # A campaign without a stored state begins its first day, and so its first window, with this message.
 FIRST_WINDOW: Final = 1
 
@@ -52,4 +52,4 @@ async def _wait(pool: Pool, address: Address, *, beyond: int) -> None:
             window = await load_window(connection, address)
         if window is not None and window > beyond:
             return
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)

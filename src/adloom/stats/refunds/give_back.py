@@ -24,7 +24,7 @@ from adloom.stats.refunds.store import (
 
 TRIES: Final = 4
 TRY_SECONDS: Final = 0.75
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 10.0
 REQUEST_WAITS: Final = timedelta(seconds=2 * TRIES * TRY_SECONDS)
 
@@ -50,8 +50,8 @@ async def give_back(
             except VALKEY_AWAY as error:
                 log.warning("refund_waits", refund=str(request.id), reason=repr(error))
                 return request
-        for _ in range(int(TRY_SECONDS / LOOK_SECONDS)):
-            await asyncio.sleep(LOOK_SECONDS)
+        for _ in range(int(TRY_SECONDS / POLL_SECONDS)):
+            await asyncio.sleep(POLL_SECONDS)
             found = await find_request(connection, request.campaign_id, request.correlation_id)
             if found is not None and found.refunded_at is not None:
                 return found

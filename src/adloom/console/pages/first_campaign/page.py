@@ -45,13 +45,13 @@ async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
         with card("Live check"):
             checks = html("", tag="ul").classes("al-progress").props('aria-live="polite"')
 
-    async def look() -> None:
+    async def poll() -> None:
         content = await _build_checks(visit, placement, campaign)
         if content != checks.content:
             checks.content = content
 
-    await look()
-    ui.timer(REFRESH_SECONDS, look)
+    await poll()
+    ui.timer(REFRESH_SECONDS, poll)
 
 
 def _show_tag_ways(placement: Json, tag: Json) -> None:

@@ -40,11 +40,11 @@ ADDRESS: Final = "/console/reports/ads"
 REPORTS: Final = "/api/ads-manager/reports"
 LISTED_MAX: Final = 100
 CHARTED_MAX: Final = 10
-LOOKED_AT_MAX: Final = 20  # Advertisers checked for ad accounts; further ones are chosen by hand.
+CHECKED_MAX: Final = 20  # Advertisers checked for ad accounts; further ones are chosen by hand.
 DEEPER: Final = {"campaigns": ("adsets", "campaignId"), "adsets": ("ads", "adsetId")}
 STATUS_KINDS: Final = {"ACTIVE": "good", "PAUSED": "warn", "ARCHIVED": ""}
 MANAGER: Final = "/api/ads-manager"
-LOOK_SECONDS: Final = 0.7
+POLL_SECONDS: Final = 0.7
 SAID_SECONDS: Final = 1.5  # Time to read the message before the page reloads.
 JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
 
@@ -124,7 +124,7 @@ async def _read_sellers(visit: PageVisit) -> list[Json]:
     listed: list[Json] = await visit.api.get_items("/admin/advertisers", pageSize=LISTED_MAX, sort="name")
     if visit.query.get("sellerId"):
         return listed
-    for one in listed[:LOOKED_AT_MAX]:
+    for one in listed[:CHECKED_MAX]:
         accounts = await visit.api.get("/api/ads-manager/accounts", sellerId=one["id"], pageSize=1)
         if accounts["totalCount"]:
             return [one, *(other for other in listed if other is not one)]
@@ -290,9 +290,9 @@ def ask_sync(visit: PageVisit, asked: Json) -> None:
                 f"{answer['enqueued']} jobs are started." if answer["enqueued"] else "They run already."
             )
             with dialog:
-                timer = ui.timer(LOOK_SECONDS, lambda: look(answer["jobIds"], timer))
+                timer = ui.timer(POLL_SECONDS, lambda: poll(answer["jobIds"], timer))
 
-        async def look(job_ids: list[str], timer: ui.timer) -> None:
+        async def poll(job_ids: list[str], timer: ui.timer) -> None:
             jobs = [
                 await visit.api.get(f"{MANAGER}/jobs/{one}", sellerId=asked["sellerId"]) for one in job_ids
             ]

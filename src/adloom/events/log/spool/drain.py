@@ -45,7 +45,7 @@ class SpoolLimits(msgspec.Struct, frozen=True, kw_only=True):
     segment_bytes_max: int = SEGMENT_BYTES_MAX
     batch_max: int = BATCH_MAX
     append_seconds_max: float = APPEND_SECONDS_MAX
-    look_seconds: float = 30.0  # Between looks for what dead processes left.
+    poll_seconds: float = 30.0  # Between looks for what dead processes left.
 
 
 DEFAULT_LIMITS: Final = SpoolLimits()
@@ -160,12 +160,12 @@ class DiskSpool:
 
     async def _run(self) -> None:
         time = asyncio.get_running_loop().time
-        look_at = time() + self._limits.look_seconds
+        poll_at = time() + self._limits.poll_seconds
         probe_seconds = PROBE_SECONDS_MIN
         while True:
             try:
-                if time() >= look_at:
-                    look_at = time() + self._limits.look_seconds
+                if time() >= poll_at:
+                    poll_at = time() + self._limits.poll_seconds
                     await self._adopt_left()
                 self._wake.clear()
                 has_more = await self._drain_some()
@@ -180,7 +180,7 @@ class DiskSpool:
             else:
                 probe_seconds = PROBE_SECONDS_MIN
                 if not has_more:
-                    await pause(max(0.0, look_at - time()), self._wake)
+                    await pause(max(0.0, poll_at - time()), self._wake)
 
     async def _adopt_left(self) -> None:
         """Adopt what dead processes left, unless we have not even drained our own: another process may."""

@@ -32,7 +32,7 @@ WAITING_MAX: Final = 20_000  # Messages that JetStream has not acknowledged; bey
 PUBLISH_AGAIN_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 1.0
 DURABLE_SECONDS_MAX: Final = 30.0  # Then it is not known whether the message was applied.
-LOOK_SECONDS: Final = 0.25
+POLL_SECONDS: Final = 0.25
 ENVELOPE_BYTES_MAX: Final = 4_096
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -134,7 +134,7 @@ class NatsSender:
         With `is_fresh` the actor reads again what it is configured from.
         """
         sent = self._build(address, message, is_exact=True, is_ask=True, is_fresh=is_fresh)
-        result = self._await(sent, seconds_max=seconds_max + LOOK_SECONDS)
+        result = self._await(sent, seconds_max=seconds_max + POLL_SECONDS)
         try:
             async with asyncio.timeout(seconds_max):
                 reply = (await result).reply
@@ -168,7 +168,7 @@ class NatsSender:
             async with asyncio.TaskGroup() as group:
                 stopping = group.create_task(pass_on(stop, self._has_work))
                 while not stop.is_set():
-                    await pause(LOOK_SECONDS if self._published or self._awaited else 60.0, self._has_work)
+                    await pause(POLL_SECONDS if self._published or self._awaited else 60.0, self._has_work)
                     await self.flush()
                 stopping.cancel()
         finally:
