@@ -46,7 +46,9 @@ class BenchLeaseClient:
         """Listen, and send heartbeats."""
         stop, is_listening = asyncio.Event(), asyncio.Event()
         channel = make_session_channel(self._session)
-        subscription = Subscription(self._valkey, channel, heard=self._on_update, began=is_listening.set)
+        subscription = Subscription(
+            self._valkey, channel, on_message=self._on_update, on_start=is_listening.set
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(subscription.run(stop))
             beating = group.create_task(self._send_heartbeats())

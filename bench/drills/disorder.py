@@ -69,8 +69,8 @@ class DisorderlyConnection:
         await asyncio.sleep(self._chance.random() * LATE_SECONDS_MAX)
         await self._connection.publish(subject, data, reply=reply, headers=headers)
 
-    async def subscribe(self, subject: str, heard: Callable[[Received], Awaitable[None]]) -> None:
-        await self._connection.subscribe(subject, heard)
+    async def subscribe(self, subject: str, on_message: Callable[[Received], Awaitable[None]]) -> None:
+        await self._connection.subscribe(subject, on_message)
 
     async def request(self, subject: str, data: bytes) -> bytes:
         return await self._connection.request(subject, data)

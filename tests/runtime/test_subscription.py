@@ -14,7 +14,7 @@ from tests.support.relay import Relay
 
 async def test_an_interruption_is_logged_once_however_often_it_is_tried() -> None:
     async with open_valkey(f"redis://127.0.0.1:{free_port()}") as valkey:
-        subscription = Subscription(valkey, "news", heard=lambda _: None, began=lambda: None)
+        subscription = Subscription(valkey, "news", on_message=lambda _: None, on_start=lambda: None)
         stop = asyncio.Event()
         with capture_logs() as lines:
             running = asyncio.ensure_future(subscription.run(stop))
@@ -33,7 +33,7 @@ class Listener:
         self.begun = 0
         self.fails = fails
         self.stop = asyncio.Event()
-        self.subscription = Subscription(valkey, channel, heard=self._hear, began=self._begin)
+        self.subscription = Subscription(valkey, channel, on_message=self._hear, on_start=self._begin)
         self.running = asyncio.ensure_future(self.subscription.run(self.stop))
 
     def _hear(self, data: bytes) -> None:

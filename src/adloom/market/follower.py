@@ -54,10 +54,10 @@ class MarketFollower:
         noticed = self._loop.noticed.set
         self._subscriptions = [
             *(
-                Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
+                Subscription(valkey, channel, on_message=lambda _: noticed(), on_start=noticed)
                 for channel in (NOTICE_CHANNEL, PAGE_NOTICES)
             ),
-            Subscription(valkey, SPEND_CHANNEL, heard=self._receive_spend, began=noticed),
+            Subscription(valkey, SPEND_CHANNEL, on_message=self._receive_spend, on_start=noticed),
         ]
         self._spending: set[CampaignId] = set()  # Whose budgets ran out or were restored.
         self._paying: set[AdvertiserId] = set()  # Likewise.

@@ -126,10 +126,10 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Subscription:
-    """Hears what is said on one channel; what is said while the connection is broken is lost.
+    """Receives the messages on one channel; those sent while the connection is broken are lost.
 
-    `began` is called whenever listening has begun, or begun again: what was said before is not known. All subscriptions
-    of a client share a connection: each of its own would be kept awake by its own questions.
+    `on_start` is called whenever the subscription starts, or starts again: earlier messages are not known. All subscriptions
+    of a client share a connection: separate ones would each send their own pings.
     """
 
     def __init__(
@@ -137,14 +137,14 @@ class Subscription:
         valkey: Valkey,
         channel: str,
         *,
-        heard: Callable[[bytes], None],
-        began: Callable[[], None],
+        on_message: Callable[[bytes], None],
+        on_start: Callable[[], None],
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._valkey = valkey
         self.channel = channel
-        self.heard = heard
-        self.began = began
+        self.on_message = on_message
+        self.on_start = on_start
         self.quiet_seconds = quiet_seconds
         self.is_listening = False
 
@@ -260,14 +260,14 @@ class _SubscribedConnection:
         elif message["type"] == "message":
             channel, data = message["channel"].decode(), cast("bytes", message["data"])
             for one in [one for one in self._subscriptions if one.channel == channel]:
-                _call(one, lambda one=one: one.heard(data))
+                _call(one, lambda one=one: one.on_message(data))
 
     def _begin(self, channel: str) -> None:
         self._confirmed |= {channel} & self._asked
         for one in self._subscriptions:
             if one.channel == channel and not one.is_listening:
                 one.is_listening = True
-                _call(one, one.began)
+                _call(one, one.on_start)
 
     async def _wait_for_next(self, pubsub: PubSub) -> dict[str, Any]:
         """Wait for a message; where none comes for a while, an answer of the server's will do."""
@@ -278,7 +278,7 @@ class _SubscribedConnection:
             await pubsub.ping()
             message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=seconds))
         if message is None:
-            raise TimeoutError("Nothing is heard of Valkey.")
+            raise TimeoutError("Valkey does not answer.")
         return message
 
 

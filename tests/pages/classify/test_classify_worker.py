@@ -107,7 +107,7 @@ async def test_a_page_is_classified_written_and_told(pool: Pool, valkey: Valkey,
     worker = a_worker(pool, valkey, FakeClassifier())
     heard: list[bytes] = []
     began, stop = asyncio.Event(), asyncio.Event()
-    listening = Subscription(valkey, PAGE_NOTICES, heard=heard.append, began=began.set)
+    listening = Subscription(valkey, PAGE_NOTICES, on_message=heard.append, on_start=began.set)
     async with asyncio.TaskGroup() as group:
         group.create_task(listening.run(stop))
         await began.wait()

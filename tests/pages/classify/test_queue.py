@@ -149,7 +149,7 @@ async def test_without_valkey_the_queue_is_unavailable() -> None:
 async def test_a_notice_says_which_site_and_version(valkey: Valkey) -> None:
     heard: list[bytes] = []
     began, stop = asyncio.Event(), asyncio.Event()
-    subscription = Subscription(valkey, PAGE_NOTICES, heard=heard.append, began=began.set)
+    subscription = Subscription(valkey, PAGE_NOTICES, on_message=heard.append, on_start=began.set)
     async with asyncio.TaskGroup() as group:
         group.create_task(subscription.run(stop))
         await began.wait()

@@ -62,8 +62,8 @@ async def heard(valkey: Valkey, site_id: SiteId) -> AsyncGenerator[Heard]:
     subscription = Subscription(
         valkey,
         NEWS_CHANNEL.format(site_id=site_id),
-        heard=lambda message: heard.news.extend(read_news(message)),
-        began=heard.began.set,
+        on_message=lambda message: heard.news.extend(read_news(message)),
+        on_start=heard.began.set,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(subscription.run(stop))

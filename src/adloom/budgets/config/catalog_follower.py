@@ -38,7 +38,9 @@ class CatalogFollower:
         self._host = host
         self._loop = PollLoop(self.poll, every_seconds=self._find_seconds, away=AWAY, name="brains_catalog")
         noticed = self._loop.noticed.set
-        self._subscription = Subscription(valkey, NOTICE_CHANNEL, heard=lambda _: noticed(), began=noticed)
+        self._subscription = Subscription(
+            valkey, NOTICE_CHANNEL, on_message=lambda _: noticed(), on_start=noticed
+        )
         self._version: int | None = None
         # A plain counter, read by a collector.
         self.told = 0

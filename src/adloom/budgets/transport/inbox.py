@@ -86,7 +86,7 @@ class Inbox:
         self._request_counts = request_counts
         self._sessions = DeliverySessions() if sessions is None else sessions
         self._subscription = Subscription(
-            valkey, INBOX_CHANNEL, heard=self.receive, began=self._restart_silence
+            valkey, INBOX_CHANNEL, on_message=self.receive, on_start=self._restart_silence
         )
         self._has_work = asyncio.Event()
         self._processes: dict[int, str] = {}

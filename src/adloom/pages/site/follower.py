@@ -103,7 +103,7 @@ class SiteFollower:
         self._loop = PollLoop(self.poll, every_seconds=POLL_SECONDS, away=AWAY, name="sites")
         noticed = self._loop.noticed.set
         self._subscriptions = [
-            Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
+            Subscription(valkey, channel, on_message=lambda _: noticed(), on_start=noticed)
             for channel in (PAGE_NOTICES, NOTICE_CHANNEL)
         ]
         self._told: dict[SiteId, int] | None = None

@@ -68,7 +68,11 @@ class IndexRefresher:
         self._noticed = asyncio.Event()
         noticed = self._noticed.set
         self._notices = Subscription(
-            valkey, NOTICE_CHANNEL, heard=lambda _: noticed(), began=noticed, quiet_seconds=quiet_seconds
+            valkey,
+            NOTICE_CHANNEL,
+            on_message=lambda _: noticed(),
+            on_start=noticed,
+            quiet_seconds=quiet_seconds,
         )
         self._is_there = asyncio.Event()
         self._is_cut_off = False

@@ -56,7 +56,10 @@ class ModelLoader(SwappableScoring[LearnedScoring]):
 
     async def run(self, stop: asyncio.Event) -> None:
         listening = Subscription(
-            self._valkey, MODEL_NOTICES, heard=lambda _: self._published.set(), began=self._published.set
+            self._valkey,
+            MODEL_NOTICES,
+            on_message=lambda _: self._published.set(),
+            on_start=self._published.set,
         )
         working = {asyncio.ensure_future(self._keep_loading()), asyncio.ensure_future(self._keep_ranking())}
         try:

@@ -90,7 +90,7 @@ class TableLoader(Generic[TableT]):
         self._noticed = asyncio.Event()
         self._check_now = False
         self._subscription = Subscription(
-            valkey, source.channel, heard=self._receive_notice, began=self._check
+            valkey, source.channel, on_message=self._receive_notice, on_start=self._check
         )
         self._is_cut_off = False
         # Plain counters, read by the metrics.

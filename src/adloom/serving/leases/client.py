@@ -111,7 +111,7 @@ class LeaseClient:
         ends = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(_wake_on(stop, self._has_work))
-            news = self._make_subscription(SPEND_CHANNEL, began=lambda: None)
+            news = self._make_subscription(SPEND_CHANNEL, on_start=lambda: None)
             group.create_task(news.run(ends))
             session_ends = self._listen(group)
             while not stop.is_set():
@@ -225,14 +225,14 @@ class LeaseClient:
         self._is_heard.clear()
         ends = asyncio.Event()
         answers = self._make_subscription(
-            make_session_channel(self.leases.session), began=self._on_subscribed
+            make_session_channel(self.leases.session), on_start=self._on_subscribed
         )
         group.create_task(answers.run(ends))
         return ends
 
-    def _make_subscription(self, channel: str, *, began: Callable[[], None]) -> Subscription:
+    def _make_subscription(self, channel: str, *, on_start: Callable[[], None]) -> Subscription:
         return Subscription(
-            self._valkey, channel, heard=self._on_data, began=began, quiet_seconds=QUIET_SECONDS
+            self._valkey, channel, on_message=self._on_data, on_start=on_start, quiet_seconds=QUIET_SECONDS
         )
 
     def _on_subscribed(self) -> None:

@@ -90,7 +90,7 @@ class SpendFeed(EventFeed[SpendListener]):
                 self._push_update(news)
 
     async def _forward(self, valkey: Valkey) -> None:
-        subscription = Subscription(valkey, SPEND_CHANNEL, heard=self.distribute, began=self._began)
+        subscription = Subscription(valkey, SPEND_CHANNEL, on_message=self.distribute, on_start=self._began)
         while True:
             await self._is_wanted.wait()
             await subscription.run(self._is_unwanted)

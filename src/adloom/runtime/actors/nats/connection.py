@@ -100,14 +100,14 @@ class NatsConnection:
             return False
         return True
 
-    async def subscribe(self, subject: str, heard: Callable[[Received], Awaitable[None]]) -> None:
-        """Hear a subject until the connection is closed, also after a server was away."""
+    async def subscribe(self, subject: str, on_message: Callable[[Received], Awaitable[None]]) -> None:
+        """Receive the messages of a subject until the connection is closed, also after a server was away."""
 
-        async def on_message(message: Msg) -> None:
-            await heard(Received(message.subject, message.data, message.reply, message.headers or {}))
+        async def convert(message: Msg) -> None:
+            await on_message(Received(message.subject, message.data, message.reply, message.headers or {}))
 
-        self._subscriptions.append((subject, on_message))
-        await self._client.subscribe(subject, cb=on_message)
+        self._subscriptions.append((subject, convert))
+        await self._client.subscribe(subject, cb=convert)
 
     async def request(self, subject: str, data: bytes) -> bytes:
         """Ask the server, or raise UnavailableError."""
@@ -140,6 +140,6 @@ class NatsConnection:
         await pause(RECONNECT_SECONDS, self._stop)
         self._client = Client()
         await self._connect(self._stop)
-        for subject, heard in self._subscriptions:
+        for subject, on_message in self._subscriptions:
             with suppress(NatsError, OSError):  # It is away again, and comes back as any other.
-                await self._client.subscribe(subject, cb=heard)
+                await self._client.subscribe(subject, cb=on_message)

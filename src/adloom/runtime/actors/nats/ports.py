@@ -32,7 +32,7 @@ class Messaging(Protocol):
         """Send without waiting; return whether it is on its way."""
         ...
 
-    async def subscribe(self, subject: str, heard: Callable[[Received], Awaitable[None]]) -> None:
+    async def subscribe(self, subject: str, on_message: Callable[[Received], Awaitable[None]]) -> None:
         """Hear a subject until the connection is closed, also after a server was away."""
         ...
 
