@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from adloom.app.progress import show_elapsed
+from adloom.app.progress import show_progress
 from adloom.runtime.process.tuning import use_one_thread
 from bench.load import BenchPlan
 from bench.processes import LoadError
@@ -73,11 +73,7 @@ if __name__ == "__main__":
         app.command(name)(resolve_name(function))
     # Task groups raise exception groups.
     try:
-        with (
-            show_elapsed(f"adloom bench {' '.join(sys.argv[1:2])}".strip())
-            if is_work(sys.argv[1:])
-            else nullcontext()
-        ):
-            app(prog_name="adloom bench")
+        with show_progress("adloom bench") if is_work(sys.argv[1:]) else nullcontext() as work:
+            app(prog_name="adloom bench", obj=work)
     except* LoadError as errors:
         sys.exit(f"adloom bench: {_find_message(errors)}")

@@ -7,12 +7,14 @@ from datetime import datetime
 from statistics import median
 from typing import Final
 
+import click
 import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from adloom import VERSION
+from adloom.app.progress import WorkProgress
 from bench.load import NO_OP, BenchPlan, Sample
 from bench.processes import ShowStatus
 
@@ -178,11 +180,16 @@ def render(bench: BenchTable) -> RenderableType:
 
 
 def show(measure: Callable[[ShowStatus], BenchTable], *, width: int | None = None) -> None:
-    """Print the table of a bench, and its progress meanwhile."""
-    console = Console(width=width)
-    with console.status("starting") as status:
-        table = measure(status.update)
-    console.print(render(table))
+    """Say how far a bench is, and print its table."""
+    table = measure(find_progress().say)
+    Console(width=width).print(render(table))
+
+
+def find_progress() -> WorkProgress:
+    """Return what shows the progress of this command."""
+    context = click.get_current_context(silent=True)
+    found = context and context.find_object(WorkProgress)
+    return found or WorkProgress("")
 
 
 def _render_goal(goal: GoalResult) -> Text:

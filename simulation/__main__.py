@@ -10,10 +10,9 @@ from typing import Annotated
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from adloom.app.progress import SecondLines, show_elapsed
+from adloom.app.progress import show_progress
 from simulation.base_world import Outcome
 from simulation.faults import ORDINARY
 from simulation.market import simulate_market
@@ -119,7 +118,7 @@ def _run_days(seed: int, days: int) -> None:
         pace=CALM,
     )
     console, tally, started_at = Console(), Tally(), time.perf_counter()
-    with show_elapsed(f"Simulating {days} days with seed {seed}"):
+    with show_progress(f"Simulating {days} days with seed {seed}"):
         tally.add(simulate(plan))
     title = f"{days} days in {time.perf_counter() - started_at:.1f} s, seed {seed}"
     _report(console, title, EVENT_LOG, tally, again=f"adloom simulate --seed {seed} --days {days}")
@@ -127,15 +126,13 @@ def _run_days(seed: int, days: int) -> None:
 
 def _run_many(swarm: Swarm, seeds: range) -> None:
     console, tally, started_at = Console(), Tally(), time.perf_counter()
-    lines = SecondLines()
     with (
-        Progress(console=console, transient=True) as progress,
+        show_progress("Simulating", len(seeds), unit="runs") as work,
         contextlib.closing(run_seeds(swarm.run, seeds)) as runs,
     ):
-        for outcome in progress.track(runs, total=len(seeds), description="Simulating"):
+        for outcome in runs:
             tally.add(outcome)
-            if not console.is_terminal:
-                lines.say(f"{tally.runs:,} of {len(seeds):,} runs are simulated.")
+            work.advance()
             if len(tally.broken) == BROKEN_MAX:
                 break
     title = f"{tally.runs:,} runs in {time.perf_counter() - started_at:.1f} s"

@@ -13,7 +13,15 @@ from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.serving.auction.request import describe_context
 from bench.catalog import build_auction_requests
-from bench.figures import CpuGoal, TargetFigures, build_report, compute_figures, compute_share, render_report
+from bench.figures import (
+    CpuGoal,
+    TargetFigures,
+    build_report,
+    compute_figures,
+    compute_share,
+    find_progress,
+    render_report,
+)
 from bench.load import KIND, NO_OP, SERIAL, USER, BenchPlan, BenchSubject, Sample, Target, take_samples
 from bench.processes import pin_to_last_cpu
 from bench.servers import NO_OP_PATH, PASSWORD, open_folder, run_delivery, run_program
@@ -49,10 +57,10 @@ async def _measure_with_valkey(console: Console, campaigns: int) -> None:
 
 def _measure(console: Console, redis_url: str, campaigns: int) -> None:
     """Measure without frequency caps, which needs no look-ups, and with them; then a small market."""
-    plain = compute_figures(_take_samples(console, redis_url, campaigns, "no-frequency"))
+    plain = compute_figures(_take_samples(redis_url, campaigns, "no-frequency"))
     goals = [CpuGoal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
     _show(console, f"{campaigns:,} campaigns without frequency caps", plain, goals)
-    samples = _take_samples(console, redis_url, campaigns)
+    samples = _take_samples(redis_url, campaigns)
     capped = compute_figures(samples)
     _show(console, f"{campaigns:,} campaigns, half of them with frequency caps", capped, [])
     for target in (BY_TYPE, BY_SLUG):
@@ -60,17 +68,17 @@ def _measure(console: Console, redis_url: str, campaigns: int) -> None:
         console.print(
             f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.1%}"
         )
-    few = compute_figures(_take_samples(console, redis_url, FEW_CAMPAIGNS))
+    few = compute_figures(_take_samples(redis_url, FEW_CAMPAIGNS))
     _show(console, f"{FEW_CAMPAIGNS:,} campaigns, half of them with frequency caps", few, [])
     for target in (BY_TYPE, BY_SLUG):
         growth = _find_ratio(capped, target) / _find_ratio(few, target)
         console.print(f"goal: {target} needs less than {GROWTH_MAX:g} times that: {growth:.2f}")
 
 
-def _take_samples(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Sample]:
+def _take_samples(redis_url: str, campaigns: int, *without: str) -> list[Sample]:
     with run_delivery("bench.auction.delivery_process", redis_url, campaigns, *without) as (pid, port):
         subjects = [BenchSubject(target=target, pids=[pid]) for target in _build_targets(port)]
-        return take_samples(subjects, PLAN, console.print)
+        return take_samples(subjects, PLAN, find_progress().say)
 
 
 def _show(console: Console, title: str, figures: list[TargetFigures], goals: list[CpuGoal]) -> None:

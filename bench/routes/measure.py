@@ -21,6 +21,7 @@ from bench.figures import (
     build_report,
     compute_figures,
     describe_verdicts,
+    find_progress,
     render,
 )
 from bench.load import (
@@ -65,8 +66,7 @@ def measure_routes(plan: BenchPlan, json_file: Path | None = None, last_file: Pa
     """Measure, print the table, and keep the figures for the next run."""
     console = Console()
     last_file = last_file or find_last_file(os.environ)
-    with console.status("") as status:
-        samples, behind = _take_samples(plan, status.update)
+    samples, behind = _take_samples(plan, find_progress().say)
     figures = compute_figures([*samples, *(one.sample for one in behind)])
     report = build_report(plan, figures, GOALS, now=SystemClock().now())
     report = msgspec.structs.replace(report, behind=[one.judge() for one in behind])

@@ -3,13 +3,11 @@
 import asyncio
 import io
 from datetime import date, timedelta
-from itertools import count
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from adloom.app.progress import SecondLines
 from adloom.cli.days import roll_up
 from adloom.cli.user_errors import describe_for_user
 from adloom.core.clock import ManualClock
@@ -52,22 +50,11 @@ async def test_each_day_from_first_to_last_is_a_line(pool: Pool, database_url: s
     assert [tuple(row) for row in rows] == [(DAY, 1, 1), (DAY + 2 * ONE_DAY, 1, 0)]
 
 
-async def test_without_a_terminal_a_line_a_second_says_how_far_it_is(database_url: str) -> None:
-    seconds, said = count(), list[str]()
-    lines = SecondLines(said.append, now=lambda: next(seconds))
-    console = Console(file=io.StringIO(), force_terminal=False)
-
-    await roll_up(database_url, DAY, DAY + ONE_DAY, ManualClock(NOON + 2 * ONE_DAY), console, lines=lines)
-
-    assert said[0] == "2026-11-14: 0% of 2 days"
-    assert "2026-11-15: 50% of 2 days" in said
-
-
 async def test_a_terminal_gets_a_progress_bar(database_url: str) -> None:
     output = await run_rollup(database_url, DAY, DAY, terminal=True)
 
     assert "━" in output
-    assert "100 %" in output
+    assert "100% of 1 day" in output
 
 
 @pytest.mark.parametrize(

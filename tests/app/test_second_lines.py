@@ -6,41 +6,34 @@ from collections.abc import Callable
 
 import pytest
 from rich.console import Console
-from rich.progress import Progress
 
-from adloom.app.progress import SecondLines, StepProgress, print_elapsed, show_elapsed
-from adloom.cli.replay import ReplayProgress
-
-
-def test_a_line_is_said_once_a_second() -> None:
-    second, said = [0.0], list[str]()
-    lines = SecondLines(said.append, now=lambda: second[0])
-
-    for tenth in range(35):
-        second[0] = tenth / 10
-        lines.say(f"{tenth} of 35")
-
-    assert said == ["10 of 35", "20 of 35", "30 of 35"]
+from adloom.app import progress
+from adloom.app.progress import StepProgress, WorkProgress, print_elapsed, show_progress
 
 
-def test_a_replay_without_a_terminal_says_how_far_it_is() -> None:
-    second, said = [0.0], list[str]()
-    console = Console(file=io.StringIO())
-    lines = SecondLines(said.append, now=lambda: second[0])
-    progress = ReplayProgress(console, Progress(console=console, disable=True), lines)
+def test_work_says_what_is_done_of_how_much() -> None:
+    work = WorkProgress("Replaying")
 
-    progress.begin("Applying the ledger", 5_000)
-    for _ in range(4):
-        second[0] += 0.6
-        progress.advance(1_000)
-    progress.begin("Scanning the ledger")
-    second[0] += 1
-    progress.advance(7)
+    said = [work.describe()]
+    work.begin("Applying the ledger", 5_000)
+    work.advance(2_000)
+    said.append(work.describe())
+    work.begin("Scanning the ledger")
+    work.advance(7, note="the last part")
+    said.append(work.describe())
+    days = WorkProgress("Rolling up", 2, unit="days")
+    days.update(0.5, note="2026-11-14")
+    said.append(days.describe())
+    bench = WorkProgress("adloom bench")
+    bench.say("round 1 of 5: serve")
+    said.append(bench.describe())
 
     assert said == [
+        "Replaying",
         "Applying the ledger: 2,000 of 5,000",
-        "Applying the ledger: 4,000 of 5,000",
-        "Scanning the ledger: 7",
+        "Scanning the ledger: 7, the last part",
+        "Rolling up: 25% of 2 days, 2026-11-14",
+        "adloom bench, round 1 of 5: serve",
     ]
 
 
@@ -54,7 +47,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 def test_work_that_says_nothing_itself_is_said_to_run_until_it_ends() -> None:
     said: list[str] = []
 
-    with print_elapsed("Loading the sample", said.append, every_seconds=0.01):
+    with print_elapsed(lambda: "Loading the sample", said.append, every_seconds=0.01):
         wait_for(lambda: len(said) > 1)
     ended_at = len(said)
     time.sleep(0.05)
@@ -78,11 +71,28 @@ def test_a_step_of_a_start_without_a_terminal_has_lines_while_it_runs(
     assert read().splitlines()[-1].startswith("✓ Sample data")
 
 
-def test_work_of_unknown_length_has_a_moving_bar_on_a_terminal() -> None:
+def test_work_has_a_bar_on_a_terminal() -> None:
     output = io.StringIO()
 
-    with show_elapsed("adloom bench", Console(file=output, force_terminal=True, width=100)):
-        pass
+    with show_progress("adloom bench", console=Console(file=output, force_terminal=True, width=100)) as work:
+        work.begin("Simulating", 24)
+        work.advance(12, note="noon")
 
-    assert "adloom bench" in output.getvalue()
-    assert "0:00:00" in output.getvalue()
+    shown = output.getvalue()
+    assert "adloom bench" in shown
+    assert all(part in shown for part in ("Simulating", "12 of 24", "0:00:00", "noon"))
+
+
+def test_work_elsewhere_has_a_line_a_second_among_the_errors(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
+
+    def read() -> str:
+        said.append(capfd.readouterr().err)
+        return "".join(said)
+
+    with show_progress("Simulating", 24, unit="hours", console=Console(file=io.StringIO())) as work:
+        work.advance(12)
+        wait_for(lambda: "… Simulating: 12 of 24 hours, 0 s\n" in read())

@@ -71,7 +71,7 @@ async def test_a_single_seller_can_be_synced_and_a_terminal_gets_a_progress_bar(
         output = await run_sync(service_urls, seller_id=seller.id, is_terminal=True)
 
     assert "3 jobs for 1 sellers" in output
-    assert "100 %" in output
+    assert "3 of 3 jobs" in output
 
 
 async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, service_urls: Services) -> None:

@@ -42,9 +42,9 @@ class RecordedProgress(RebuildProgress):
     def __init__(self) -> None:
         self.steps: dict[str, int] = {}
 
-    def begin(self, step: str, total: int | None = None) -> None:
+    def begin(self, title: str, total: int | None = None) -> None:
         assert total is None
-        self.steps[step] = 0
+        self.steps[title] = 0
 
     def advance(self, count: int) -> None:
         self.steps[list(self.steps)[-1]] += count

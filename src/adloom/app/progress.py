@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -33,7 +34,7 @@ class StepProgress:
             with (
                 self._console.status(title)
                 if self._console.is_terminal
-                else print_elapsed(title, self.print_line, every_seconds=self._line_seconds)
+                else print_elapsed(lambda: title, self.print_line, every_seconds=self._line_seconds)
             ):
                 yield
         except BaseException:
@@ -58,38 +59,116 @@ class StepProgress:
             self._console.on_broken_pipe()
 
 
-class SecondLines:
-    """Says how far a long command is where there is no terminal: a line a second, on the side of errors."""
+class WorkProgress:
+    """How far long work is: what it does now, how much of that is done, and what else there is to say."""
 
     def __init__(
         self,
-        write: Callable[[str], object] | None = None,
+        title: str,
+        total: float | None = None,
         *,
-        now: Callable[[], float] = time.monotonic,
+        unit: str = "",
+        on_begin: Callable[[str], object] | None = None,
     ) -> None:
-        self._write = write or _write_error
-        self._now = now
-        self._said_at = now()
+        self._title, self._total, self._unit = title, total, unit
+        self._on_begin = on_begin
+        self._done: float = 0
+        self._note = ""
+        self._bar: Progress | None = None
 
-    def say(self, line: str) -> None:
-        """Write a line, at most one a second; others are left out."""
-        now = self._now()
-        if now - self._said_at >= LINE_SECONDS:
-            self._said_at = now
-            self._write(line)
+    def begin(self, title: str, total: float | None = None) -> None:
+        """Begin another part of the work, with its size if that is known."""
+        self._title, self._total = title, total
+        if self._on_begin is not None:
+            self._on_begin(title)
+        self.update(0)
+
+    def advance(self, count: float = 1, *, note: str = "") -> None:
+        """Add to what is done."""
+        self.update(self._done + count, note=note)
+
+    def say(self, note: str) -> None:
+        """Say what is being done, where it is not known how much that is of the whole."""
+        self.update(self._done, note=note)
+
+    def update(self, done: float, *, note: str = "") -> None:
+        """Set what is done; a part of one is shown as a share."""
+        self._done, self._note = done, note
+        if self._bar is not None:
+            self._draw(self._bar)
+
+    def describe(self) -> str:
+        """Say in one line how far it is."""
+        parts = [self._title]
+        if figure := self._describe_done():
+            parts.append(figure)
+        line = ": ".join(parts)
+        return f"{line}, {self._note}" if self._note else line
+
+    @contextlib.contextmanager
+    def show_on(self, console: Console) -> Generator[None]:
+        """Show a bar while the work goes on; where its size is not known, one that moves."""
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[figure]}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        # Drawn rarely: what runs may be measured.
+        with Progress(*columns, console=console, transient=True, refresh_per_second=2) as self._bar:
+            self._bar.add_task(self._title, total=None, figure="", note="")
+            self._draw(self._bar)
+            yield
+        self._bar = None
+
+    def _draw(self, bar: Progress) -> None:
+        bar.update(
+            bar.task_ids[0],
+            description=self._title,
+            total=self._total,
+            completed=self._done,
+            figure=self._describe_done(),
+            note=self._note,
+        )
+
+    def _describe_done(self) -> str:
+        if self._total is None:
+            return f"{self._done:,}" if self._done else ""
+        unit = self._unit.removesuffix("s") if self._total == 1 else self._unit
+        of = f"of {self._total:,} {unit}".rstrip()
+        return (
+            f"{self._done:,} {of}" if isinstance(self._done, int) else f"{self._done / self._total:.0%} {of}"
+        )
+
+
+@contextlib.contextmanager
+def show_progress(
+    title: str, total: float | None = None, *, unit: str = "", console: Console | None = None
+) -> Generator[WorkProgress]:
+    """Show how far long work is: a bar on a terminal, a line a second elsewhere, on the side of errors."""
+    console = console or Console(stderr=True)
+    if console.is_terminal:
+        work = WorkProgress(title, total, unit=unit)
+        with work.show_on(console):
+            yield work
+        return
+    work = WorkProgress(title, total, unit=unit, on_begin=partial(console.print, highlight=False))
+    with print_elapsed(work.describe, _write_error, every_seconds=LINE_SECONDS):
+        yield work
 
 
 @contextlib.contextmanager
 def print_elapsed(
-    title: str, write: Callable[[str], object], *, every_seconds: float = LINE_SECONDS
+    describe: Callable[[], str], write: Callable[[str], object], *, every_seconds: float
 ) -> Generator[None]:
-    """Print every second how long the block has been running. A thread does it, so the block need not."""
+    """Print every second how far a block is, and how long it has been running. A thread does it, so the block need not."""
     is_over = threading.Event()
 
     def say() -> None:
         started_at = time.monotonic()
         while not is_over.wait(every_seconds):
-            write(f"… {title}, {time.monotonic() - started_at:.0f} s")
+            write(f"… {describe()}, {time.monotonic() - started_at:.0f} s")
 
     thread = threading.Thread(target=say, name="progress", daemon=True)
     thread.start()
@@ -98,21 +177,6 @@ def print_elapsed(
     finally:
         is_over.set()
         thread.join()
-
-
-@contextlib.contextmanager
-def show_elapsed(title: str, console: Console | None = None) -> Generator[None]:
-    """Show that something of unknown length runs: a moving bar on a terminal, a line a second elsewhere."""
-    console = console or Console(stderr=True)
-    if not console.is_terminal:
-        with print_elapsed(title, _write_error):
-            yield
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    # Drawn rarely: what runs may be measured.
-    with Progress(*columns, console=console, transient=True, refresh_per_second=1) as bar:
-        bar.add_task(title, total=None)
-        yield
 
 
 def _write_error(line: str) -> None:

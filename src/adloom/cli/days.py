@@ -4,16 +4,14 @@ Elsewhere there is a line a day or job, and one a second on standard error.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Final
 from uuid import UUID
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from adloom.app.progress import SecondLines
+from adloom.app.progress import show_progress
 from adloom.core.clock import Clock
 from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
@@ -54,27 +52,7 @@ def _make_unusable_error(database_url: str, error: Exception) -> DatabaseError:
     )
 
 
-def _make_bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
-async def roll_up(  # noqa: PLR0913 - where, what, and how it is shown
-    database_url: str,
-    first: date,
-    last: date,
-    clock: Clock,
-    console: Console,
-    *,
-    lines: SecondLines | None = None,
-) -> None:
+async def roll_up(database_url: str, first: date, last: date, clock: Clock, console: Console) -> None:
     """Roll up days one after another, both included; each is replaced whole or not at all."""
     check_days(first, last, today=clock.now().date(), error=RollupRefusedError)
     days = [first + number * ONE_DAY for number in range((last - first).days + 1)]
@@ -82,32 +60,18 @@ async def roll_up(  # noqa: PLR0913 - where, what, and how it is shown
         async with open_pool(database_url, size_max=POOL_SIZE_MAX) as pool:
             await refuse_dropped(pool, first, last)
             rollup = Rollup(pool, clock)
-            with _show_days(console, days, lines or SecondLines()) as show:
-                for day in days:
-                    show(day, 0.0)
-                    rolled = await rollup.roll_up(day, on_progress=lambda share, day=day: show(day, share))
+            with show_progress("Rolling up", len(days), unit="days", console=console) as work:
+                for number, day in enumerate(days):
+
+                    def show(share: float, number: int = number, day: date = day) -> None:
+                        work.update(number + share, note=str(day))
+
+                    show(0.0)
+                    rolled = await rollup.roll_up(day, on_progress=show)
                     assert rolled is not None, "asked for without conditions"
                     console.print(_describe(rolled), highlight=False)
     except POSTGRES_AWAY as error:
         raise _make_unusable_error(database_url, error) from error
-
-
-@contextlib.contextmanager
-def _show_days(
-    console: Console, days: list[date], lines: SecondLines
-) -> Generator[Callable[[date, float], None]]:
-    """Show a progress bar over all days on a terminal, a line a second elsewhere."""
-    bar = _make_bar(console)
-    task = bar.add_task("", total=len(days))
-
-    def show(day: date, share: float) -> None:
-        done = (day - days[0]).days + share
-        bar.update(task, description=day.isoformat(), completed=done)
-        if not console.is_terminal:
-            lines.say(f"{day}: {done / len(days):.0%} of {len(days):,} days")
-
-    with bar:
-        yield show
 
 
 def _describe(rolled: RolledDay) -> str:
@@ -161,16 +125,15 @@ class _Following:
         self._total = len(jobs)
         self._failed: list[ListedJob] = []
         self._seconds_idle = 0.0
-        self._lines = SecondLines()
 
     async def run(self, poll_seconds: float) -> list[ListedJob]:
         """Follow the jobs to their end, and return those that failed."""
-        with _make_bar(self._console) as bar:
-            task = bar.add_task("", total=self._total)
+        with show_progress("Syncing", self._total, unit="jobs", console=self._console) as work:
             while self._open:
                 await asyncio.sleep(poll_seconds)
                 await self._read_states()
-                self._show(bar, task)
+                done = self._total - len(self._open)
+                work.update(done + sum(self._open.values()), note=f"{done:,} done")
                 self._warn_if_idle(poll_seconds)
         return self._failed
 
@@ -191,15 +154,6 @@ class _Following:
         del self._open[job_id]
         self._seconds_idle = 0.0
         self._console.print(f"{job_id}  {how}", highlight=False)
-
-    def _show(self, bar: Progress, task: TaskID) -> None:
-        done = self._total - len(self._open)
-        share = done + sum(self._open.values())
-        bar.update(task, completed=share, description=f"{done}/{self._total}")
-        if not self._console.is_terminal:
-            self._lines.say(
-                f"{done:,} of {self._total:,} jobs are done, {share / self._total:.0%} of the work."
-            )
 
     def _warn_if_idle(self, seconds: float) -> None:
         is_told = self._seconds_idle >= PATIENCE_SECONDS

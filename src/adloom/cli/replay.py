@@ -1,10 +1,9 @@
 """`adloom ledger replay`: rebuilds a projection beside the one in use, while everything goes on."""
 
-import contextlib
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from typing import Final
@@ -12,16 +11,8 @@ from typing import Final
 import msgspec
 import structlog
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
-from adloom.app.progress import SecondLines
+from adloom.app.progress import WorkProgress, show_progress
 from adloom.budgets.confirms.projection import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
@@ -34,7 +25,6 @@ from adloom.events.log.event import BEGINNING
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import (
     EventTablesRebuild,
-    RebuildProgress,
     RebuildRefusedError,
     RebuildReport,
 )
@@ -72,36 +62,13 @@ class ReplayError(Exception):
     """A replay that cannot be done, or ended early; the message says why."""
 
 
-class ReplayProgress(RebuildProgress):
-    """Shows how far a replay is: a bar on a terminal; elsewhere one line a step, and one a second."""
-
-    def __init__(self, console: Console, bar: Progress, lines: SecondLines) -> None:
-        self._console = console
-        self._bar = bar
-        self._task = bar.add_task("", total=None)
-        self._lines = lines
-        self._step, self._done, self._of = "", 0, ""
-
-    def begin(self, step: str, total: int | None = None) -> None:
-        if not self._console.is_terminal:
-            self._console.print(step, highlight=False)
-        self._bar.reset(self._task, total=total, description=step)
-        self._step, self._done, self._of = step, 0, "" if total is None else f" of {total:,}"
-
-    def advance(self, count: int) -> None:
-        self._bar.advance(self._task, count)
-        self._done += count
-        if not self._console.is_terminal:
-            self._lines.say(f"{self._step}: {self._done:,}{self._of}")
-
-
 class ReplayContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a replay works with; `start` is the least id of the entries that are read again."""
 
     pool: Pool
     valkey: Valkey
     start: str
-    progress: ReplayProgress
+    progress: WorkProgress
     attribution: AttributionRules
 
 
@@ -127,7 +94,7 @@ async def run(  # noqa: PLR0913 - the options of the command
             ) as pool,
             open_valkey(redis_url) as valkey,
         ):
-            with _show_progress(console) as progress:
+            with show_progress("Replaying", console=console) as progress:
                 result = await replay(
                     ReplayContext(
                         pool=pool,
@@ -153,22 +120,6 @@ def _find_replay(projection: str) -> Callable[[ReplayContext], Awaitable[str]]:
         known = ", ".join(sorted(REPLAYS))
         raise ReplayError(f"There is no projection {projection!r} that can be replayed; there are {known}.")
     return REPLAYS[projection]
-
-
-@contextlib.contextmanager
-def _show_progress(console: Console) -> Generator[ReplayProgress]:
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        yield ReplayProgress(console, bar, SecondLines())
 
 
 def parse_start(text: str) -> str:

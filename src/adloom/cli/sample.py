@@ -28,9 +28,9 @@ def status(*, data_dir: DataDir = None) -> None:
 def remove(*, data_dir: DataDir = None) -> None:
     """Remove the sample, and nothing else; `adloom up` has to run."""
     from adloom.app import sample_data
-    from adloom.app.progress import show_elapsed
+    from adloom.app.progress import show_progress
 
-    with show_elapsed("Removing the sample"):
+    with show_progress("Removing the sample"):
         sample_data.remove(os.environ, resolve_data_directory(data_dir), typer.echo)
 
 
@@ -38,7 +38,7 @@ def remove(*, data_dir: DataDir = None) -> None:
 def load(*, data_dir: DataDir = None) -> None:
     """Load the sample, also beside your own data; `adloom up` has to run."""
     from adloom.app import sample_data
-    from adloom.app.progress import show_elapsed
+    from adloom.app.progress import show_progress
 
-    with show_elapsed("Loading the sample"):
+    with show_progress("Loading the sample"):
         sample_data.load(os.environ, resolve_data_directory(data_dir), typer.echo)

@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy.typing as npt
 from rich.console import Console
 
+from adloom.app.progress import show_progress
 from adloom.bidding import network
 from adloom.bidding.network import FleetNet
 from adloom.bidding.shipped import decode_fleet, read_shipped
@@ -23,7 +24,6 @@ from adloom.cli.learn.recorded_days import (
     build_archive,
     draw_days,
     score_fleet,
-    show_training,
     write_result,
 )
 from adloom.cli.options import LearnCommandError
@@ -56,12 +56,12 @@ def refine_from_ledger(asked: str, database_url: str, *, seed: int, steps: int, 
     archive = build_archive(f"own auctions, {days} days until {end.date()}", tables)
     shipped = decode_fleet(read_shipped("fleet") or b"")
     curve: list[float] = []
-    with show_training(console, "refine", steps) as show:
+    with show_progress("refine", steps, unit="steps") as work:
 
         def on_step(step: TrainingStep, net: FleetNet) -> None:
             del net
             curve.append(step.share)
-            show(f"{step.share:.3f}")
+            work.advance(note=f"{step.share:.3f}")
 
         plan = TrainingPlan(steps=steps, seed=seed, rate=RATE)
         refined = train_fleet(archive.train, plan, begin=shipped, on_step=on_step)

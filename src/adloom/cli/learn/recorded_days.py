@@ -1,7 +1,6 @@
 """What `adloom learn` does: reads recorded days, trains with a progress bar, writes weights, card and report."""
 
-import contextlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -10,10 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from adloom.app.progress import SecondLines
+from adloom.app.progress import show_progress
 from adloom.bidding import dqn, network
 from adloom.bidding.network import Array, FleetNet
 from adloom.bidding.shipped import load_nets
@@ -82,13 +80,13 @@ def build_archive(name: str, tables: Mapping[str, npt.NDArray[Any]]) -> Archive:
 def learn_fleet(archive: Archive, *, seed: int, steps: int, out: Path) -> None:
     console = Console()
     shares, held = list[float](), list[float]()
-    with show_training(console, "fleet", steps) as show:
+    with show_progress("fleet", steps, unit="steps") as work:
 
         def on_step(step: TrainingStep, net: FleetNet) -> None:
             shares.append(step.share)
             if step.number % MEASURED_EVERY == 0:
                 held.append(measure_fleet(archive.held_out, net, is_guarded=False).share)
-            show(f"held out {held[-1]:.3f}")
+            work.advance(note=f"held out {held[-1]:.3f}")
 
         net = train_fleet(archive.train, TrainingPlan(steps=steps, seed=seed), on_step=on_step)
     card = WeightsCard(
@@ -108,10 +106,10 @@ def learn_fleet(archive: Archive, *, seed: int, steps: int, out: Path) -> None:
 
 def learn_dqn(archive: Archive, *, seed: int, episodes: int, out: Path) -> None:
     console = Console()
-    with show_training(console, "dqn", episodes) as show:
+    with show_progress("dqn", episodes, unit="episodes") as work:
 
         def on_episode(share: float) -> None:
-            show(f"train {share:.3f}")
+            work.advance(note=f"train {share:.3f}")
 
         net, curve = train_dqn(archive.train, episodes=episodes, seed=seed, on_episode=on_episode)
     share, over = measure_dqn(archive.held_out, net)
@@ -171,31 +169,6 @@ def write_result(  # noqa: PLR0913, PLR0917 - all that was learned
     console.print(
         f"{weights} ({len(data):,} bytes, sha256 {signed.sha256[:16]}…) and {report}", highlight=False
     )
-
-
-@contextlib.contextmanager
-def show_training(console: Console, what: str, total: int) -> Generator[Callable[[str], None]]:
-    """Show each step with its score: a bar on a terminal, a line a second elsewhere, on the side of errors."""
-    if console.is_terminal:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[score]}"),
-        )
-        with Progress(*columns, console=console) as bar:
-            task = bar.add_task(what, total=total, score="")
-            yield lambda score: bar.update(task, advance=1, score=score)
-        return
-    done, lines = 0, SecondLines()
-
-    def show(score: str) -> None:
-        nonlocal done
-        done += 1
-        lines.say(f"{what}: {done:,} of {total:,}, {score}")
-
-    yield show
 
 
 def print_scores(archive: Archive, *, price: float) -> None:

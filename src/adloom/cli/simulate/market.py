@@ -1,18 +1,16 @@
 """What `adloom simulate market` does: reads a market, simulates it with a progress bar, prints and plots the result."""
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from adloom.app.progress import SecondLines
+from adloom.app.progress import show_progress
 from adloom.budgets.bids.nets import find_fleet_weights
 from adloom.cli.options import resolve_database_url
 from adloom.core.clock import SystemClock
@@ -124,8 +122,8 @@ def run(
     weights = find_fleet_weights(os.environ)
     arms = 1 if changed is None else 2
     started_at = monotonic()
-    with show_progress(console, plan.runs * arms * plan.hours) as on_hour:
-        outcome = simulate_runs(market, changed, plan, weights=weights, on_hour=on_hour)
+    with show_progress("Simulating", plan.runs * arms * plan.hours, unit="hours") as work:
+        outcome = simulate_runs(market, changed, plan, weights=weights, on_hour=work.advance)
     seconds = monotonic() - started_at
     result = MarketResult(
         market=market,
@@ -146,22 +144,3 @@ def run(
     if html is not None:
         html.write_text(build_page(result), encoding="utf-8")
         console.print(f"Plots: {html}", highlight=False)
-
-
-@contextlib.contextmanager
-def show_progress(console: Console, hours: int) -> Generator[Callable[[], None]]:
-    """Show how much is done: a bar on a terminal, a line a second elsewhere, on the side of errors."""
-    if console.is_terminal:
-        columns = (TextColumn("simulated hours"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-            task = progress.add_task("", total=hours)
-            yield lambda: progress.advance(task)
-        return
-    done, lines = 0, SecondLines()
-
-    def on_hour() -> None:
-        nonlocal done
-        done += 1
-        lines.say(f"{done:,} of {hours:,} hours are simulated.")
-
-    yield on_hour

@@ -29,7 +29,7 @@ from adloom.events.frequency.windows import find_live_start
 from adloom.events.log.event import LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.events.rebuild.log_scanner import LogScanner
-from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError
+from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError, SilentProgress
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, unavailable_when_away
@@ -55,7 +55,7 @@ class FrequencyRebuild:
         self._pool = pool
         self._valkey = valkey
         self._log = log_scanner
-        self._progress = progress or RebuildProgress()
+        self._progress = progress or SilentProgress()
         self._count = FencedScript(valkey, COUNT)
         self._take_over = FencedScript(valkey, TAKE_OVER)
 

@@ -9,7 +9,7 @@ projection notices nothing. A rebuild that ends before that has changed nothing;
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import structlog
@@ -55,14 +55,18 @@ class RebuildReport(msgspec.Struct, frozen=True, kw_only=True):
     days_corrected: int  # Days with other figures than before.
 
 
-class RebuildProgress:
-    """Receives the progress of a rebuild; this one ignores it."""
+class RebuildProgress(Protocol):
+    """Receives the progress of a rebuild."""
 
-    def begin(self, step: str, total: int | None = None) -> None:
+    def begin(self, title: str, total: int | None = None) -> None:
         """Begin a step, with its size if that is known."""
 
     def advance(self, count: int) -> None:
         """Add to what is done of the step."""
+
+
+class SilentProgress(RebuildProgress):
+    """Ignores it."""
 
 
 class EventTablesRebuild:
@@ -81,7 +85,7 @@ class EventTablesRebuild:
     ) -> None:
         self._pool = pool
         self._log = log_scanner
-        self._progress = progress or RebuildProgress()
+        self._progress = progress or SilentProgress()
         self._batch_max = batch_max
         self._lead = lead
         self._in_use = EventTables(pool)
