@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from adloom.runtime.embedded.binaries import find_valkey_server, read_valkey_version
-from adloom.runtime.embedded.checksums import PROGRAM_SUMS, ChangedProgramError, check_program
+from adloom.runtime.embedded.binaries import (
+    PROGRAM_SUMS,
+    ChangedProgramError,
+    check_program,
+    find_valkey_server,
+    read_valkey_version,
+)
 from scripts.audit import FOUND, NOT_LOOKED_UP, summarize
 from scripts.pin import pins_in, with_pins
 

@@ -15,10 +15,9 @@ from adloom.budgets.kinds import make_kinds
 from adloom.core.clock import SystemClock
 from adloom.core.ids import CampaignId, SystemIds
 from adloom.runtime import migrate
-from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.actor import SHARDS, Address, find_shard
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.sender import NatsSender
-from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.embedded.nats import EmbeddedNats
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening

@@ -16,8 +16,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId, PlacementId, RequestId, SystemIds
 from adloom.core.money import Micros
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import find_shard
+from adloom.runtime.actors.actor import Address, find_shard
 from bench.drills.cluster import Cluster
 from simulation.loop import make_random
 

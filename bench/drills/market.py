@@ -12,11 +12,11 @@ from adloom.market.kinds import make_kinds
 from adloom.market.messages import CategoryDemand, DemandTaken
 from adloom.market.routing import BIDDER, DISTRIBUTOR, STRIPES
 from adloom.resource.changes import INSERT_CHANGES, RAISE_VERSION, IndexedNoun
+from adloom.runtime.actors.actor import find_shard
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.messages import UnreadableGroupError, decode_group
 from adloom.runtime.actors.nats.pinned import SUBJECTS
 from adloom.runtime.actors.nats.ports import Received
-from adloom.runtime.actors.shards import find_shard
 from bench.drills.cluster import Cluster
 from bench.drills.result import DrillError, Figures
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
-from adloom.runtime.actors.shards import SHARDS
+from adloom.runtime.actors.actor import SHARDS
 from bench.drills.cluster import Cluster
 from bench.drills.failures import ANSWER_SECONDS_MAX, CALM_SECONDS, FROZEN_SECONDS, require_answers
 from bench.drills.load import ask_every_shard

@@ -14,7 +14,7 @@ from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
 from adloom.app.up.sample import resolve_magazine
 from adloom.core.clock import ManualClock
 from adloom.runtime.installation import DataDirectory, make_secrets
-from adloom.runtime.outbound.local_hosts import LocalHost, parse_local_hosts
+from adloom.runtime.outbound.settings import LocalHost, parse_local_hosts
 from adloom.runtime.settings import SettingsError
 from adloom.runtime.supervisor.child import ChildSpec
 

@@ -4,7 +4,7 @@ import pytest
 
 from adloom.app.actors.compose import make_link
 from adloom.budgets.worker import WorkerIdentity
-from adloom.runtime.roles.settings import NatsSettings, WorkerRole
+from adloom.runtime.process.roles import NatsSettings, WorkerRole
 from adloom.runtime.settings import Secret, SettingsError, worker_settings
 
 WORKER = WorkerIdentity("worker@here", "0123456789")

@@ -14,7 +14,7 @@ from adloom.catalog.asset.html5 import FILES_MAX
 from adloom.catalog.asset.model import AssetKind, AssetRefusedError, AssetTooLargeError
 from adloom.catalog.asset.prepare import prepare_asset
 from adloom.catalog.asset.svg import ELEMENTS_MAX, sanitize_svg
-from adloom.runtime.files.settings import AssetSettings
+from adloom.runtime.files.place import AssetSettings
 from tests.catalog.asset_files import INDEX, SECRET, SVG, a_box, a_picture, a_video, a_zip, with_secrets
 
 SETTINGS = AssetSettings(html_bytes_max=1_000_000, video_bytes_max=100_000)

@@ -12,7 +12,7 @@ from adloom.catalog.asset.cleaning import AssetCleaning
 from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
-from adloom.runtime.files.settings import AssetSettings
+from adloom.runtime.files.place import AssetSettings
 from adloom.runtime.files.store import FilesAwayError, FolderStore
 from adloom.runtime.postgres import Pool
 from tests.catalog.asset_files import a_picture, a_zip

@@ -9,7 +9,7 @@ import pytest
 from adloom.catalog.asset.model import AssetRefusedError, AssetTooLargeError
 from adloom.catalog.asset.prepare import prepare_asset
 from adloom.catalog.asset.svg import ELEMENTS_MAX, sanitize_svg
-from adloom.runtime.files.settings import AssetSettings
+from adloom.runtime.files.place import AssetSettings
 from tests.catalog.asset_files import INDEX, SVG, a_box, a_video, a_zip, with_secrets
 
 SETTINGS = AssetSettings(html_bytes_max=1_000_000)

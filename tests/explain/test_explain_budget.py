@@ -16,7 +16,7 @@ from adloom.core.money import Micros
 from adloom.explain.budget import find_missing_budget
 from adloom.explain.placement.verdict import explain_placement
 from adloom.explain.reasons import RequestFacts
-from adloom.runtime.actors.shards import find_shard
+from adloom.runtime.actors.actor import find_shard
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import PlacementRows

@@ -22,9 +22,8 @@ from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketTerm, MarketWriter
 from adloom.market.weights import FORGOTTEN_AFTER
 from adloom.market.worker import NoticeBroadcaster
-from adloom.runtime.actors.actor import FencedOutError
+from adloom.runtime.actors.actor import SHARDS, FencedOutError, find_shard
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_system_chance

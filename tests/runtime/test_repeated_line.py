@@ -7,7 +7,7 @@ import structlog.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.runtime.telemetry.repeated import EVERY_SECONDS, RepeatedLine
+from adloom.runtime.telemetry.logs import REPEATED_SECONDS, RepeatedLine
 
 
 @given(st.lists(st.floats(min_value=0.0, max_value=5.0), max_size=60))
@@ -22,9 +22,9 @@ def test_there_is_a_line_a_second_and_the_counts_leave_none_out_but_the_last(pau
             if len(lines) > before:
                 moments.append(now)
 
-    assert all(later - sooner >= EVERY_SECONDS - 1e-9 for sooner, later in pairwise(moments))
+    assert all(later - sooner >= REPEATED_SECONDS - 1e-9 for sooner, later in pairwise(moments))
     counted = sum(written["times"] for written in lines)
     assert counted <= len(pauses)
     assert not pauses or lines[0]["times"] == 1
     # What is left out is what came within a second of the last line.
-    assert len(pauses) - counted == 0 or now < moments[-1] + EVERY_SECONDS
+    assert len(pauses) - counted == 0 or now < moments[-1] + REPEATED_SECONDS

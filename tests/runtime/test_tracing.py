@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer, FastRequest, FastRoute
-from adloom.runtime.http.fast.traced_route import trace_route
+from adloom.runtime.http.fast.sampled_routes import trace_route
 from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.telemetry.tracing import (
     EXPORT_SECONDS_MAX,

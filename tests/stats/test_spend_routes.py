@@ -12,7 +12,7 @@ from adloom.budgets.kinds import make_campaign_kind
 from adloom.core.caller import Role
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.shards import find_shard
+from adloom.runtime.actors.actor import find_shard
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import CampaignBench, a_campaign

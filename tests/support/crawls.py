@@ -21,8 +21,7 @@ from adloom.pages.crawl.model import Crawl, CrawlId, UrlState
 from adloom.pages.crawl.visit import PageReader, VisitParts
 from adloom.runtime.listing import PageRequest
 from adloom.runtime.outbound.client import open_outbound
-from adloom.runtime.outbound.local_hosts import LocalHost
-from adloom.runtime.outbound.settings import OutboundSettings
+from adloom.runtime.outbound.settings import LocalHost, OutboundSettings
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.website import Website

@@ -8,13 +8,12 @@ import msgspec
 
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
-from adloom.runtime.actors.actor import Address, AnyKind, FirstMessages
+from adloom.runtime.actors.actor import SHARDS, Address, AnyKind, FirstMessages, find_shard
 from adloom.runtime.actors.nats.host import NatsActorHost
 from adloom.runtime.actors.nats.link import NatsLink
 from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
-from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.actors.state_store import RecordWriter
 from adloom.runtime.postgres import Connection, Pool
 from tests.support.actors import TALLY, Catalog, Listeners, Row, Tally

@@ -9,12 +9,11 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
-from adloom.runtime.actors.actor import Address, AnyKind, FirstMessages
+from adloom.runtime.actors.actor import SHARDS, Address, AnyKind, FirstMessages
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.nats.link import NatsLink
 from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.store import ShardStore
-from adloom.runtime.actors.shards import SHARDS
 from adloom.runtime.actors.state_store import PostgresStateStore, RecordWriter
 from adloom.runtime.postgres import Pool
 

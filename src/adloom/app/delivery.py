@@ -58,7 +58,7 @@ from adloom.runtime.files.place import open_files
 from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
-from adloom.runtime.http.fast.traced_route import trace_routes
+from adloom.runtime.http.fast.sampled_routes import trace_routes
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import Pool, open_pool

@@ -58,8 +58,8 @@ from adloom.runtime.locks.lock import HeldLocks
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
 from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.process.roles import WorkerRole
 from adloom.runtime.process.tuning import BATCH_THRESHOLD, freeze_startup_objects
-from adloom.runtime.roles.settings import WorkerRole
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics

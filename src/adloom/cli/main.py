@@ -20,7 +20,7 @@ from adloom.cli.capacity.command import capacity
 from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
 from adloom.cli.options import DataDir, OnOff, resolve_data_directory, resolve_database_url, resolve_redis_url
-from adloom.runtime.process.streams import open_standard_streams
+from adloom.runtime.process.tuning import open_standard_streams
 
 app = typer.Typer(
     name="adloom",

@@ -27,13 +27,13 @@ from adloom.core.setting import (
     parse_url,
     parse_within,
 )
-from adloom.runtime.files.settings import ASSETS_URL, AssetSettings
+from adloom.runtime.files.place import ASSETS_URL, AssetSettings
 from adloom.runtime.installation import find_default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.runtime.log_in.settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.outbound.settings import OutboundSettings
-from adloom.runtime.roles.settings import NatsSettings
+from adloom.runtime.process.roles import NatsSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
 Network = IPv4Network | IPv6Network

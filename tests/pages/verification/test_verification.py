@@ -14,8 +14,7 @@ from adloom.pages.verification.verify import RECHECK_SITES, VerificationRecheck
 from adloom.resource.changes import Catalog
 from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.outbound.client import open_outbound
-from adloom.runtime.outbound.local_hosts import LocalHost
-from adloom.runtime.outbound.settings import OutboundSettings
+from adloom.runtime.outbound.settings import LocalHost, OutboundSettings
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON, Json

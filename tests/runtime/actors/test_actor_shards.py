@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import SHARDS, find_shard
+from adloom.runtime.actors.actor import SHARDS, Address, find_shard
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastHandler, FastRequest, FastRoute
-from adloom.runtime.http.fast.timing import SAMPLES_MAX, ServeTimes
+from adloom.runtime.http.fast.sampled_routes import SAMPLES_MAX, ServeTimes
 
 REQUEST = FastRequest(b"GET", b"/")
 

@@ -22,8 +22,7 @@ from adloom.runtime.outbound.address import Address
 from adloom.runtime.outbound.client import REDIRECTS_MAX, BodyLimit, OutboundClient, open_outbound
 from adloom.runtime.outbound.connect import CheckedBackend
 from adloom.runtime.outbound.failure import FailureKind, OutboundError
-from adloom.runtime.outbound.local_hosts import LocalHost, parse_local_hosts
-from adloom.runtime.outbound.settings import OutboundSettings
+from adloom.runtime.outbound.settings import LocalHost, OutboundSettings, parse_local_hosts
 from tests.support.website import Website, head, running_website
 
 PUBLIC = "93.184.216.34"

@@ -20,7 +20,7 @@ from adloom.runtime.actors.nats.link import NatsLink
 from adloom.runtime.embedded.binaries import find_nats_server
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
-from adloom.runtime.roles.nats_address import parse_address
+from adloom.runtime.process.roles import parse_address
 from tests.docs.pages import ROOT
 from tests.support.actors import TALLY, Add, Count, a_tally
 from tests.support.certificates import TlsFiles, make_tls_files

@@ -16,7 +16,7 @@ from adloom.market.worker import make_market, share_market
 from adloom.pages.site.step import SiteKind
 from adloom.pages.site.worker import OWNER_KEY, make_site_actors, share_site_actors
 from adloom.runtime.postgres import Pool
-from adloom.runtime.roles.settings import NatsSettings, WorkerRole
+from adloom.runtime.process.roles import NatsSettings, WorkerRole
 from adloom.runtime.settings import SettingsError, WorkerSettings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey

@@ -13,7 +13,7 @@ from adloom.events.ingest.ivt.offers import OfferCheck
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import FastRoute
-from adloom.runtime.http.fast.timing import SECONDS_BOUNDS, ServeTimes
+from adloom.runtime.http.fast.sampled_routes import SECONDS_BOUNDS, ServeTimes
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.serving.auction.api import AuctionRoutes

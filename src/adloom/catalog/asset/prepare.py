@@ -24,7 +24,7 @@ from adloom.catalog.asset.model import (
 from adloom.catalog.asset.mp4 import blank_metadata, read_video_size
 from adloom.catalog.asset.raster import read_picture
 from adloom.catalog.asset.svg import sanitize_svg
-from adloom.runtime.files.settings import AssetSettings
+from adloom.runtime.files.place import AssetSettings
 
 UNKNOWN: Final = "The file is none of JPEG, PNG, WebP, GIF, SVG, MP4 or a zip with an HTML5 creative."
 SVG_LOOKED_AT: Final = 4_096

@@ -18,7 +18,7 @@ from adloom.resource.access import Scope
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.quotas import QuotaReachedError
-from adloom.runtime.files.settings import AssetSettings
+from adloom.runtime.files.place import AssetSettings
 from adloom.runtime.files.store import FilesAwayError, FileStore
 
 NOUN: Final = "asset"

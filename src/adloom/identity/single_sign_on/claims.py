@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from adloom.runtime.log_in.oidc import RoleGrant
+from adloom.runtime.log_in.settings import RoleGrant
 
 
 class ProvenPerson(msgspec.Struct, frozen=True, kw_only=True):

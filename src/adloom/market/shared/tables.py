@@ -18,8 +18,7 @@ from adloom.market.messages import AllDemand, DemandVersions
 from adloom.market.routing import AUCTIONEER, make_auctioneer_address
 from adloom.market.site_store import load_sites
 from adloom.market.store import MarketTables
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import find_shard
+from adloom.runtime.actors.actor import Address, find_shard
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
 REFRESH_SECONDS: Final = 30.0

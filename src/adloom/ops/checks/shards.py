@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from adloom.ops.checks.finding import Finding, fail, grade, warn
-from adloom.runtime.actors.shards import SHARDS
+from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat, ShardReading
 
 NAME: Final = "Shards"

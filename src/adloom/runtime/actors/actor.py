@@ -7,9 +7,10 @@ the state is durable. At the end is what a host needs from outside.
 
 # pure
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -17,6 +18,7 @@ from adloom.core.random import Chance
 
 StateT = TypeVar("StateT", bound=msgspec.Struct)
 MessageT = TypeVar("MessageT", bound=msgspec.Struct)
+SHARDS: Final = 100  # Parts of all actors, whatever their kind; the same on every machine, in every run.
 
 
 class Address(NamedTuple):
@@ -244,3 +246,7 @@ class ActorCounts:
         self.refused = 0  # Messages that no mailbox took.
         self.fenced = 0  # Times that another host was found to own the actors.
         self.unpublished = 0  # Messages that could not be published.
+
+
+def find_shard(address: Address) -> int:
+    return zlib.crc32(address.key.encode()) % SHARDS

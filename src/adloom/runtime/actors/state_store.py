@@ -9,8 +9,14 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
-from adloom.runtime.actors.shards import find_shard
+from adloom.runtime.actors.actor import (
+    Address,
+    FencedOutError,
+    StateRejectedError,
+    StateWrite,
+    StoredState,
+    find_shard,
+)
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
 
 LOAD: Final = """

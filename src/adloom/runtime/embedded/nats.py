@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from adloom.runtime.embedded.binaries import (
+    check_program,
     find_nats_server,
     find_unprivileged_user,
     find_unreachable_folder,
@@ -18,7 +19,6 @@ from adloom.runtime.embedded.binaries import (
     install_nats,
     read_nats_version,
 )
-from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.http.answering import is_answering
 from adloom.runtime.supervisor.program import Program

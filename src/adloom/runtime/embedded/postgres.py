@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import asyncpg
 
 from adloom.runtime.embedded.binaries import (
+    check_program,
     find_postgres_home,
     find_unprivileged_user,
     find_unreachable_folder,
@@ -21,7 +22,6 @@ from adloom.runtime.embedded.binaries import (
     install_postgres,
     read_postgres_version,
 )
-from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.embedded.sockets import POSTGRES_PORT, Listening
 from adloom.runtime.supervisor.program import Program, run

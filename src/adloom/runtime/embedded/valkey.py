@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 from adloom.runtime.embedded.binaries import (
+    check_program,
     find_unprivileged_user,
     find_unreachable_folder,
     find_valkey_server,
@@ -16,7 +17,6 @@ from adloom.runtime.embedded.binaries import (
     install_valkey,
     read_valkey_version,
 )
-from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.http.answering import is_answering

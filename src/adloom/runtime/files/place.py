@@ -1,14 +1,16 @@
-"""`ADLOOM_ASSETS_URL`: which folder or bucket has the uploaded files, and how it is opened."""
+"""`ADLOOM_ASSETS_URL`: which folder or bucket has the uploaded files, and how it is opened; and their settings."""
 
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+import msgspec
+
 from adloom.core.clock import Clock
-from adloom.core.setting import Secret, SecretValueError, SettingsError
+from adloom.core.setting import Secret, SecretValueError, SettingsError, Variable, parse_within
 from adloom.runtime.files.signing import StoreKey
 from adloom.runtime.files.store import FileStore, FolderStore, OpenFile, make_folders
 from adloom.runtime.installation import find_default_data_directory
@@ -141,3 +143,19 @@ async def open_files(url: str, clock: Clock, *, is_cached: bool = False) -> Asyn
     )
     async with open_s3(place, clock) as store:
         yield CachedFiles(store) if is_cached else store
+
+
+ASSETS_URL: Final = Variable(VARIABLE, parse_files_url, choose_default_files_url)
+_FILE_BYTES: Final = parse_within(1, 64 * 2**20)
+
+
+class AssetSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How large uploaded files may be, how much an account may have, and how long unused ones are kept."""
+
+    image_bytes_max: Annotated[int, Variable("ADLOOM_ASSET_IMAGE_BYTES_MAX", _FILE_BYTES)] = 10 * 2**20
+    video_bytes_max: Annotated[int, Variable("ADLOOM_ASSET_VIDEO_BYTES_MAX", _FILE_BYTES)] = 50 * 2**20
+    html_bytes_max: Annotated[int, Variable("ADLOOM_ASSET_HTML_BYTES_MAX", _FILE_BYTES)] = 10 * 2**20
+    account_bytes_max: Annotated[int, Variable("ADLOOM_ACCOUNT_ASSET_BYTES_MAX", parse_within(0, 2**40))] = (
+        2**30
+    )
+    unused_days: Annotated[int, Variable("ADLOOM_ASSET_UNUSED_DAYS", parse_within(1, 3_650))] = 30

@@ -10,7 +10,7 @@ import httpcore
 
 from adloom.runtime.outbound.address import Address, find_refusal
 from adloom.runtime.outbound.failure import FailureKind, OutboundError
-from adloom.runtime.outbound.local_hosts import LocalHost
+from adloom.runtime.outbound.settings import LocalHost
 
 ADDRESSES_TRIED_MAX: Final = 4
 CONNECT_SECONDS_MAX: Final = 3.0  # To one address: the next one must have its turn within the time for all.

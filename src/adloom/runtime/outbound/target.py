@@ -8,7 +8,7 @@ import httpx
 import msgspec
 
 from adloom.runtime.outbound.failure import FailureKind, OutboundError
-from adloom.runtime.outbound.local_hosts import LocalHost
+from adloom.runtime.outbound.settings import LocalHost
 
 URL_CHARACTERS_MAX: Final = 2048
 PORTS: Final = {"http": 80, "https": 443}

@@ -1,1 +1,1 @@
-"""A process of our own: what it imports, and how it is tuned."""
+"""A process of our own: what it imports, how it is tuned, and what a worker does."""

@@ -1,4 +1,4 @@
-"""Tuning of a process: the garbage collector, memory that is free, the limit of open files, and NumPy's threads.
+"""Tuning of a process: garbage collector, memory that is free, limit of open files, NumPy's threads, standard streams.
 
 Almost no object here is in a cycle, and a compiled catalog stays: 100,000 campaigns are 600,000 objects, and a
 full collection walks over them for half a second in which no request is answered.
@@ -85,3 +85,10 @@ def pause_gc() -> Generator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def open_standard_streams() -> None:
+    # Whoever starts us may have closed one. It leaves its number to the next file that is opened, and children log to it.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))

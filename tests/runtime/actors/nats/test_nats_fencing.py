@@ -18,13 +18,13 @@ from adloom.runtime.actors.actor import (
     FencedOutError,
     StateWrite,
     UnreadableActorStateError,
+    find_shard,
 )
 from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.messages import SentMessage, is_current, make_first_id
 from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardCommit, ShardStore, maintain_days
 from adloom.runtime.actors.runner import NeverKeptError
-from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Connection, Pool
 from simulation.loop import make_random
 from tests.support.actors import START, TALLY, Add, Catalog, Listeners, a_tally, make_tally_kind

@@ -6,12 +6,11 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
-from adloom.runtime.actors.actor import ActorCounts, ActorKind
+from adloom.runtime.actors.actor import ActorCounts, ActorKind, find_shard
 from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.messages import SentMessage, split_groups
 from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardStore, maintain_days
-from adloom.runtime.actors.shards import find_shard
 from adloom.runtime.postgres import Pool
 from simulation.loop import make_random
 from tests.support.actors import TALLY, Add, Catalog, Count, Listeners, Tally, Woken, a_tally, tally_step

@@ -11,13 +11,12 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
-from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.actor import SHARDS, Address, find_shard
 from adloom.runtime.actors.nats import balance, pinned
 from adloom.runtime.actors.nats.messages import MessageResult, SentMessage, decode_results, encode_group
 from adloom.runtime.actors.nats.pinned import ID_HEADER
 from adloom.runtime.actors.nats.ports import Received
 from adloom.runtime.actors.nats.store import Outbox, OutboxMessage, ShardCommit, ShardStore
-from adloom.runtime.actors.shards import SHARDS, find_shard
 from adloom.runtime.postgres import Pool
 from tests.support.actors import TALLY, Add, Catalog, Count, Nap, a_tally
 from tests.support.eventually import becomes, eventually, measure_fastest

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.runtime.actors.shards import SHARDS
+from adloom.runtime.actors.actor import SHARDS
 
 BEAT_SECONDS: Final = 0.5
 # After so many seconds without a beat a worker does not count any more.

@@ -13,7 +13,7 @@ from nats.errors import Error as NatsError
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.nats.ports import Received
 from adloom.runtime.loops import pause
-from adloom.runtime.roles.nats_address import parse_address
+from adloom.runtime.process.roles import parse_address
 
 CONNECT_SECONDS_MAX: Final = 2
 RECONNECT_SECONDS: Final = 0.25

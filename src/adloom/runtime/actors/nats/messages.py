@@ -13,8 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.shards import find_shard
+from adloom.runtime.actors.actor import Address, find_shard
 
 FORMAT: Final = 1
 # A group stays far below the megabyte that a NATS message may have by default; a larger message goes alone.

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.actors.nats.ports import Messaging, Received
-from adloom.runtime.actors.shards import SHARDS
 
 STREAM: Final = "BRAIN"
 SUBJECTS: Final = "brain.*"

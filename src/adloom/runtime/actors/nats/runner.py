@@ -30,6 +30,7 @@ from adloom.runtime.actors.actor import (
     NewerActorStateError,
     Tell,
     UnreadableActorStateError,
+    find_shard,
 )
 from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.host import IDLE_MAX
@@ -38,7 +39,6 @@ from adloom.runtime.actors.nats.messages import SentMessage
 from adloom.runtime.actors.nats.store import AppliedMessage, OutboxMessage, ShardCommit, ShardStore
 from adloom.runtime.actors.nats.terms import StaleTermError
 from adloom.runtime.actors.runner import BatchRunner
-from adloom.runtime.actors.shards import find_shard
 
 REFUSALS_MAX: Final = 3
 CONFIGURED_AT_ONCE: Final = 500

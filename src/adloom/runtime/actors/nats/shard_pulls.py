@@ -8,10 +8,10 @@ import msgspec
 import structlog
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.actors.nats import pinned
 from adloom.runtime.actors.nats.pinned import Delivered, PullStatus
 from adloom.runtime.actors.nats.ports import Messaging, Received
-from adloom.runtime.actors.shards import SHARDS
 
 PULL_MAX: Final = 64
 # Of a shard that we have: a frozen worker's last pull may take messages for so long, and holds its pin two seconds more.

@@ -7,8 +7,7 @@ stale, and writes nothing: the worker loads it again, in a term of its own.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from adloom.runtime.actors.actor import Address, FencedOutError
-from adloom.runtime.actors.shards import find_shard
+from adloom.runtime.actors.actor import Address, FencedOutError, find_shard
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
 BEGIN: Final = """

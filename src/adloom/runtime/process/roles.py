@@ -1,18 +1,28 @@
-"""The addresses of NATS: who we are, and how the servers prove who they are, are parts of them."""
+"""Settings of a worker that shares its actors with others, and of what it does itself."""
 
 import ssl
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 import msgspec
 
-from adloom.core.setting import SecretValueError
+from adloom.core.setting import (
+    Secret,
+    SecretValueError,
+    SettingValueError,
+    Variable,
+    parse_url,
+    parse_within,
+)
 
 # Files, in the query of the address as those of PostgreSQL and Valkey are.
 AUTHORITY, CERTIFICATE, KEY, PASSWORD_FILE = "ca", "cert", "key", "password_file"
 KNOWN: Final = {AUTHORITY, CERTIFICATE, KEY, PASSWORD_FILE}
+REPLICAS_MAX: Final = 5
+_parse_one_url: Final = parse_url("nats", "tls")
 
 
 class NatsAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,3 +69,44 @@ def _make_context(query: dict[str, str]) -> ssl.SSLContext:
     if CERTIFICATE in query:
         context.load_cert_chain(query[CERTIFICATE], query.get(KEY))
     return context
+
+
+class WorkerRole(StrEnum):
+    """A part of a worker's work that may run on machines of its own."""
+
+    ENTITY = "entity"  # Actors of the shards that it gets.
+    SINGLETON = (
+        "singleton"  # What runs once: delivery's reports, changes of catalog and pages, charges, the market.
+    )
+    PROJECTIONS = "projections"
+    JOBS = "jobs"
+
+
+ALL_ROLES: Final = tuple(WorkerRole)
+
+
+def _parse_urls(text: str) -> Secret:
+    for part in text.split(","):
+        _parse_one_url(part.strip())
+    try:
+        address = parse_address(text)
+        if address.read_password is not None:
+            address.read_password()
+    except OSError as error:  # Those of TLS, too.
+        raise SecretValueError(f"names a file that cannot be used: {error}") from error
+    return Secret(text)
+
+
+def _parse_roles(text: str) -> tuple[WorkerRole, ...]:
+    try:
+        return tuple(WorkerRole(part.strip()) for part in text.split(","))
+    except ValueError as error:
+        raise SettingValueError(f"some of {', '.join(WorkerRole)}, with commas between") from error
+
+
+class NatsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where NATS is, if actors run on several machines, and what this worker does."""
+
+    url: Annotated[Secret | None, Variable("ADLOOM_NATS_URL", _parse_urls)] = None
+    replicas: Annotated[int, Variable("ADLOOM_NATS_REPLICAS", parse_within(1, REPLICAS_MAX))] = 1
+    roles: Annotated[tuple[WorkerRole, ...], Variable("ADLOOM_WORKER_ROLES", _parse_roles)] = ALL_ROLES

@@ -1,1 +1,0 @@
-"""What a worker does, of all that workers do."""
