@@ -7,7 +7,7 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.events.log.stream import EventLogSize, Lag
-from adloom.ops.attention.countries import check_countries
+from adloom.ops.attention.store import check_countries
 from adloom.ops.checks import database, event_log, machine, processes
 from adloom.ops.checks.finding import Finding, FindingState
 from adloom.ops.doctor import examine, is_well

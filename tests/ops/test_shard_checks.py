@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from adloom.ops.checks.finding import FindingState
-from adloom.ops.checks.shards import judge_shards, name_longest
+from adloom.ops.checks.processes import judge_shards, name_longest
 from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat, Reading, ShardReading
 from tests.support.builders import NOON
 

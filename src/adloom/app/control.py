@@ -35,8 +35,8 @@ import adloom.market.rates.api
 import adloom.market.report.api
 import adloom.ops.attention.api
 import adloom.ops.health
-import adloom.ops.jobs.api
-import adloom.ops.system.api
+import adloom.ops.jobs
+import adloom.ops.system
 import adloom.pages.api
 import adloom.pages.crawl.api
 import adloom.pages.live.api
@@ -48,12 +48,12 @@ import adloom.stats.api
 import adloom.stats.auctions.api
 import adloom.stats.bidding.api
 import adloom.stats.budget.api
-import adloom.stats.calibration.api
+import adloom.stats.calibration
 import adloom.stats.campaigns.api
 import adloom.stats.comparison.api
 import adloom.stats.offered.api
 import adloom.stats.overview.api
-import adloom.stats.pacing.api
+import adloom.stats.pacing
 import adloom.stats.placement_banners.api
 import adloom.stats.privacy.api
 import adloom.stats.refunds.api
@@ -165,15 +165,15 @@ ROUTERS = (
     adloom.stats.refunds.api.router,
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
-    adloom.stats.calibration.api.router,
+    adloom.stats.calibration.router,
     adloom.stats.campaigns.api.router,
     adloom.stats.offered.api.router,
-    adloom.stats.pacing.api.router,
+    adloom.stats.pacing.router,
     adloom.stats.bidding.api.router,
-    adloom.ops.jobs.api.router,
+    adloom.ops.jobs.router,
     adloom.stats.overview.api.router,
     adloom.ops.attention.api.router,
-    adloom.ops.system.api.router,
+    adloom.ops.system.router,
     adloom.explain.placement.api.router,
     adloom.explain.auction.api.router,
     adloom.explain.campaign.api.router,

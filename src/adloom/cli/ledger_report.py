@@ -21,7 +21,7 @@ from adloom.events.topics.publish import (
     read_schema,
 )
 from adloom.ops.projections import list_projections, read_cursors
-from adloom.ops.system.model import is_letter_id, render_event
+from adloom.ops.system import is_letter_id, render_event
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 

@@ -28,8 +28,7 @@ from adloom.events.frequency.counts import BannerFrequency
 from adloom.forecast.click_model import SimulatedClickModel
 from adloom.forecast.contextual.slots import PageSlot, SimulatedSlots
 from adloom.forecast.market import RivalPrices, SimulatedMarket, TrafficCell
-from adloom.forecast.traffic import Arrival
-from adloom.forecast.visitors import SeenCounts
+from adloom.forecast.traffic import Arrival, SeenCounts
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.http.fast.known_heads import Head

@@ -28,11 +28,11 @@ from adloom.budgets.messages import (
 from adloom.core.ids import BannerId, RequestId
 from adloom.core.random import Chance
 from adloom.events.log.event import BEGINNING, ChargedBy
+from adloom.forecast.actors import SimulatedBudgets
 from adloom.forecast.bid_strategies import SimulatedStrategies
-from adloom.forecast.budget_actors import SimulatedBudgets
 from adloom.forecast.delivery import SESSION, SimulatedDelivery, SimulatedOffer
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
-from adloom.forecast.tally import CampaignHours, MarketTally
+from adloom.forecast.result import CampaignHours, MarketTally
 from adloom.forecast.traffic import HOUR_SECONDS, Arrival, WeeklyTraffic, learn_shape
 from adloom.runtime.actors.actor import Address
 from adloom.serving.index.index import Candidate, Index

@@ -7,9 +7,15 @@ from html import escape
 from typing import Final
 
 from adloom.core.money import MICROS_PER_UNIT
-from adloom.forecast.comparison import CampaignComparison, DayEstimate, Estimate
-from adloom.forecast.result import MarketResult
-from adloom.forecast.tally import CLICKS, IMPRESSIONS, SPEND
+from adloom.forecast.result import (
+    CLICKS,
+    IMPRESSIONS,
+    SPEND,
+    CampaignComparison,
+    DayEstimate,
+    Estimate,
+    MarketResult,
+)
 
 WIDTH: Final = 720
 HEIGHT: Final = 220

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from adloom.budgets.bids.nets import SHIPPED, FleetWeights
 from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.market_run import MarketRun, RunChances
-from adloom.forecast.result import MarketOutcome, RunPlan
-from adloom.forecast.tally import MarketTally
+from adloom.forecast.result import MarketOutcome, MarketTally, RunPlan
 from adloom.runtime.random import seed_chance
 
 

@@ -1,4 +1,4 @@
-"""When visitors of a simulated market come: requests by the hour, in the shape of a week, drawn from chance."""
+"""The visitors of a simulated market: when they come, in the shape of a week and drawn from chance, and what they were shown."""
 
 # pure
 
@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from adloom.core.random import Chance
+from adloom.events.frequency.windows import Window, list_buckets
 from adloom.forecast.market import HOURS_A_WEEK, TrafficCell
 from adloom.schedule.traffic_shape import HOURS, SATURDAY, TrafficShape
 
@@ -17,6 +18,7 @@ HOUR_SECONDS: Final = 3600
 KNUTH_MEAN_MAX: Final = 30.0  # Above, a Poisson number is drawn as a rounded normal one.
 _FIRST_HOUR: Final = datetime(1970, 1, 5, tzinfo=UTC)  # A Monday.
 _ONE_HOUR: Final = timedelta(hours=1)
+Shown = tuple[Window, str, int]  # Window, banner id, times.
 
 
 class Arrival(NamedTuple):
@@ -90,3 +92,36 @@ def _compute_average(days: Sequence[Sequence[float]], by_hour: Sequence[float]) 
         return (1.0,) * HOURS
     usual = sum(by_hour) / HOURS_A_WEEK
     return tuple(sum(hours) / len(days) / usual for hours in zip(*days, strict=True))
+
+
+class SeenCounts:
+    """How often each visitor was shown each capped banner."""
+
+    def __init__(self, visitors: int) -> None:
+        self._visitors = visitors
+        self._counts: dict[tuple[int, Window, str], dict[str, int]] = {}
+        self._hour: datetime | None = None
+        self._buckets: list[tuple[Window, str]] = []
+
+    def find_visitor(self, chance: float) -> int | None:
+        """Return who asks; None if nobody comes twice."""
+        return int(chance * self._visitors) if self._visitors else None
+
+    def record(self, visitor: int, banner_id: str, now: datetime) -> None:
+        for window, bucket in self._list_buckets(now):
+            counts = self._counts.setdefault((visitor, window, bucket), {})
+            counts[banner_id] = counts.get(banner_id, 0) + 1
+
+    def read(self, visitor: int, now: datetime) -> Sequence[Shown]:
+        return [
+            (window, banner_id, times)
+            for window, bucket in self._list_buckets(now)
+            for banner_id, times in self._counts.get((visitor, window, bucket), {}).items()
+        ]
+
+    def _list_buckets(self, now: datetime) -> Sequence[tuple[Window, str]]:
+        hour = now.replace(minute=0, second=0, microsecond=0)
+        if hour != self._hour:
+            self._hour = hour
+            self._buckets = [(one.window, one.name) for one in list_buckets(now)]
+        return self._buckets

@@ -27,8 +27,7 @@ from adloom.market.messages import AllDemand
 from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.site_store import load_sites, sell_page
-from adloom.pages.follow.page_mark import PageMark
-from adloom.pages.follow.page_table import PageEntry
+from adloom.pages.follow.page_table import PageEntry, PageMark
 from adloom.pages.follow.store import read_changes, read_table, read_versions
 from adloom.pages.notice import PAGE_NOTICES
 from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool
-from adloom.ops.attention.countries import check_countries
-from adloom.ops.checks import database, event_log, machine, money, processes, shards, sync
+from adloom.ops.attention.store import check_countries
+from adloom.ops.checks import database, event_log, machine, money, processes, sync
 from adloom.ops.checks.finding import Finding, FindingState, fail, warn_not_running
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
@@ -60,7 +60,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             findings.append(await money.check_owner(valkey))
             seen = await HeartbeatReader(valkey).list_processes(now=clock.now())
             findings += [processes.judge_peers(one) for one in seen if one.kind == "delivery"]
-            findings += shards.judge_shards(seen)
+            findings += processes.judge_shards(seen)
             findings += [processes.judge_weights(one) for one in seen if one.kind == "worker"]
         if not isinstance(connection, Finding):
             findings.append(await money.check_money_ledger(connection, clock))

@@ -1,6 +1,6 @@
 """When pages are read again by those who follow them."""
 
-from adloom.pages.follow.page_mark import AGAIN_SECONDS, COMMITTED_SECONDS, PageMark
+from adloom.pages.follow.page_table import AGAIN_SECONDS, COMMITTED_SECONDS, PageMark
 
 
 def test_pages_are_read_after_each_change_until_all_of_it_is_committed_and_seldom_else() -> None:

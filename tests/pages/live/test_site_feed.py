@@ -17,8 +17,8 @@ from adloom.app.control import build_control
 from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
-from adloom.pages.live.approvals import ApprovalEvent, find_changes
 from adloom.pages.live.feed import PAGES_MAX, SiteFeed, SiteListener
+from adloom.pages.live.store import ApprovalEvent, find_changes
 from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_CALLER_MAX, LISTENING
 from adloom.runtime.http.server import serve

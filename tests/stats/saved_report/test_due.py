@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.stats.saved_report.due import (
+from adloom.stats.saved_report.period import (
     SendEvery,
     SendSchedule,
     find_latest_due,

@@ -16,14 +16,13 @@ from adloom.cli.options import resolve_database_url
 from adloom.core.clock import SystemClock
 from adloom.forecast.bid_strategies import describe_weights, list_strategies
 from adloom.forecast.changes import apply_changes, parse_change
-from adloom.forecast.comparison import DayEstimate, Estimate
 from adloom.forecast.file.market_file import read_market
 from adloom.forecast.file.parts import MarketFileError
 from adloom.forecast.live.rows import build_live_market
 from adloom.forecast.live.store import read_installation
 from adloom.forecast.market import NamedCampaign, SimulatedMarket, thin_out
 from adloom.forecast.report import build_page
-from adloom.forecast.result import MarketResult, RunPlan
+from adloom.forecast.result import DayEstimate, Estimate, MarketResult, RunPlan
 from adloom.forecast.seeded_runs import simulate_runs
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import DatabaseError, describe_database

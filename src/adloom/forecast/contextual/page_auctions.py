@@ -16,7 +16,7 @@ from adloom.core.delivery import Delivery
 from adloom.core.ids import CampaignId, SiteId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.forecast.actor_steps import SimulatedActors
+from adloom.forecast.actors import SimulatedActors
 from adloom.forecast.market import SimulatedMarket
 from adloom.market.auctioneer.state import (
     AuctionSlot,

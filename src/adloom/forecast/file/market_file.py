@@ -19,7 +19,6 @@ from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.errors import AdloomError
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.core.money import MICROS_PER_UNIT, Micros
-from adloom.forecast.file.contextual import build_creatives, build_sites, check_category, list_visits
 from adloom.forecast.file.parts import (
     AdvertiserPart,
     CampaignPart,
@@ -27,6 +26,10 @@ from adloom.forecast.file.parts import (
     MarketFileError,
     PlacementPart,
     VisitorPart,
+    build_creatives,
+    build_sites,
+    check_category,
+    list_visits,
 )
 from adloom.forecast.market import (
     HOURS_A_WEEK,

@@ -18,11 +18,11 @@ from adloom.catalog.taxonomy.fields import ContentCategory
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.forecast.changes import CampaignChange, apply_changes
-from adloom.forecast.comparison import DayEstimate, Estimate
 from adloom.forecast.live.page_traffic import expand_wanted
 from adloom.forecast.live.rows import LiveRows, build_live_market, keep_counted_rules
 from adloom.forecast.live.store import read_surroundings
 from adloom.forecast.market import SimulatedMarket
+from adloom.forecast.result import DayEstimate, Estimate
 from adloom.forecast.what_if.question import DAYS, WhatIfQuestion, WhatIfResult, has_traffic
 from adloom.forecast.what_if.runner import WhatIfRunner
 from adloom.forecast.what_if.wording import (

@@ -8,10 +8,15 @@ from typing import Final
 import msgspec
 
 from adloom.core.money import Micros
-from adloom.forecast.comparison import CampaignComparison, Estimate
 from adloom.forecast.market import SimulatedMarket, thin_out
-from adloom.forecast.result import MarketOutcome, MarketResult, RunPlan
-from adloom.forecast.tally import IMPRESSIONS
+from adloom.forecast.result import (
+    IMPRESSIONS,
+    CampaignComparison,
+    Estimate,
+    MarketOutcome,
+    MarketResult,
+    RunPlan,
+)
 
 DAYS: Final = 7
 FEWER_DAYS: Final = (DAYS, 3, 1)  # Where there is no time for more of each.

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.money import Micros
-from adloom.forecast.comparison import CampaignComparison, DayEstimate, Estimate
 from adloom.forecast.market import SimulatedMarket
+from adloom.forecast.result import CampaignComparison, DayEstimate, Estimate
 from adloom.forecast.what_if.question import REQUESTS_MIN
 from adloom.serving.index.rows import AssignmentRow, compute_price
 

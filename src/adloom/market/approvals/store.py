@@ -14,7 +14,7 @@ from adloom.catalog.site.model import Site
 from adloom.core.caller import Caller, Role
 from adloom.core.ids import SiteId
 from adloom.market.approval import ApprovalState
-from adloom.pages.live.approvals import CAMPAIGN_OF_APPROVAL
+from adloom.pages.live.store import CAMPAIGN_OF_APPROVAL
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.history.store import find_subject_id, read_people

@@ -12,7 +12,6 @@ from adloom.core.caller import Role
 from adloom.events.ctr.store import read_calibrations
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.attention import store
-from adloom.ops.attention.countries import knows_countries
 from adloom.ops.attention.model import (
     EACH_MAX,
     Attention,
@@ -28,6 +27,7 @@ from adloom.ops.attention.model import (
     list_withdrawn,
     list_without_country,
 )
+from adloom.ops.attention.store import knows_countries
 from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_failed_mail, judge_lag
 from adloom.ops.checks.processes import (
     judge_frozen,
@@ -35,10 +35,10 @@ from adloom.ops.checks.processes import (
     judge_ledger_comparison,
     judge_peers,
     judge_served_version,
+    judge_shards,
     judge_spooled_bytes,
     judge_weights,
 )
-from adloom.ops.checks.shards import judge_shards
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems

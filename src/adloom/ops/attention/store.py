@@ -4,21 +4,24 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+import asyncpg
+
 from adloom.auction.bid import BidType, compute_single_cost
 from adloom.budgets.config.cap_counts import read_counts
 from adloom.budgets.lifetime_counts import NO_COUNTS
 from adloom.budgets.status_store import load_campaign_statuses
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.ops.attention.model import SOON, CappedCampaign, RunningCampaign, Thing
+from adloom.ops.attention.model import SOON, CappedCampaign, RunningCampaign, Thing, has_country_source
+from adloom.ops.checks.finding import Finding, ok, warn
 from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Record
+from adloom.runtime.telemetry.heartbeat import HeartbeatReader
 
 BUDGETS_MAX: Final = 300  # The most recently changed: a campaign that has not spent for long is no emergency.
 THINGS_MAX: Final = 10
 COUNTRY_REMEMBERED: Final = timedelta(days=7)
-
 RUNNING: Final = """
     SELECT it.public_id AS id, it.name, greatest(it.created_at, it.starts_at) AS at,
            it.bid_type, it.bid_amount_micros
@@ -69,7 +72,6 @@ LOCKED_OUT: Final = """
      WHERE it.credentials_expired_at IS NOT NULL AND it.deleted_at IS NULL AND {filters}
      ORDER BY it.credentials_expired_at DESC, it.id LIMIT {most}
 """
-
 WITHDRAWN: Final = """
     SELECT it.public_id AS id, it.name, proof.withdrawn_at AS at
       FROM sites AS it JOIN site_verifications AS proof ON proof.site_id = it.id
@@ -77,6 +79,8 @@ WITHDRAWN: Final = """
      WHERE proof.withdrawn_at IS NOT NULL AND it.verified_at IS NULL AND proof.domain = it.domain AND {filters}
      ORDER BY proof.withdrawn_at DESC, it.id LIMIT {most}
 """
+DELIVERY: Final = "delivery"
+NAMED_MAX: Final = 5
 
 
 async def read_running_budgets(
@@ -157,3 +161,29 @@ async def _fetch(
     filters.add_given("owner.public_id = {}", scope.account_id)
     bound = {name: filters.bind(value) for name, value in {"most": most, **values}.items()}
     return await connection.fetch(statement.format(filters=filters.sql, **bound), *filters.values)
+
+
+async def knows_countries(reader: HeartbeatReader, *, now: datetime) -> bool:
+    """Whether a delivery process that runs can tell countries; so it is said while none runs."""
+    delivering = {one.id for one in await reader.list_processes(now=now) if one.kind == DELIVERY}
+    settings = [one for name, one in (await reader.load_settings()).items() if name in delivering]
+    return not settings or has_country_source(settings)
+
+
+async def check_countries(connection: Connection, reader: HeartbeatReader, *, now: datetime) -> Finding:
+    """Check whether campaigns want readers of countries that nobody can tell."""
+    try:
+        wanting = await read_by_country(connection, Scope(None), now=now)
+    except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
+        return warn("Countries", "there are no campaigns yet", "run `adloom migrate`")
+    if not wanting:
+        return ok("Countries", "no running campaign waits for readers of a country")
+    if await knows_countries(reader, now=now):
+        return ok("Countries", "delivery can tell them")
+    more = " …" if len(wanting) > NAMED_MAX else ""
+    return warn(
+        "Countries",
+        "no reader's country is known, so nobody sees the campaigns with rules about countries: "
+        f"{', '.join(one.name or str(one.id) for one in wanting[:NAMED_MAX])}{more}",
+        "set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country",
+    )

@@ -1,19 +1,25 @@
-"""The product's own processes: whether they are ready, and how old the index is that they serve."""
+"""The product's own processes: whether they are ready, how old the index is that they serve, and who has the actors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 
 from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
+from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.http.probe import fetch
 from adloom.runtime.telemetry.frozen import FrozenProcess
-from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat
+from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat, ShardReading
 from adloom.serving.health import DeliveryHealthReport, IndexCheck
 
 # Delivery looks at the catalog's version twice a second.
 INDEX_SECONDS_GOOD = 5.0
 INDEX_SECONDS_MAX = 60.0
+NAME: Final = "Shards"
+WAITING_GOOD: Final = 1_000
+WAITING_MAX: Final = 100_000
+NAMED_MAX: Final = 3
 
 
 async def check_health(name: str, host: str, port: int, path: str) -> tuple[Finding, bytes]:
@@ -114,3 +120,41 @@ def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
         return ok("Spool", f"{process.process} has nothing on its disk")
     detail = f"{process.process} keeps {spooled:,} bytes of events on its disk: Valkey was away"
     return warn("Spool", detail, "delivery drains them when Valkey is back")
+
+
+def judge_shards(processes: Sequence[ProcessHeartbeat]) -> list[Finding]:
+    """Judge the shards of all workers; nothing if no worker shares its actors."""
+    found = {one.id: one.reading.shards for one in processes if one.reading.shards is not None}
+    if not found:
+        return []
+    findings = [
+        fail(NAME, f"{name} has lost its connection to NATS", "see that NATS runs where ADLOOM_NATS_URL says")
+        for name, one in found.items()
+        if not one.is_connected
+    ]
+    owned = {shard for one in found.values() for shard in one.held}
+    if len(owned) < SHARDS:
+        detail = f"{SHARDS - len(owned)} of {SHARDS} have no worker: their campaigns get no leases"
+        findings.append(
+            warn(NAME, detail, "look again in 5 seconds; then start `adloom worker --nats … --roles entity`")
+        )
+    return findings or [_judge_lag(found)]
+
+
+def name_longest(lag: Mapping[int, int] | Mapping[str, int]) -> str:
+    """Name the shards where most messages wait; nothing if none waits."""
+    longest = sorted(lag.items(), key=lambda one: (-one[1], int(one[0])))[:NAMED_MAX]
+    named = ", ".join(f"{shard}: {waiting:,}" for shard, waiting in longest if waiting)
+    return f" (shard {named})" if named else ""
+
+
+def _judge_lag(found: dict[str, ShardReading]) -> Finding:
+    lag = {shard: waiting for one in found.values() for shard, waiting in one.lag.items()}
+    waiting = sum(sum(one.lag.values()) for one in found.values())
+    shares = ", ".join(f"{name.partition('@')[0]} {len(one.held)}" for name, one in found.items())
+    detail = (
+        f"{shares}; {waiting:,} messages wait{name_longest(lag)}, {sum(one.fenced_writes for one in found.values()):,} late writes"
+        f" were refused, {sum(one.moves for one in found.values()):,} moves"
+    )
+    remedy = "start more workers with the role entity, or see whether PostgreSQL is slow"
+    return grade(NAME, detail, remedy, is_bad=waiting > WAITING_MAX, is_good=waiting <= WAITING_GOOD)

@@ -23,7 +23,7 @@ from adloom.pages.crawl.model import (
     describe_end,
 )
 from adloom.pages.crawl.pace import CrawlPace
-from adloom.pages.crawl.robots_cache import RobotsCache
+from adloom.pages.crawl.robots import RobotsCache
 from adloom.pages.crawl.sitemaps import find_in_sitemaps
 from adloom.pages.crawl.visit import Visitor, VisitParts
 

@@ -9,7 +9,7 @@ import structlog
 from adloom.pages.crawl.frontier import FoundUrl, find_pages
 from adloom.pages.crawl.model import CrawlPlan
 from adloom.pages.crawl.pace import CrawlPace
-from adloom.pages.crawl.robots_cache import RobotsCache
+from adloom.pages.crawl.robots import RobotsCache
 from adloom.pages.crawl.sitemap import BYTES_MAX, read_sitemap
 from adloom.pages.url import normalize_url
 from adloom.runtime.outbound.client import BodyLimit, OutboundClient

@@ -26,7 +26,7 @@ from adloom.pages.crawl.fetch import (
 from adloom.pages.crawl.frontier import FoundUrl, find_pages, read_address
 from adloom.pages.crawl.model import CrawlPlan, UrlOutcome, UrlState, WaitingUrl, describe_canonical
 from adloom.pages.crawl.pace import CrawlPace
-from adloom.pages.crawl.robots_cache import RobotsCache
+from adloom.pages.crawl.robots import RobotsCache
 from adloom.pages.model import PageSource, compute_expiry
 from adloom.pages.text.extracted import ExtractedPage, UnreadablePage
 from adloom.runtime.outbound.client import OutboundClient

@@ -5,6 +5,7 @@ Messages about pages may come twice or late: a page that is older than what the 
 
 # pure
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -16,6 +17,9 @@ import msgspec
 from adloom.pages.model import PAGES_HELD_MAX, PageCategory
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
+# A number is taken before its page is committed, so pages are read again for longer than that takes.
+COMMITTED_SECONDS: Final = 10.0
+AGAIN_SECONDS: Final = 30.0  # Whatever was missed, such as a site that is gone.
 
 
 class PageState(StrEnum):
@@ -101,3 +105,20 @@ def _sort_by_age(entries: dict[str, PageEntry]) -> dict[str, PageEntry]:
 def _evict_oldest(entries: dict[str, PageEntry], pages_max: int) -> None:
     for url in list(islice(entries, max(0, len(entries) - pages_max))):
         del entries[url]
+
+
+class PageMark:
+    """When pages were last read, and as of which number; times are in seconds of any steady clock."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._moved_at = self._read_at = -math.inf
+
+    def is_due(self, number: int, *, at: float) -> bool:
+        """Whether to read pages now; whoever has done so says it."""
+        if number != self._number:
+            self._number, self._moved_at = number, at
+        return self._read_at < self._moved_at + COMMITTED_SECONDS or at >= self._read_at + AGAIN_SECONDS
+
+    def note_read(self, *, at: float) -> None:
+        self._read_at = at

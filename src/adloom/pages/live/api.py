@@ -6,9 +6,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.catalog.site.resource import sites
-from adloom.pages.live.approvals import EVENT_NAMES, ApprovalEvent
 from adloom.pages.live.feed import PageEvent, RemovalEvent, SiteFeed, SiteListener
-from adloom.pages.live.store import CrawlEvent
+from adloom.pages.live.store import EVENT_NAMES, ApprovalEvent, CrawlEvent
 from adloom.resource.api import PublisherReads
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, depend_on, guarded_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events

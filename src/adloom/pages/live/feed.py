@@ -15,8 +15,16 @@ import msgspec
 import structlog
 
 from adloom.core.ids import SiteId
-from adloom.pages.live.approvals import ApprovalEvent, Approvals, find_changes, read_approvals
-from adloom.pages.live.store import CrawlEvent, LiveSite, read_changed, read_states
+from adloom.pages.live.store import (
+    ApprovalEvent,
+    Approvals,
+    CrawlEvent,
+    LiveSite,
+    find_changes,
+    read_approvals,
+    read_changed,
+    read_states,
+)
 from adloom.pages.model import SitePage
 from adloom.runtime.http.event_feed import LISTENING_SECONDS_MAX, EventFeed, EventListener
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool

@@ -15,7 +15,7 @@ import msgspec
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
 from adloom.pages.follow import store as pages_store
-from adloom.pages.follow.page_mark import PageMark
+from adloom.pages.follow.page_table import PageMark
 from adloom.pages.notice import PAGE_NOTICES
 from adloom.pages.site import store
 from adloom.pages.site.messages import (

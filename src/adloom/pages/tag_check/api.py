@@ -1,10 +1,13 @@
 """The check "is my tag there?" over HTTP: looks at a page of a placement's site."""
 
 import asyncio
+import contextlib
+from html.parser import HTMLParser
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
+import msgspec
 from fastapi import Request
 from pydantic import Field
 
@@ -12,7 +15,6 @@ from adloom.catalog.placement import placements
 from adloom.catalog.site.resource import sites
 from adloom.core.errors import wrong_field
 from adloom.core.public_paths import SCRIPT, name_neutrally
-from adloom.pages.tag_check.find_tag import find_fault, look_for_tag
 from adloom.pages.url import is_host_of, normalize_url
 from adloom.pages.verification.api import Outbound, limit_checks
 from adloom.resource.access import Scope
@@ -22,9 +24,57 @@ from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.outbound.client import BodyLimit
 from adloom.runtime.outbound.failure import OutboundError
 
+SLUGS_NAMED_MAX: Final = 10
 EVERYTHING: Final = Scope(None)
 PAGE_BYTES_MAX: Final = 2**20
 OK: Final = 200
+
+
+class TagLook(msgspec.Struct, frozen=True):
+    """What a page has of the tag."""
+
+    has_script: bool
+    slugs: tuple[str, ...]
+
+
+class _TagParser(HTMLParser):
+    def __init__(self, script_path: str) -> None:
+        super().__init__()
+        self._script_path = script_path
+        self.has_script = False
+        self.slugs: dict[str, None] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "script" and (values.get("src") or "").partition("?")[0].endswith(self._script_path):
+            self.has_script = True
+        if slug := values.get("data-adloom"):
+            self.slugs[slug.strip()] = None
+
+
+def look_for_tag(page: str, script_url: str) -> TagLook:
+    """Return what a page has of the tag; the script may come from any host, since proxies rename ours."""
+    parser = _TagParser(urlsplit(script_url).path)
+    # What the parser cannot go on from: all before it was looked at.
+    with contextlib.suppress(AssertionError):
+        parser.feed(page)
+    return TagLook(parser.has_script, tuple(parser.slugs))
+
+
+def find_fault(look: TagLook, slug: str, script_url: str) -> str | None:
+    """Say what is wrong, or return None where the tag of a placement is complete."""
+    if not look.has_script and not look.slugs:
+        return (
+            "The page has nothing of the tag: paste both lines. "
+            "Where script in the browser puts them there, this check cannot see them."
+        )
+    if not look.has_script:
+        return f'The page has places for ads, but no script: add <script async src="{script_url}"></script>.'
+    if slug not in look.slugs:
+        others = ", ".join(look.slugs[:SLUGS_NAMED_MAX])
+        has = f"; it has {others}" if others else ""
+        return f'The script is there, but no element has data-adloom="{slug}"{has}.'
+    return None
 
 
 class TagCheckBody(Body):

@@ -24,7 +24,7 @@ from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.budget import store
 from adloom.stats.budget.model import NOUN
-from adloom.stats.budget.reset import open_window
+from adloom.stats.budget.store import open_window
 
 
 def _check_given(reason: str) -> str:

@@ -1,24 +1,29 @@
-"""SQL of daily budgets and their use, from the stored states of budget actors."""
+"""SQL of daily budgets and their use, from the stored states of budget actors, and asking one for a new window."""
 
+import asyncio
+import contextlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from adloom.budgets.status_store import load_campaign_statuses
-from adloom.core.errors import NotFoundError
+from adloom.budgets.messages import OpenWindow
+from adloom.budgets.status_store import load_campaign_statuses, load_window
+from adloom.budgets.transport.wire import INBOX_CHANNEL, encode_envelopes
+from adloom.core.errors import NotFoundError, UnavailableError
 from adloom.core.ids import CampaignId
 from adloom.core.money import micros_from_paisa
 from adloom.resource.access import Scope
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
-from adloom.runtime.postgres import Connection, Record
+from adloom.runtime.postgres import Connection, Pool, Record
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.budget.model import BudgetTotals, Pacer
 
 # A campaign that spent something today was written today, whenever today began in its zone.
 WRITTEN_WITHIN: Final = timedelta(hours=49)
 STATES_A_TURN: Final = 500  # Other requests run between two slices.
-
 _PACED: Final = """
     SELECT campaign.id AS key, campaign.public_id AS campaign_id, campaign.pacing_strategy::text AS strategy,
            campaign.budget_daily_paisa, owner.public_id AS owner_id, campaign.status::text AS status,
@@ -40,6 +45,10 @@ TOTALS: Final = """
       FROM {tables} WHERE {filters}
 """
 WRITTEN: Final = "SELECT {columns} FROM {tables} WHERE {filters} AND it.changed_at >= {since} ORDER BY it.key"
+VISIBLE_SECONDS_MAX: Final = 2.0
+POLL_SECONDS: Final = 0.04
+# A campaign without a stored state begins its first day, and so its first window, with this message.
+FIRST_WINDOW: Final = 1
 
 
 async def page(
@@ -100,3 +109,40 @@ def _build_filters(scope: Scope) -> Filters:
     filters.add(NOT_OVER)
     filters.add_given("it.owner_id = {}", scope.account_id)
     return filters
+
+
+async def open_window(pool: Pool, valkey: Valkey, address: Address, *, reason: str) -> None:
+    """Open a new daily window; UnavailableError where it cannot be read in time.
+
+    The request is sent once: a second one would also forget what was spent between the two.
+    """
+    async with pool.acquire() as connection:
+        before = await load_window(connection, address)
+    await _send(valkey, address, reason=reason)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(VISIBLE_SECONDS_MAX):
+            await _wait(pool, address, beyond=FIRST_WINDOW if before is None else before)
+            return
+    raise UnavailableError("The new window was asked for, and is not there yet. Look at the budget again.")
+
+
+async def _send(valkey: Valkey, address: Address, *, reason: str) -> None:
+    message = encode_envelopes([(address, OpenWindow(reason=reason))])
+    try:
+        async with asyncio.timeout(VISIBLE_SECONDS_MAX):
+            heard_by: int = await valkey.publish(INBOX_CHANNEL, message)
+    except (*VALKEY_AWAY, TimeoutError) as error:
+        raise UnavailableError(f"The worker that keeps the budgets cannot be reached: {error!r}") from error
+    if not heard_by:
+        raise UnavailableError(
+            "Nobody keeps the budgets at the moment, so nothing was reset. Is a worker running?"
+        )
+
+
+async def _wait(pool: Pool, address: Address, *, beyond: int) -> None:
+    while True:
+        async with pool.acquire() as connection:
+            window = await load_window(connection, address)
+        if window is not None and window > beyond:
+            return
+        await asyncio.sleep(POLL_SECONDS)

@@ -1,18 +1,130 @@
 """Placements that campaigns can ask for, over HTTP: what they are, what they cost, and how often they are asked for and seen."""
 
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, ClassVar, Final
+from uuid import UUID
 
+import msgspec
 from fastapi import Query
+from pydantic import Field
 
-from adloom.budgets.traffic.counts import PlacementRequests, read_placement_requests
+from adloom.budgets.traffic.counts import PLACEMENT_DAYS, PlacementRequests, read_placement_requests
+from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Text255
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
+from adloom.runtime.postgres import Connection
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
-from adloom.stats.offered.store import OfferedPlacement, OfferedQuestion, read_offered
+
+DAYS: Final = 7
+SIGNIFICANT: Final = 2  # Digits: what a publisher's day brings exactly is not everybody's business.
+# Contextual slots are not asked for: campaigns name the pages that they want, and publishers approve banners.
+OFFERED: Final = """
+    (SELECT placement.id AS key, placement.public_id AS id, placement.slug, placement.label,
+            placement.layout_type, placement.delivery, placement.placement_type, placement.max_banners,
+            placement.recommended_width, placement.recommended_height, placement.recommended_aspect_ratio,
+            placement.floor_cpm_micros, placement.is_open, site.name AS site_name, site.domain AS site_domain,
+            coalesce(seen.impressions, 0)::float8 / {days} AS impressions_per_day,
+            CASE WHEN {counted} THEN coalesce(asked.requests, 0)::float8 / {counted_days} END AS requests_per_day
+       FROM placements AS placement
+       LEFT JOIN publishers AS owner ON owner.id = placement.publisher_id
+       LEFT JOIN sites AS site ON site.id = placement.site_id
+       LEFT JOIN (
+           SELECT placement_id, sum(impressions) AS impressions FROM (
+               SELECT placement_id, impressions FROM banner_stats WHERE stat_date >= {since} AND stat_date < {live}
+               UNION ALL
+               SELECT placement_id, impressions FROM events.event_counts WHERE hour >= {midnight}
+           ) AS counted GROUP BY placement_id
+       ) AS seen ON seen.placement_id = placement.id
+       LEFT JOIN unnest({keys}::integer[], {requests}::bigint[]) AS asked (key, requests) ON asked.key = placement.id
+      WHERE placement.is_active AND placement.delivery <> 'contextual' AND owner.deleted_at IS NULL) AS it
+"""
+COLUMNS: Final = """
+    it.id, it.slug, it.label, it.layout_type, it.delivery, it.placement_type, it.max_banners, it.recommended_width,
+    it.recommended_height, it.recommended_aspect_ratio, it.floor_cpm_micros, it.is_open, it.site_name, it.site_domain,
+    it.requests_per_day, it.impressions_per_day
+"""
+
+
+class OfferedPlacement(msgspec.Struct, frozen=True, kw_only=True):
+    """A placement as a buyer sees it."""
+
+    id: UUID
+    slug: str
+    label: str
+    layout_type: str
+    delivery: str
+    placement_type: str
+    max_banners: int
+    recommended_width: int | None
+    recommended_height: int | None
+    recommended_aspect_ratio: str | None
+    floor_cpm_micros: Annotated[
+        Micros, Field(alias="floorCpm", description="The least for a thousand impressions.")
+    ]
+    is_open: Annotated[bool, Field(description="Whether it can be used without asking.")]
+    site_name: str | None
+    site_domain: str | None
+    requests_per_day: Annotated[
+        float | None,
+        Field(
+            description=f"How often it was asked for on an average of the last {PLACEMENT_DAYS} days, or of those that are "
+            "counted, about; a request for an auction asks for every placement of its type. Null while Valkey is away."
+        ),
+    ]
+    impressions_per_day: Annotated[
+        float,
+        Field(description=f"How often its ads were seen on an average of the last {DAYS} days, about."),
+    ]
+
+
+class OfferedQuestion(msgspec.Struct, frozen=True):
+    """What is looked for, which day it is, and how often placements were asked for, if that is known."""
+
+    search: str | None
+    today: date
+    requests: PlacementRequests | None
+
+
+async def read_offered(
+    connection: Connection, question: OfferedQuestion, request: PageRequest
+) -> Listed[OfferedPlacement]:
+    filters, requests = Filters(), question.requests or PlacementRequests(1, {})
+    tables = OFFERED.format(
+        days=DAYS,
+        since=filters.bind(question.today - timedelta(days=DAYS - 1)),
+        # Yesterday is rolled up in the night: until then it has live counts only.
+        live=filters.bind(yesterday := question.today - timedelta(days=1)),
+        midnight=filters.bind(datetime.combine(yesterday, time(), UTC)),
+        counted="false" if question.requests is None else "true",
+        counted_days=requests.days,
+        keys=filters.bind(list(requests.by_key)),
+        requests=filters.bind(list(requests.by_key.values())),
+    )
+    filters.add_search(["it.label", "it.slug", "it.site_name", "it.site_domain"], question.search)
+    source = RowSource(columns=COLUMNS, tables=tables, tiebreak="it.key")
+    listed = await fetch_structs(connection, source, filters, request, OfferedPlacement)
+    return Listed(
+        items=[
+            msgspec.structs.replace(
+                one,
+                requests_per_day=None
+                if one.requests_per_day is None
+                else round_roughly(one.requests_per_day),
+                impressions_per_day=round_roughly(one.impressions_per_day),
+            )
+            for one in listed.items
+        ],
+        total_count=listed.total_count,
+    )
+
+
+def round_roughly(number: float) -> float:
+    """Round to two digits."""
+    return float(f"{number:.{SIGNIFICANT}g}")
 
 
 class OfferedQuery(ListQuery):

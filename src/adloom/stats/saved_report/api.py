@@ -34,7 +34,7 @@ from adloom.runtime.postgres import Connection
 from adloom.stats.api import CountsUnbound, StatsAnswer, StatsTotals
 from adloom.stats.model import describe_counts, write_json
 from adloom.stats.saved_report.definition import UTC_NAME, find_report_zone, name_file
-from adloom.stats.saved_report.due import SendSchedule, find_next_due
+from adloom.stats.saved_report.period import SendSchedule, find_next_due
 from adloom.stats.saved_report.report_mail import write_sheet
 from adloom.stats.saved_report.requested_sending import ask_for_sending
 from adloom.stats.saved_report.resource import SavedReport, saved_reports

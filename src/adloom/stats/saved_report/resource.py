@@ -17,8 +17,7 @@ from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Flag, Name, Text2
 from adloom.stats.api import Device
 from adloom.stats.model import Grouping
 from adloom.stats.saved_report.definition import UNKNOWN, Figure, ReportDefinition
-from adloom.stats.saved_report.due import SendEvery
-from adloom.stats.saved_report.period import ReportPeriod
+from adloom.stats.saved_report.period import ReportPeriod, SendEvery
 
 REPORTS_MAX: Final = 200  # Of one person.
 RECIPIENTS_MAX: Final = 20

@@ -23,7 +23,7 @@ from adloom.runtime.mail.settings import MailSettings, parse_smtp_url
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report import store
 from adloom.stats.saved_report.definition import find_report_zone
-from adloom.stats.saved_report.due import Due, find_latest_due
+from adloom.stats.saved_report.period import Due, find_latest_due
 from adloom.stats.saved_report.report_mail import ReportMail, name_zone
 from adloom.stats.saved_report.requested_sending import RequestedSending, prune_requests
 from adloom.stats.saved_report.run import ReportReader, TooManyRowsError, run_report

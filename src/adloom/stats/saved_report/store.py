@@ -10,7 +10,7 @@ import msgspec
 from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report.definition import UTC_NAME, ReportDefinition
-from adloom.stats.saved_report.due import SendEvery, SendSchedule
+from adloom.stats.saved_report.period import SendEvery, SendSchedule
 
 # An account that is disabled, or whose advertiser or publisher is deleted, gets nothing.
 OF_WHO_MAY_SEE: Final = """

@@ -21,10 +21,8 @@ from adloom.pages.classify.embedded.classifier import (
     load_embedded_classifier,
 )
 from adloom.pages.classify.embedded.encoder import DIMENSIONS, SentenceEncoder, Vectors
-from adloom.pages.classify.embedded.packaged import read_packaged
-from adloom.pages.classify.embedded.phrases import load_phrases
-from adloom.pages.classify.embedded.prior import PRIOR
-from adloom.pages.classify.embedded.seed_vectors import load_seed_vectors
+from adloom.pages.classify.embedded.phrases import PRIOR, load_phrases
+from adloom.pages.classify.embedded.seed_vectors import load_seed_vectors, read_packaged
 from adloom.pages.classify.protocol import (
     CONFIDENCE_MAX,
     CONFIDENCE_MIN,
@@ -246,8 +244,8 @@ async def test_classifying_in_a_thread_gives_the_same(classifier: EmbeddedClassi
 
 
 def test_the_package_has_the_vectors_of_its_phrases() -> None:
-    """After a change of phrases: `python -m adloom.pages.classify.embedded.packaged`."""
+    """After a change of phrases: `python -m adloom.pages.classify.embedded.seed_vectors`."""
     vectors = read_packaged(load_phrases(), SentenceEncoder())
 
-    assert vectors is not None, "run `python -m adloom.pages.classify.embedded.packaged`"
+    assert vectors is not None, "run `python -m adloom.pages.classify.embedded.seed_vectors`"
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=0.02)

@@ -25,7 +25,7 @@ from adloom.console.components.table import (
     number_column,
 )
 from adloom.console.page import PageVisit, refresh_every
-from adloom.ops.checks.shards import name_longest
+from adloom.ops.checks.processes import name_longest
 
 REFRESH_SECONDS: Final = 2.0
 LAG_SECONDS_GOOD: Final = 10.0

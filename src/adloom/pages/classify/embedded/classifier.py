@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from adloom.pages.classify.embedded.chunks import cut_chunks, read_page
 from adloom.pages.classify.embedded.encoder import Encoder, SentenceEncoder, Vectors
-from adloom.pages.classify.embedded.phrases import SeedPhrases, load_phrases
-from adloom.pages.classify.embedded.prior import PRIOR
+from adloom.pages.classify.embedded.phrases import PRIOR, SeedPhrases, load_phrases
 from adloom.pages.classify.embedded.seed_vectors import load_seed_vectors
 from adloom.pages.classify.protocol import (
     CONFIDENCE_MAX,

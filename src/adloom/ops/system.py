@@ -1,5 +1,6 @@
 """How the installation is doing, over HTTP."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Final
@@ -9,10 +10,10 @@ from fastapi import APIRouter, Depends, Query, status
 from pydantic import Field
 
 from adloom.core.caller import Role
-from adloom.core.errors import ForbiddenError
-from adloom.events.projections.dead_letters import DeadLetterQueue
+from adloom.core.errors import FieldProblem, ForbiddenError, NotFoundError, ValidationFailedError
+from adloom.events.log.event import UnreadableEntryError, decode_event
+from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue, unwrap_redelivery
 from adloom.events.projections.status import LogStatusReader
-from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, render_event
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
@@ -26,10 +27,42 @@ from adloom.runtime.http.api.dependencies import (
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
 from adloom.runtime.telemetry.heartbeat import MINUTE, HeartbeatReader, ProcessHeartbeat, TrafficCounts
 
+BYTES_SHOWN_MAX: Final = 2_000
+_LETTER_ID: Final = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")  # As many digits as 64 bits have.
 LETTERS_MAX: Final = 100
 MINUTES: Final = 60
-
 SINCE_START: Final = "Since it was started."
+
+
+class DeadLetterNotFoundError(NotFoundError):
+    """No such dead letter: it was tried again, or forgotten."""
+
+    code = "DEAD_LETTER_NOT_FOUND"
+
+
+def check_letter_id(letter_id: str) -> str:
+    """Return the id, or raise ValidationFailedError."""
+    if not is_letter_id(letter_id):
+        message = "must look like 1794720000000-0"
+        raise ValidationFailedError(f"The id {message}.", errors=[FieldProblem("letterId", message)])
+    return letter_id
+
+
+def render_event(letter: DeadLetter) -> str:
+    """Show the event of a dead letter, if it can be decoded."""
+    again = unwrap_redelivery(letter.data)
+    data = again.data if again is not None else letter.data
+    try:
+        happening = decode_event(data)
+    except UnreadableEntryError:
+        return f"unreadable, {len(data)} bytes: {data[:BYTES_SHOWN_MAX]!r}"
+    said = {name: value for name, value in msgspec.structs.asdict(happening).items() if value}
+    shown = {"kind": type(happening).__name__, **said}
+    return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+
+
+def is_letter_id(text: str) -> bool:
+    return _LETTER_ID.fullmatch(text) is not None
 
 
 class ShardsAnswer(Answer):

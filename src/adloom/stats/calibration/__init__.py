@@ -1,1 +1,0 @@
-"""How well predicted click rates agree with clicks."""

@@ -1,1 +1,0 @@
-"""How a site's traffic comes, and how the campaigns on it follow it."""
