@@ -16,7 +16,7 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from adloom.events.ports import ProjectionStore
-from adloom.events.projections.projection import Projection
+from adloom.events.projections.projection import RENEW_SECONDS, STANDBY_SECONDS, WAIT_SECONDS, Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
@@ -46,9 +46,9 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """How often loops poll; over days of virtual time, polling is what costs."""
 
     lease_seconds: float = 5.0
-    renew_seconds: float = 1.5
-    standby_seconds: float = 1.0
-    wait_seconds: float = 4.0
+    renew_seconds: float = RENEW_SECONDS
+    standby_seconds: float = STANDBY_SECONDS
+    wait_seconds: float = WAIT_SECONDS
     upkeep_seconds: float = 30.0
     rollup_seconds: float = 20.0
     spool_poll_seconds: float = 30.0

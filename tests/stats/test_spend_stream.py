@@ -23,7 +23,13 @@ from adloom.core.errors import RateLimitedError, UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId, SystemIds
 from adloom.core.money import Micros
 from adloom.runtime.auth.access_token import issue_access_token
-from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_CALLER_MAX, LISTENING
+from adloom.runtime.http.event_feed import (
+    BEGINNING,
+    HEARTBEAT,
+    LISTENERS_PER_CALLER_MAX,
+    LISTENING,
+    ListenerBounds,
+)
 from adloom.runtime.http.server import serve
 from adloom.runtime.valkey import Valkey
 from adloom.stats.spend.feed import SpendFeed, SpendListener, encode_update
@@ -240,13 +246,13 @@ async def test_only_the_last_pending_update_of_a_campaign_is_sent() -> None:
 
 
 async def test_a_quiet_listener_receives_heartbeats() -> None:
-    updates = SpendListener(None, heartbeat_seconds=0.01).stream_updates()
+    updates = SpendListener(None, bounds=ListenerBounds(heartbeat_seconds=0.01)).stream_updates()
 
     assert [await anext(updates) for _ in range(3)] == [BEGINNING, HEARTBEAT, HEARTBEAT]
 
 
 async def test_a_listener_ends_after_its_time_limit() -> None:
-    listener = SpendListener(None, heartbeat_seconds=0.01, seconds_max=0.05)
+    listener = SpendListener(None, bounds=ListenerBounds(heartbeat_seconds=0.01, seconds_max=0.05))
 
     parts = [part async for part in listener.stream_updates()]
 
@@ -255,7 +261,8 @@ async def test_a_listener_ends_after_its_time_limit() -> None:
 
 
 async def test_a_slow_listener_is_disconnected_and_counted() -> None:
-    feed, slow, quick = SpendFeed(), SpendListener(None, waiting_max=2), SpendListener(None, waiting_max=3)
+    feed = SpendFeed()
+    slow, quick = (SpendListener(None, bounds=ListenerBounds(waiting_max=most)) for most in (2, 3))
     updates = slow.stream_updates()
     await anext(updates)
 

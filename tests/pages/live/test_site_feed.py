@@ -17,10 +17,16 @@ from adloom.app.control import build_control
 from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
-from adloom.pages.live.feed import PAGES_MAX, SiteFeed, SiteListener
+from adloom.pages.live.feed import BOUNDS, PAGES_MAX, SiteFeed, SiteListener
 from adloom.pages.live.store import ApprovalEvent, find_changes
 from adloom.runtime.auth.access_token import issue_access_token
-from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_CALLER_MAX, LISTENING
+from adloom.runtime.http.event_feed import (
+    BEGINNING,
+    HEARTBEAT,
+    LISTENERS_PER_CALLER_MAX,
+    LISTENING,
+    ListenerBounds,
+)
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
@@ -66,8 +72,10 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(feed: SiteFeed, pool: Pool, site_id: SiteId, **options: Any) -> AsyncGenerator[Follower]:
-    listener = SiteListener(site_id, **options)
+async def following(
+    feed: SiteFeed, pool: Pool, site_id: SiteId, *, bounds: ListenerBounds = BOUNDS
+) -> AsyncGenerator[Follower]:
+    listener = SiteListener(site_id, bounds=bounds)
     with feed.listen(listener):
         follower = Follower(feed, pool, listener)
         assert await follower.read() == BEGINNING
@@ -241,7 +249,7 @@ async def test_nothing_of_another_site_is_told(pool: Pool) -> None:
 async def test_a_stream_says_that_it_is_alive(pool: Pool) -> None:
     feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
 
-    async with following(feed, pool, site_id, heartbeat_seconds=0.01) as follower:
+    async with following(feed, pool, site_id, bounds=ListenerBounds(heartbeat_seconds=0.01)) as follower:
         assert await follower.read() == HEARTBEAT
 
 
@@ -256,7 +264,7 @@ async def test_a_stream_ends_with_its_site(pool: Pool) -> None:
 
 async def test_a_client_that_does_not_read_is_cut_off(pool: Pool) -> None:
     feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
-    listener = SiteListener(site_id, waiting_max=1)
+    listener = SiteListener(site_id, bounds=ListenerBounds(waiting_max=1))
 
     with feed.listen(listener):
         async with pool.acquire() as connection:

@@ -26,16 +26,15 @@ from adloom.pages.live.store import (
     read_states,
 )
 from adloom.pages.model import SitePage
-from adloom.runtime.http.event_feed import LISTENING_SECONDS_MAX, EventFeed, EventListener
+from adloom.runtime.http.event_feed import EventFeed, EventListener, ListenerBounds
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.taxonomy.iab import load_content
 
 POLL_SECONDS: Final = 1.0
-HEARTBEAT_SECONDS: Final = 30.0
 # Pages of one site that are told at a time, and as many approvals; the others follow a second later.
 PAGES_MAX: Final = 100
 # Pages that wait for a slow client. Beyond this it is cut off, and comes again.
-WAITING_MAX: Final = 1_000
+BOUNDS: Final = ListenerBounds(waiting_max=1_000, heartbeat_seconds=30.0)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -77,21 +76,8 @@ _encode: Final = msgspec.json.Encoder().encode
 class SiteListener(EventListener):
     """Receives the events of one site."""
 
-    def __init__(
-        self,
-        site_id: SiteId,
-        *,
-        caller: str = "",
-        waiting_max: int = WAITING_MAX,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
-        seconds_max: float = LISTENING_SECONDS_MAX,
-    ) -> None:
-        super().__init__(
-            caller=caller,
-            waiting_max=waiting_max,
-            heartbeat_seconds=heartbeat_seconds,
-            seconds_max=seconds_max,
-        )
+    def __init__(self, site_id: SiteId, *, caller: str = "", bounds: ListenerBounds = BOUNDS) -> None:
+        super().__init__(caller=caller, bounds=bounds)
         self.site_id = site_id
         self.is_following = False
 

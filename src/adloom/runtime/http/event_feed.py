@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncGenerator, Coroutine, Generator, Hashable
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
+
 from adloom.core.errors import RateLimitedError, UnavailableError
 
 # When a client should reconnect after its stream has ended, in milliseconds.
@@ -23,21 +25,20 @@ LISTENERS_MAX: Final = 200
 LISTENERS_PER_CALLER_MAX: Final = 20
 
 
+class ListenerBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How many events may wait for a listener, how often it hears that we are there, and how long it may listen."""
+
+    waiting_max: int = WAITING_MAX
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+    seconds_max: float = LISTENING_SECONDS_MAX
+
+
 class EventListener:
     """Receives events; of those with one key only the last waits."""
 
-    def __init__(
-        self,
-        *,
-        caller: str = "",
-        waiting_max: int = WAITING_MAX,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
-        seconds_max: float = LISTENING_SECONDS_MAX,
-    ) -> None:
+    def __init__(self, *, caller: str, bounds: ListenerBounds) -> None:
         self.caller = caller
-        self._waiting_max = waiting_max
-        self._heartbeat_seconds = heartbeat_seconds
-        self._seconds_max = seconds_max
+        self._bounds = bounds
         self._waiting: dict[Hashable, bytes] = {}
         self._has_begun = False
         self._has_news = asyncio.Event()
@@ -51,7 +52,7 @@ class EventListener:
     def push(self, key: Hashable, event: bytes) -> bool:
         """Take an event; return False and end if the listener is too slow."""
         self._waiting[key] = event
-        if len(self._waiting) > self._waiting_max:
+        if len(self._waiting) > self._bounds.waiting_max:
             self.end()
             return False
         self._has_news.set()
@@ -64,11 +65,11 @@ class EventListener:
 
     async def stream_updates(self) -> AsyncGenerator[bytes]:
         clock = asyncio.get_running_loop()
-        ends_at = clock.time() + self._seconds_max
+        ends_at = clock.time() + self._bounds.seconds_max
         yield BEGINNING
         while not self.is_over and clock.time() < ends_at:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._heartbeat_seconds):
+                async with asyncio.timeout(self._bounds.heartbeat_seconds):
                     await self._has_news.wait()
             if self.is_over:
                 break

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncGenerator
 from datetime import date
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -10,15 +11,10 @@ import msgspec
 from adloom.budgets.messages import SpendUpdate
 from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_updates
 from adloom.core.money import paisa_from_micros
-from adloom.runtime.http.event_feed import (
-    HEARTBEAT_SECONDS,
-    LISTENERS_MAX,
-    LISTENING_SECONDS_MAX,
-    WAITING_MAX,
-    EventFeed,
-    EventListener,
-)
+from adloom.runtime.http.event_feed import LISTENERS_MAX, EventFeed, EventListener, ListenerBounds
 from adloom.runtime.valkey import Subscription, Valkey
+
+BOUNDS: Final = ListenerBounds()
 
 
 class SpendEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -52,21 +48,8 @@ def encode_update(update: SpendUpdate) -> bytes:
 class SpendListener(EventListener):
     """Receives updates of one account's campaigns, or of all."""
 
-    def __init__(
-        self,
-        account_id: UUID | None,
-        *,
-        caller: str = "",
-        waiting_max: int = WAITING_MAX,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
-        seconds_max: float = LISTENING_SECONDS_MAX,
-    ) -> None:
-        super().__init__(
-            caller=caller,
-            waiting_max=waiting_max,
-            heartbeat_seconds=heartbeat_seconds,
-            seconds_max=seconds_max,
-        )
+    def __init__(self, account_id: UUID | None, *, caller: str = "", bounds: ListenerBounds = BOUNDS) -> None:
+        super().__init__(caller=caller, bounds=bounds)
         self._account_id = account_id
 
     def may_see(self, advertiser_id: UUID | None) -> bool:
