@@ -11,6 +11,8 @@ from adloom.runtime.postgres import Connection
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
 from adloom.serving.index.site import IndexedSite, SiteRow, compile_site
 from adloom.serving.index.store import (
+    READ_FREQUENCY,
+    READ_RULES,
     ROWS_A_BATCH,
     Keys,
     ScheduleCache,
@@ -82,21 +84,12 @@ CREATIVES = build_query(
     content=write_columns(DELIVERED),
 )
 CREATIVE_RULES = build_query(
-    """
-    SELECT campaign_id, rule_type::text, operator, value::text
-      FROM campaign_targeting_rules
-     WHERE is_active AND campaign_id IN (SELECT campaign_id FROM creatives) AND {among}
-     ORDER BY campaign_id, id
-    """,
+    READ_RULES,
     among="campaign_id = ANY ($1::integer[])",
+    content="AND campaign_id IN (SELECT campaign_id FROM creatives)",
 )
 CREATIVE_FREQUENCY = build_query(
-    """
-    SELECT banner_id, lower("window"), max_impressions_per_user
-      FROM frequency_caps
-     WHERE {among}
-     ORDER BY banner_id, id
-    """,
+    READ_FREQUENCY,
     among="banner_id = ANY (ARRAY(SELECT banner_id FROM creatives WHERE campaign_id = ANY ($1::integer[])))",
 )
 

@@ -70,22 +70,24 @@ PLACEMENTS = build_query(
     """,
     among="placement.id = ANY ($1::integer[])",
 )
-RULES = build_query(
-    """
+READ_RULES = """
     SELECT campaign_id, rule_type::text, operator, value::text
       FROM campaign_targeting_rules
-     WHERE is_active AND {among}
+     WHERE is_active {content} AND {among}
      ORDER BY campaign_id, id
-    """,
+"""
+RULES = build_query(
+    READ_RULES,
     among="campaign_id = ANY (ARRAY(SELECT campaign_id FROM campaign_placements WHERE placement_id = ANY ($1::integer[])))",
 )
-FREQUENCY = build_query(
-    """
+READ_FREQUENCY = """
     SELECT banner_id, lower("window"), max_impressions_per_user
       FROM frequency_caps
      WHERE {among}
      ORDER BY banner_id, id
-    """,
+"""
+FREQUENCY = build_query(
+    READ_FREQUENCY,
     among="banner_id = ANY (ARRAY(SELECT banner_id FROM banner_assignments WHERE placement_id = ANY ($1::integer[])))",
 )
 # By placement, nearly in the order of `compile.fill_order`: sorting sorted rows is fast.
