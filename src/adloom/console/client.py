@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import httpx
 import msgspec
@@ -27,14 +28,14 @@ T = TypeVar("T")
 AT_ONCE_MAX: Final = 6  # Leaves database connections for others.
 NAMES_MAX: Final = 120  # More names than a person reads on a page.
 SHORT_ID_LENGTH: Final = 8
-# The path of a noun, and the field that has its name.
-NOUNS: Final = {
-    "campaign": ("/admin/campaigns", "name"),
-    "banner": ("/admin/banners", "title"),
-    "placement": ("/admin/placements", "label"),
-    "advertiser": ("/admin/advertisers", "name"),
-    "publisher": ("/admin/publishers", "name"),
-    "site": ("/admin/sites", "domain"),
+# The field that has the name of a noun.
+NAME_FIELDS: Final = {
+    "campaign": "name",
+    "banner": "title",
+    "placement": "label",
+    "site": "domain",
+    "advertiser": "name",
+    "publisher": "name",
 }
 
 
@@ -185,18 +186,25 @@ async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
 
 async def fetch_names(api: ApiClient, noun: str, ids: Iterable[str | None]) -> dict[str, str]:
     """Return the names of items by id; an item that cannot be read gets a short form of its id."""
-    path, field = NOUNS[noun]
     wanted = sorted({one for one in ids if one})
     names = {one: shorten_id(one) for one in wanted}
 
     async def ask(one: str) -> None:
         try:
-            names[one] = (await api.get(f"{path}/{one}"))[field]
+            names[one] = (await api.get(f"/admin/{noun}s/{one}"))[NAME_FIELDS[noun]]
         except ProblemError:
             return
 
     await fetch_all([ask(one) for one in wanted[:NAMES_MAX]])
     return names
+
+
+def parse_id(text: str) -> str | None:
+    """Return an id that an address has; anything else is none."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None
 
 
 def shorten_id(thing_id: str) -> str:

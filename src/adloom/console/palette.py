@@ -1,30 +1,24 @@
 """The palette of Ctrl-K: finds pages and things of the catalog by name, from anywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
 
-from adloom.console.client import ApiClient, Json, ProblemError, fetch_all
+from adloom.console.client import NAME_FIELDS, ApiClient, Json, ProblemError, fetch_all
 from adloom.console.components.layout import div, set_attributes
 from adloom.core.caller import Role
 
 THINGS_MAX: Final = 5  # Of each noun.
 PAGES_MAX: Final = 8
 LETTERS_MIN: Final = 2  # One letter finds nearly everything.
-# By noun, which is also its path: the field with its name, and who may list it.
-NOUNS: Final[Mapping[str, tuple[str, frozenset[Role]]]] = {
-    "campaigns": ("name", frozenset(Role) - {Role.PUBLISHER}),
-    "banners": ("title", frozenset(Role) - {Role.PUBLISHER}),
-    "placements": ("label", frozenset(Role) - {Role.ADVERTISER}),
-    "sites": ("domain", frozenset(Role) - {Role.ADVERTISER}),
-    "advertisers": ("name", frozenset(Role) - {Role.PUBLISHER}),
-    "publishers": ("name", frozenset(Role) - {Role.ADVERTISER}),
+# What a role cannot list.
+HIDDEN_NOUNS: Final[Mapping[Role, Collection[str]]] = {
+    Role.PUBLISHER: ("campaign", "banner", "advertiser"),
+    Role.ADVERTISER: ("placement", "site", "publisher"),
 }
-
-
 SAVED_REPORTS: Final = "/admin/saved-reports"
 
 
@@ -55,10 +49,10 @@ async def find_things(api: ApiClient, role: Role, text: str) -> list[Hit]:
         except ProblemError:
             return []
 
-    async def ask(noun: str, field: str) -> list[Hit]:
-        kind = noun.removesuffix("s")
-        found = await search(f"/admin/{noun}")
-        return [Hit(one[field], kind, f"/console/{noun}/{one['id']}", "arrow_forward") for one in found]
+    async def ask(noun: str) -> list[Hit]:
+        found = await search(f"/admin/{noun}s")
+        field = NAME_FIELDS[noun]
+        return [Hit(one[field], noun, f"/console/{noun}s/{one['id']}", "arrow_forward") for one in found]
 
     async def ask_reports() -> list[Hit]:
         found = await search(SAVED_REPORTS)
@@ -67,7 +61,7 @@ async def find_things(api: ApiClient, role: Role, text: str) -> list[Hit]:
             for one in found
         ]
 
-    asked = [ask(noun, field) for noun, (field, roles) in NOUNS.items() if role in roles]
+    asked = [ask(noun) for noun in NAME_FIELDS if noun not in HIDDEN_NOUNS.get(role, ())]
     asked.append(ask_reports())
     return [hit for hits in await fetch_all(asked) for hit in hits]
 

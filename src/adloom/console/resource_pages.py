@@ -355,16 +355,13 @@ def switch_button(
     """Show the button that switches an item on or off, after saying what that means."""
     action = "Switch off" if is_on else "Switch on"
 
-    async def go() -> None:
-        await switch()
-        notify_success(f"“{name}” is {'off' if is_on else 'on'}.")
-
     def ask() -> None:
         confirm(
             f"Switch “{name}” {'off' if is_on else 'on'}?",
             off_note if is_on else on_note,
             action=action,
-            on_confirm=go,
+            on_confirm=switch,
+            said=f"“{name}” is {'off' if is_on else 'on'}.",
         )
 
     ui.button(action, on_click=ask).props("outline")

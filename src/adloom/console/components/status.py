@@ -55,11 +55,16 @@ def format_bid(campaign: Thing) -> str:
     return "none" if amount is None else f"{format_price(amount)} {campaign['bidType'].upper()}"
 
 
-def build_thumbnail(address: str | None, alt: str = "") -> Markup:
+def format_size(banner: Thing) -> str:
+    width, height = banner["width"], banner["height"]
+    return f"{width} × {height}" if width and height else "fits any slot"
+
+
+def build_thumbnail(address: str | None) -> Markup:
     """Show a button that loads a small image: its address is an advertiser's, who would learn who looks when."""
     if not address:
         return Markup('<span class="al-thumb"></span>')
     return Markup(
-        '<button type="button" class="al-thumb" data-picture="{}" data-alt="{}" aria-label="Load the picture"'
+        '<button type="button" class="al-thumb" data-picture="{}" data-alt="" aria-label="Load the picture"'
         ' title="Load the picture from the advertiser"></button>'
-    ).format(address, alt)
+    ).format(address)

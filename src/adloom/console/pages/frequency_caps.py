@@ -73,14 +73,11 @@ def _change(visit: PageVisit, cap: Json, reload: Reload) -> None:
 
 
 def _ask_remove(visit: PageVisit, cap: Json, reload: Reload) -> None:
-    async def remove() -> None:
-        await visit.api.delete(f"{CAPS}/{cap['id']}")
-        await reload()
-
     confirm(
         "Remove the cap?",
         "Visitors who have seen the banner often enough see it again within two seconds.",
         action="Remove",
-        on_confirm=remove,
+        on_confirm=lambda: visit.api.delete(f"{CAPS}/{cap['id']}"),
+        then=reload,
         is_dangerous=True,
     )

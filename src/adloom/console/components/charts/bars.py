@@ -77,11 +77,11 @@ def split_key(parts: Sequence[tuple[str, str, str]]) -> Markup:
 Share = tuple[str, float, str]  # Name, share of the whole, note.
 
 
-def build_shares(rows: Sequence[Share], *, kind: str = "") -> Markup:
+def build_shares(rows: Sequence[Share]) -> Markup:
     items = Markup("").join(
         Markup(
             '<li><span class="cut" title="{name}">{name}</span><b class="num">{share}</b>{bar}<span class="quiet small num">{note}</span></li>'
-        ).format(name=name, share=format_percent(share, places=1), bar=meter(share, kind), note=note)
+        ).format(name=name, share=format_percent(share, places=1), bar=meter(share), note=note)
         for name, share, note in rows
     )
     return Markup('<ul class="al-shares">{}</ul>').format(items)

@@ -136,6 +136,20 @@ async def add_owner_field(form: Form, api: ApiClient, noun: str) -> ui.select:
     )
 
 
+async def add_banner_field(form: Form, api: ApiClient, advertiser_id: str | None) -> ui.select:
+    """Add the field for a banner of an advertiser."""
+    return await add_reference_field(
+        form,
+        "bannerId",
+        "Banner",
+        api=api,
+        path="/admin/banners",
+        shown=lambda row: row["title"],
+        is_required=True,
+        advertiserId=advertiser_id,
+    )
+
+
 async def fetch_name(api: ApiClient, path: str, item_id: str | None) -> str:
     return "" if item_id is None else (await api.get(f"{path}/{item_id}"))["name"]
 

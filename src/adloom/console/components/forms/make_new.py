@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
-from uuid import UUID
 
+from adloom.console.client import parse_id
 from adloom.console.components.layout import link_button
 
 THEN: Final = "then"
@@ -39,7 +39,4 @@ def find_way_back(query: Mapping[str, str], item_id: str | None = None) -> str |
 
 def find_made(query: Mapping[str, str]) -> str | None:
     """Return the id of what somebody has made and comes back with."""
-    try:
-        return str(UUID(query.get(NEW, "")))
-    except ValueError:
-        return None
+    return parse_id(query.get(NEW, ""))

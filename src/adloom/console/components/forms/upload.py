@@ -1,6 +1,6 @@
 """A place to drop, paste or choose a file for a banner; what the file says of itself goes into the form."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from nicegui import events, ui
@@ -53,18 +53,25 @@ def add_upload(
         form.fill(fields)
         notify_success(f"“{asset['name']}” is uploaded.")
 
-    def refuse() -> None:
-        notify_error(f"The file is larger than {BYTES_MAX // 2**20} MB.")
+    upload = add_file_field(accepted, note, take)
 
-    upload = ui.upload(
-        auto_upload=True,
-        max_file_size=BYTES_MAX,
-        on_upload=take,
-        on_rejected=refuse,
-    )
+
+def add_file_field(
+    accepted: str,
+    note: str,
+    on_upload: Callable[[events.UploadEventArguments], Awaitable[None]],
+    refused: str = "",
+) -> ui.upload:
+    """Add the place where a file is dropped or chosen; `refused` is said of one beside its size."""
+
+    def refuse() -> None:
+        notify_error(f"The file is larger than {BYTES_MAX // 2**20} MB{refused}.")
+
+    upload = ui.upload(auto_upload=True, max_file_size=BYTES_MAX, on_upload=on_upload, on_rejected=refuse)
     set_attributes(upload, accept=accepted).props("flat bordered").classes("full al-upload")
     upload.add_slot("header", HEADER)
     hint(note)
+    return upload
 
 
 def describe_file(asset: Json, values: Json) -> dict[str, Any]:

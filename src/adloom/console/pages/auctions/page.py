@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
-from uuid import UUID
 
 from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, fetch_all, shorten_id
+from adloom.console.client import Json, fetch_all, parse_id, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import build_shares
 from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
@@ -84,13 +83,6 @@ def make_page_address(url: str, slot: str | None = None) -> str:
     return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
-def _parse_id(text: str) -> str | None:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        return None
-
-
 class AuctionsView:
     """The filters of the page, and the names of campaigns it has read."""
 
@@ -102,7 +94,7 @@ class AuctionsView:
         self.type = visit.query.get("type") or None
         self.page_url = visit.query.get("page_url") or None
         self.placement = visit.query.get("placement") or None
-        self.campaign = _parse_id(visit.query.get("campaign", ""))
+        self.campaign = parse_id(visit.query.get("campaign", ""))
         asked_outcome = visit.query.get("outcome")
         self.outcome = asked_outcome if asked_outcome in OUTCOMES else None
         self.total: Json = {}

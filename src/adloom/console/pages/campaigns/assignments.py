@@ -11,7 +11,7 @@ from adloom.catalog.assignment.resource import ACCOUNT_ORDER_MIN
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import format_count, format_price
-from adloom.console.components.forms.fields import add_reference_field
+from adloom.console.components.forms.fields import add_banner_field, add_reference_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.forms.make_new import NEW, add_new_button, find_made
 from adloom.console.components.layout import badge, card, div, empty_state, html, notice
@@ -156,16 +156,7 @@ class _Assignments:
         order = ACCOUNT_ORDER_MIN if self._visit.role is Role.ADVERTISER else 0
         values = {"displayOrder": order, "weight": 100, "bannerId": new}
         with form_dialog("Add a banner", "Add", save, values) as form:
-            await add_reference_field(
-                form,
-                "bannerId",
-                "Banner",
-                api=self._visit.api,
-                path="/admin/banners",
-                shown=lambda row: row["title"],
-                is_required=True,
-                advertiserId=self._campaign["advertiserId"],
-            )
+            await add_banner_field(form, self._visit.api, self._campaign["advertiserId"])
             add_new_button(
                 "banner", back=self._address_of(row["placementId"]), advertiser=self._campaign["advertiserId"]
             )
@@ -211,11 +202,14 @@ class _Assignments:
         )
 
     def _ask_remove(self, address: str, question: str, consequence: str) -> None:
-        async def go() -> None:
-            await self._visit.api.delete(address)
-            await self._reload()
-
-        confirm(question, consequence, action="Remove", on_confirm=go, is_dangerous=True)
+        confirm(
+            question,
+            consequence,
+            action="Remove",
+            on_confirm=lambda: self._visit.api.delete(address),
+            then=self._reload,
+            is_dangerous=True,
+        )
 
     def _write_banner_address(self, row: Json) -> str:
         return f"{self._address}/{row['placementId']}/banners/{row['bannerId']}"

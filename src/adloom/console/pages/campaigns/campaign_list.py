@@ -139,15 +139,12 @@ async def _ask_move(visit: PageVisit, rows: Sequence[Json], action: str, done: R
     """Ask before a move of all; before they are resumed, say which of them have nothing to show."""
     empty = await _find_empty(visit, rows) if action == "resume" else ""
 
-    async def go() -> None:
-        await _change(visit, rows, {"action": action}, done)
-
     title = f"{action.capitalize()} {_describe_number(rows)}?"
     confirm(
         title,
         CONSEQUENCES[action],
         action=action.capitalize(),
-        on_confirm=go,
+        on_confirm=lambda: _change(visit, rows, {"action": action}, done),
         before=(lambda: notice(empty, kind="warn")) if empty else None,
     )
 

@@ -7,12 +7,12 @@ from nicegui import ui
 
 from adloom.console.client import Json, fetch_all
 from adloom.console.components.format import format_count, format_price
-from adloom.console.components.forms.fields import add_reference_field
+from adloom.console.components.forms.fields import add_banner_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.forms.make_new import NEW, add_new_button, find_made
 from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
-from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.status import build_banner_badge, build_thumbnail
+from adloom.console.components.messages import confirm
+from adloom.console.components.status import build_banner_badge, build_thumbnail, format_size
 from adloom.console.components.table import Column, build_plain_table, number_column
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
@@ -72,23 +72,17 @@ async def _show_creatives(visit: PageVisit, campaign: Json, reload: Reload, *, m
 
 
 def _show_banner(visit: PageVisit, path: str, banner: Json, reload: Reload, *, may_write: bool) -> None:
-    async def remove() -> None:
-        await visit.api.delete(f"{path}/{banner['id']}")
-        notify_success("The banner is removed.")
-        await reload()
-
     def ask() -> None:
         confirm(
             f"Take “{banner['title']}” out of contextual slots?",
             "It is not shown there any more within a second. The banner itself stays, and so do its approvals.",
             action="Remove",
-            on_confirm=remove,
+            on_confirm=lambda: visit.api.delete(f"{path}/{banner['id']}"),
+            said="The banner is removed.",
+            then=reload,
             is_dangerous=True,
         )
 
-    size = (
-        f"{banner['width']} × {banner['height']}" if banner["width"] and banner["height"] else "fits any slot"
-    )
     with div("row-of"):
         html(
             Markup(
@@ -99,7 +93,7 @@ def _show_banner(visit: PageVisit, path: str, banner: Json, reload: Reload, *, m
                 banner["id"],
                 banner["title"],
                 build_banner_badge(banner),
-                size,
+                format_size(banner),
             )
         ).classes("grow")
         if may_write:
@@ -114,16 +108,7 @@ async def _ask_banner(
         await reload()
 
     with form_dialog("Add a banner", "Add", save, {"bannerId": new}) as form:
-        await add_reference_field(
-            form,
-            "bannerId",
-            "Banner",
-            api=visit.api,
-            path="/admin/banners",
-            shown=lambda row: row["title"],
-            is_required=True,
-            advertiserId=campaign["advertiserId"],
-        )
+        await add_banner_field(form, visit.api, campaign["advertiserId"])
         back = f"{visit.path}?tab=contextual"
         add_new_button("banner", back=back, advertiser=campaign["advertiserId"])
 

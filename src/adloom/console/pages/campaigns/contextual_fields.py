@@ -8,7 +8,7 @@ from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.categories import add_category_field, describe_category
-from adloom.console.components.format import format_count, format_price
+from adloom.console.components.format import count_of, format_price
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import html
 from adloom.console.page import PageVisit
@@ -56,7 +56,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
 
 
 def describe_rate(rate: Json) -> str:
-    pages = f"{format_count(rate['pages'])} {'page' if rate['pages'] == 1 else 'pages'}"
+    pages = count_of(rate["pages"], "page")
     band = describe_band(rate)
     return f"{pages}, {band}" if band else pages
 
@@ -86,7 +86,7 @@ def _count_pages(rate: Json) -> str:
     pages, sites = rate["pages"], rate["sites"]
     if not pages:
         return "no pages yet"
-    return f"{format_count(pages)} {'page' if pages == 1 else 'pages'} on {format_count(sites)} {'site' if sites == 1 else 'sites'}"
+    return f"{count_of(pages, 'page')} on {count_of(sites, 'site')}"
 
 
 def _describe_band(rate: Json) -> str:

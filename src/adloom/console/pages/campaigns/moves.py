@@ -122,14 +122,11 @@ async def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) ->
         return
     word = _choose_word(move, campaign)
 
-    async def go() -> None:
-        await _move(api, campaign, move, None, reload)
-
     confirm(
         _write_question(word, campaign),
         CONSEQUENCES[word],
         action=LABELS[word],
-        on_confirm=go,
+        on_confirm=lambda: _move(api, campaign, move, None, reload),
         is_dangerous=move in FINAL,
         before=lambda: _warn(campaign, missing),
     )

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json, ProblemError, shorten_id
+from adloom.console.client import ApiClient, Json, ProblemError, parse_id, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import add_day_field, add_picker
 from adloom.console.components.forms.long_select import LongSelect
@@ -28,7 +28,6 @@ from adloom.console.pages.reports.question import (
     describe_change,
     open_saved,
     paginate,
-    parse_id,
     parse_query,
     report_chart,
 )

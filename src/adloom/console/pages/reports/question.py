@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
-from uuid import UUID
 
 import msgspec
 from nicegui import ui
@@ -208,14 +207,6 @@ def add_period_field(days: Days, today: date, ask: Callable[[dict[str, object]],
 def _parse_day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-
-
-def parse_id(text: str) -> UUID | None:
-    """Parse the id of a saved report; anything else is none."""
-    try:
-        return UUID(text)
     except ValueError:
         return None
 

@@ -138,30 +138,24 @@ def _schedule(visit: PageVisit, report: Json) -> None:
 
 
 def _send(visit: PageVisit, report: Json) -> None:
-    async def go() -> None:
-        await visit.api.post(f"{SAVED}/{report['id']}/send")
-        notify_success(f"“{report['name']}” is on its way.")
-
     others: list[str] = report["recipients"] if visit.is_admin else []
     confirm(
         f"Send “{report['name']}” now?",
         f"It goes to {', '.join([visit.email, *others])}, with the figures of now.",
         action="Send now",
-        on_confirm=go,
+        on_confirm=lambda: visit.api.post(f"{SAVED}/{report['id']}/send"),
+        said=f"“{report['name']}” is on its way.",
     )
 
 
 def _delete(visit: PageVisit, report: Json) -> None:
-    async def go() -> None:
-        await visit.api.delete(f"{SAVED}/{report['id']}")
-        notify_success(f"“{report['name']}” is deleted.")
-        ui.navigate.to(ADDRESS)
-
     confirm(
         f"Delete “{report['name']}”?",
         "Its figures stay; only the saved question is gone, and no e-mail is sent any more.",
         action="Delete",
-        on_confirm=go,
+        on_confirm=lambda: visit.api.delete(f"{SAVED}/{report['id']}"),
+        said=f"“{report['name']}” is deleted.",
+        then=lambda: ui.navigate.to(ADDRESS),
         is_dangerous=True,
     )
 

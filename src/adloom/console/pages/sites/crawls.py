@@ -1,6 +1,6 @@
 """The crawls of a site: the one that runs, live, and those before it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from markupsafe import Markup
@@ -242,9 +242,6 @@ def _list_failed(rows: list[Json]) -> Markup:
 
 
 def _make_table(visit: PageVisit, site: Json) -> DataTable:
-    async def read(query: Mapping[str, str]) -> Json:
-        return await visit.api.get(f"/admin/sites/{site['id']}/crawls", **query)
-
     return DataTable(
         visit.query,
         [
@@ -257,7 +254,7 @@ def _make_table(visit: PageVisit, site: Json) -> DataTable:
             number_column("Failed", "pagesFailed", is_wide_only=True),
             Column("What it said", _build_reason, is_wide_only=True),
         ],
-        read,
+        lambda query: visit.api.get(f"/admin/sites/{site['id']}/crawls", **query),
         empty=("history", "No crawls yet", "Each crawl is listed here with what it found."),
         caption="Crawls",
     )

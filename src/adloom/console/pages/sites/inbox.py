@@ -14,10 +14,11 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.categories import describe_node
-from adloom.console.components.format import format_ago, format_count
+from adloom.console.components.format import count_of, format_ago, format_count
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, card, div, empty_state, facts, hint, html, set_attributes
 from adloom.console.components.messages import notify_success, notify_undoable
+from adloom.console.components.status import format_size
 from adloom.console.components.table import CLICK_HANDLER
 from adloom.console.event_source import Event, follow_site
 from adloom.console.page import PageVisit
@@ -282,27 +283,20 @@ def _build_row(row: Json, *, is_current: bool, is_checked: bool) -> Markup:
 
 
 def _describe_places(row: Json) -> str:
-    pages = row["pages"]
-    return "on no page now" if not pages else f"{format_count(pages)} {'page' if pages == 1 else 'pages'}"
+    return count_of(row["pages"], "page") if row["pages"] else "on no page now"
 
 
 def _list_facts(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
     product = row["adProductCategory"]
-    size = f"{row['width']} × {row['height']}" if row["width"] and row["height"] else "fits any slot"
-    slots = row["slots"]
-    where = (
-        f"{_describe_places(row)}, {format_count(slots)} {'slot' if slots == 1 else 'slots'}"
-        if row["pages"]
-        else ""
-    )
+    where = f"{_describe_places(row)}, {count_of(row['slots'], 'slot')}" if row["pages"] else "no page now"
     return [
         ("Title", row["title"]),
         ("Campaign", row["campaignName"]),
         ("Advertiser", row["advertiserName"] or strings.THE_HOUSE),
         ("Leads to", row["landingDomain"] or "nowhere"),
         ("Advertises", describe_node(load_products(), product) if product else "not said"),
-        ("Size", size),
-        ("Wants", where or "no page now"),
+        ("Size", format_size(row)),
+        ("Wants", where),
         ("Seen first", format_ago(row["firstSeenAt"], now=visit.now)),
         *_describe_decision(visit, row),
     ]

@@ -10,7 +10,7 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.categories import describe_category
 from adloom.console.components.charts.treemap import Treemap, TreemapPart
-from adloom.console.components.format import format_ago, format_count, format_percent
+from adloom.console.components.format import count_of, format_ago, format_count, format_percent
 from adloom.console.components.layout import (
     badge,
     card,
@@ -71,7 +71,7 @@ def _list_topics(items: list[Json], classified: int, pages_tab: str) -> Markup:
             name=describe_category(one["id"]),
             share=format_percent(one["pages"] / max(1, classified), places=0),
             bar=meter(one["pages"] / max(1, classified)),
-            pages=f"{format_count(one['pages'])} pages" if one["pages"] != 1 else "1 page",
+            pages=count_of(one["pages"], "page"),
         )
         for one in items[:LISTED_MAX]
     )

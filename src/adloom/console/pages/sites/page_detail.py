@@ -10,7 +10,7 @@ from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.categories import build_confidence_bar, build_evidence_list, describe_category
 from adloom.console.components.layout import card, div, empty_state, facts, heading, hint, html, notice
-from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.messages import confirm
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.sites.shortlist import show_shortlist
 from adloom.console.pages.sites.site_pages import SOURCES, page_badge
@@ -94,15 +94,12 @@ def _describe_classifier(found: Json) -> str:
 
 
 def _ask_remove(visit: PageVisit, address: str, pages_tab: str) -> None:
-    async def remove() -> None:
-        await visit.api.delete(address)
-        notify_success("The page is removed.")
-        ui.navigate.to(pages_tab)
-
     confirm(
         "Remove this page?",
         "It gets no contextual ad until a crawl, a reader's browser or you bring it back.",
         action="Remove",
-        on_confirm=remove,
+        on_confirm=lambda: visit.api.delete(address),
+        said="The page is removed.",
+        then=lambda: ui.navigate.to(pages_tab),
         is_dangerous=True,
     )

@@ -1,6 +1,5 @@
 """The pages of a site with their categories: search, filters, and a dialog to give one by hand."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from markupsafe import Markup
@@ -47,9 +46,6 @@ def page_badge(page: Json) -> Markup:
 async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
     topics = await visit.api.get(f"/admin/sites/{site['id']}/topics")
 
-    async def read(query: Mapping[str, str]) -> Json:
-        return await visit.api.get(f"/admin/sites/{site['id']}/pages", **query)
-
     with div("row-of apart"):
         hint("What each page is about decides which ads fit it.")
         buttons = div("row-of tight")
@@ -68,7 +64,7 @@ async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
                 is_wide_only=True,
             ),
         ],
-        read,
+        lambda query: visit.api.get(f"/admin/sites/{site['id']}/pages", **query),
         href=lambda row: page_address(site["id"], row["id"]),
         sort="-updatedAt",
         empty=(

@@ -70,9 +70,11 @@ async def open_verification(visit: PageVisit, site: Json, reload: Reload) -> Non
 
 
 def _ask_force(visit: PageVisit, site: Json, reload: Reload) -> None:
-    async def force() -> None:
-        await visit.api.post(f"/admin/sites/{site['id']}/verify", {"force": True})
-        notify_success(f"{site['domain']} is verified.")
-        await reload()
-
-    confirm(f"Verify {site['domain']} by your word?", FORCE_NOTE, action="Verify", on_confirm=force)
+    confirm(
+        f"Verify {site['domain']} by your word?",
+        FORCE_NOTE,
+        action="Verify",
+        on_confirm=lambda: visit.api.post(f"/admin/sites/{site['id']}/verify", {"force": True}),
+        said=f"{site['domain']} is verified.",
+        then=reload,
+    )

@@ -63,16 +63,13 @@ async def show_keys(visit: PageVisit) -> None:
         return answer
 
     async def revoke(key_id: str) -> None:
-        async def go() -> None:
-            await visit.api.delete(f"{KEYS}/{key_id}")
-            notify_success("The key is revoked.")
-            await table.refresh()
-
         confirm(
             f"Revoke “{names.get(key_id, '')}”?",
             "Everything that uses it is refused from now on. This cannot be undone.",
             action="Revoke",
-            on_confirm=go,
+            on_confirm=lambda: visit.api.delete(f"{KEYS}/{key_id}"),
+            said="The key is revoked.",
+            then=table.refresh,
             is_dangerous=True,
         )
 

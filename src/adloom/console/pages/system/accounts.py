@@ -136,15 +136,13 @@ class AccountsTab:
     async def _disable(self, person_id: str) -> None:
         email = self._find_email(person_id)
 
-        async def go() -> None:
-            await self._visit.api.patch(f"{ACCOUNTS}/{person_id}/disable")
-            await self._report(f"{email} is disabled.")
-
         confirm(
             f"Disable {email}?",
             "They are logged out everywhere at once and cannot log in until you enable the account again.",
             action="Disable",
-            on_confirm=go,
+            on_confirm=lambda: self._visit.api.patch(f"{ACCOUNTS}/{person_id}/disable"),
+            said=f"{email} is disabled.",
+            then=self.table.refresh,
             is_dangerous=True,
         )
 
@@ -155,32 +153,28 @@ class AccountsTab:
     async def _remove(self, person_id: str) -> None:
         email = self._find_email(person_id)
 
-        async def go() -> None:
-            await self._visit.api.delete(f"{ACCOUNTS}/{person_id}")
-            await self._report(f"{email} is removed.")
-
         confirm(
             f"Remove {email}?",
             "They are logged out everywhere at once, and their API keys are revoked. This cannot be undone."
             " What they did stays in the history, and the address can be used for a new account.",
             action="Remove",
-            on_confirm=go,
+            on_confirm=lambda: self._visit.api.delete(f"{ACCOUNTS}/{person_id}"),
+            said=f"{email} is removed.",
+            then=self.table.refresh,
             is_dangerous=True,
         )
 
     async def _remove_factor(self, person_id: str) -> None:
         email = self._find_email(person_id)
 
-        async def go() -> None:
-            await self._visit.api.delete(f"{ACCOUNTS}/{person_id}/second-factor")
-            await self._report(f"{email} logs in with the password alone.")
-
         confirm(
             f"Take the second factor off {email}?",
             "For who has lost their phone and the recovery codes. Make sure that it is really them who ask."
             " Until they set it up again, their password alone lets them in.",
             action="Take it off",
-            on_confirm=go,
+            on_confirm=lambda: self._visit.api.delete(f"{ACCOUNTS}/{person_id}/second-factor"),
+            said=f"{email} logs in with the password alone.",
+            then=self.table.refresh,
             is_dangerous=True,
         )
 

@@ -264,16 +264,13 @@ class DeadLettersTab:
                 ui.button("Close", on_click=dialog.close).props("flat")
 
     def _ask_to_forget(self, letter_id: str) -> None:
-        async def forget() -> None:
-            await self._visit.api.delete(f"{DEAD_LETTERS}/{letter_id}")
-            notify_success("The letter is deleted.")
-            await self.refresh()
-
         confirm(
             "Delete this letter?",
             "Its event is never counted. This cannot be undone.",
             action="Delete",
-            on_confirm=forget,
+            on_confirm=lambda: self._visit.api.delete(f"{DEAD_LETTERS}/{letter_id}"),
+            said="The letter is deleted.",
+            then=self.refresh,
             is_dangerous=True,
         )
 

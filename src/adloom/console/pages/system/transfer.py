@@ -9,8 +9,9 @@ from markupsafe import Markup
 from nicegui import events, ui
 
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.layout import add_tiles, card, div, hint, html, notice, set_attributes
-from adloom.console.components.messages import download_sheet, notify_error, notify_success
+from adloom.console.components.forms.upload import add_file_field
+from adloom.console.components.layout import add_tiles, card, div, hint, html, notice
+from adloom.console.components.messages import download_sheet, notify_success
 from adloom.console.components.table import Column, build_plain_table
 from adloom.console.history import format_value
 from adloom.console.page import PageVisit
@@ -19,7 +20,6 @@ from adloom.console.words.field_labels import label_field
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
 FORMATS: Final = {"json": JSON, "csv": CSV}
-BYTES_MAX: Final = 64 * 2**20  # What the API takes.
 SHOWN_MAX: Final = 100  # More changes or problems than a person reads; the API lists the first 1000.
 ACTIONS: Final = {"created": "New", "updated": "Changed", "unchanged": "Unchanged"}
 NAMES: Final = {
@@ -41,14 +41,6 @@ NAMES: Final = {
 }
 ITEM: Final = re.compile(r"(?P<list>\w+)\[(?P<index>\d+)\](?:\.(?P<field>.+))?")
 ROW: Final = re.compile(r"(?P<row>(?:row|line) \d+)(?:\.(?P<field>.+))?")
-# Quasar's own has a field without a name inside a button without a name.
-HEADER: Final = """
-    <div class="row items-center no-wrap">
-      <div class="col">Drop a file here, or choose one</div>
-      <q-btn flat dense icon="add_box" label="Choose a file" @click="props.pickFiles" />
-      <div class="hidden"><q-uploader-add-trigger /></div>
-    </div>
-"""
 
 
 async def show_transfer(visit: PageVisit) -> None:
@@ -86,16 +78,13 @@ class CatalogUpload:
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
-        self._upload = ui.upload(
-            auto_upload=True, max_file_size=BYTES_MAX, on_upload=self._take, on_rejected=self._refuse
+        self._upload = add_file_field(
+            ".csv,.json",
+            "CSV or JSON, as an export has it; up to 64 MB.",
+            self._take,
+            ", or neither CSV nor JSON",
         )
-        set_attributes(self._upload, accept=".csv,.json").props("flat bordered").classes("full al-upload")
-        self._upload.add_slot("header", HEADER)
-        hint("CSV or JSON, as an export has it; up to 64 MB.")
         self._shown = div("stack").props('role="status"')
-
-    def _refuse(self) -> None:
-        notify_error(f"The file is larger than {BYTES_MAX // 2**20} MB, or neither CSV nor JSON.")
 
     async def _take(self, event: events.UploadEventArguments) -> None:
         name, data = event.file.name or "the file", await event.file.read()
