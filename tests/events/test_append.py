@@ -99,7 +99,8 @@ def test_events_that_come_fast_are_appended_in_larger_batches(
     assert max(waits) == pytest.approx(waits_max, abs=0.0002)
 
 
-def test_clients_that_wait_for_their_answers_are_not_waited_for_long() -> None:
+@pytest.mark.parametrize("clients", [12, 32, 40])
+def test_clients_that_wait_for_their_answers_are_not_waited_for_long(clients: int) -> None:
     rounds = 100
 
     class InstantStore:
@@ -114,12 +115,12 @@ def test_clients_that_wait_for_their_answers_are_not_waited_for_long() -> None:
                 for _ in range(rounds):
                     await appender.append(b"a", None)
 
-            await asyncio.gather(*(send() for _ in range(40)))
+            await asyncio.gather(*(send() for _ in range(clients)))
         return asyncio.get_running_loop().time() - began_at
 
     seconds = run_on_virtual_time(7, send_in_turns())
 
-    assert seconds / rounds == pytest.approx(0.002, abs=0.0003)
+    assert seconds / rounds < 0.0005
 
 
 @pytest.mark.parametrize("error", [UnavailableError("away"), ValueError("a bug")])

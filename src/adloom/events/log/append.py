@@ -4,7 +4,8 @@ One append is in flight at a time, so batches grow by themselves as the log gets
 for its first event without a timer. A fast log would get small batches, and their cost is in their number: so an append
 begins some milliseconds after the end of the one before it, and takes along what came meanwhile. Under load it waits for
 some more: half of what an append costs the server is to make its file durable, however little is in it. An event takes
-it 15 to 19 µs where 13 are appended together, 10 to 11 where it is 27, and 9 where it is 54.
+it 15 to 19 µs where 13 are appended together, 10 to 11 where it is 27, and 9 where it is 54. Where enough are there it
+waits no longer: this process would only sleep, and what it needs for the next event would leave the processor's caches.
 
 When an append fails, its events may be in the log all the same: the answer may have been lost. They are put into the
 spool, if there is one with room. Otherwise the client gets 503 and may send them again. Repeating is safe, because
@@ -29,12 +30,11 @@ PENDING_BYTES_MAX: Final = 16 * 2**20  # The same, in bytes: an event has some k
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
 APART_SECONDS: Final = 0.002  # From the end of an append to the beginning of the next.
 LOADED_MIN: Final = 8  # So many events after that are a load; fewer are appended at once.
-# Under load an append waits until so many events should be there, but not longer than this. Where they do not come,
-# because a few clients send one after the other, some appends wait less.
+# Under load an append waits until so many events are there, but not longer than this. Where they do not come, because
+# a few clients send one after the other, as many as there were are enough for some appends.
 GATHERED_MIN: Final = 64
 LONGER_SECONDS_MAX: Final = 0.008
 HASTY_APPENDS: Final = 32
-HASTY_GATHERED_MIN: Final = 32
 HASTY_SECONDS_MAX: Final = 0.003
 APPEND_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS_MAX: Final = 2.0
@@ -98,11 +98,13 @@ class EventAppender:
         self._append_seconds_max = append_seconds_max
         self._pending: deque[_Waiting] = deque()
         self._pending_bytes = 0
-        self._arrived = asyncio.Event()
+        # What the task waits for, if it waits for events, and how many.
+        self._woken: asyncio.Future[None] | None = None
+        self._wakes_at: float = math.inf
         self._is_closing = False
         self._ledger_until = math.inf
         self._next_at = -math.inf
-        self._hasty_appends = 0
+        self._hasty_appends = self._hasty_enough = 0
         self._in_flight: asyncio.Timeout | None = None
         self._task: asyncio.Task[None] | None = None
         # A full disk fails every batch, hundreds a second.
@@ -127,7 +129,7 @@ class EventAppender:
         """Append or spool what is still pending, within a bound; what is left then is refused."""
         assert self._task is not None
         self._is_closing = True
-        self._arrived.set()
+        self._wake()
         self._shorten_deadline()
         await asyncio.wait([self._task], timeout=CLOSE_SECONDS_MAX)
         self._task.cancel()
@@ -150,7 +152,7 @@ class EventAppender:
         loop = self._admit(1, len(entry))
         future: asyncio.Future[T] = loop.create_future()
         self._pending.append((entry, future, result))
-        self._arrived.set()
+        self._wake_if_enough()
         return future
 
     def append_for(self, entry: bytes, answer: FastAnswer) -> DeferredAnswer:
@@ -160,10 +162,10 @@ class EventAppender:
         if is_full or self._is_closing or self._task is None:
             self._admit(1, len(entry))  # Which says why not.
         self._pending_bytes = size
-        if not pending:  # Else it was told before.
-            self._arrived.set()
         deferred = DeferredAnswer()
         pending.append((entry, deferred, answer))
+        if len(pending) >= self._wakes_at:
+            self._wake()
         return deferred
 
     def append_all(self, entries: Sequence[bytes], result: T) -> asyncio.Future[T]:
@@ -179,7 +181,7 @@ class EventAppender:
         *others, last = entries
         self._pending.extend((entry, future, _MORE) for entry in others)
         self._pending.append((last, future, result))
-        self._arrived.set()
+        self._wake_if_enough()
         return future
 
     def enqueue(self, entry: bytes) -> bool:
@@ -198,7 +200,7 @@ class EventAppender:
         if taken:
             self._pending_bytes += size
             self._pending.extend([(entry, None, None) for entry in taken])
-            self._arrived.set()
+            self._wake_if_enough()
         return len(taken)
 
     def _admit(self, count: int, size: int) -> asyncio.AbstractEventLoop:
@@ -214,36 +216,56 @@ class EventAppender:
 
     async def _run(self) -> None:
         while True:
-            while self._pending:
-                await self._gather()
-                await self._append_batch()
-                self._next_at = asyncio.get_running_loop().time() + APART_SECONDS
-            if self._is_closing:
-                return
-            self._arrived.clear()
-            await self._arrived.wait()
+            await self._wait_for(1)
+            if not self._pending:
+                return  # It is closing.
+            await self._gather()
+            await self._append_batch()
+            self._next_at = asyncio.get_running_loop().time() + APART_SECONDS
 
     async def _gather(self) -> None:
         """Wait for more events, unless there are enough, or the last append was long ago."""
         seconds = self._next_at - asyncio.get_running_loop().time()
-        if seconds > 0 and len(self._pending) < self._batch_max and not self._is_closing:
-            await asyncio.sleep(seconds)
-            await self._gather_more()
-
-    async def _gather_more(self) -> None:
+        if seconds <= 0:
+            return
         is_hasty = self._hasty_appends > 0
         enough, seconds_max = GATHERED_MIN, LONGER_SECONDS_MAX
         if is_hasty:
             self._hasty_appends -= 1
-            enough, seconds_max = HASTY_GATHERED_MIN, HASTY_SECONDS_MAX
+            enough, seconds_max = self._hasty_enough, HASTY_SECONDS_MAX
+        await self._wait_for(enough, seconds)
         count = len(self._pending)
-        if not LOADED_MIN <= count < enough or self._is_closing:
+        if not LOADED_MIN <= count < enough:
             return
         # They came in about APART_SECONDS, and so should others.
         seconds = min(APART_SECONDS * (enough / count - 1), seconds_max)
-        await asyncio.sleep(seconds)
+        await self._wait_for(enough, seconds)
         if not is_hasty and len(self._pending) - count < count * seconds / APART_SECONDS / 2:
-            self._hasty_appends = HASTY_APPENDS
+            self._hasty_appends, self._hasty_enough = HASTY_APPENDS, len(self._pending)
+
+    async def _wait_for(self, count: int, seconds_max: float | None = None) -> None:
+        """Wait until so many events are pending or the appender closes, but not longer than that."""
+        if len(self._pending) >= min(count, self._batch_max) or self._is_closing:
+            return
+        loop = asyncio.get_running_loop()
+        self._woken = woken = loop.create_future()
+        self._wakes_at = min(count, self._batch_max)
+        timer = None if seconds_max is None else loop.call_later(seconds_max, self._wake)
+        try:
+            await woken
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _wake_if_enough(self) -> None:
+        if len(self._pending) >= self._wakes_at:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Let the task go on, if it waits for events."""
+        woken, self._woken, self._wakes_at = self._woken, None, math.inf
+        if woken is not None and not woken.done():
+            woken.set_result(None)
 
     async def _append_batch(self) -> None:
         take = self._pending.popleft
