@@ -156,6 +156,7 @@ class BudgetWorkerProcess:
             clock,
             request_counts=counts.take_request,
         )
+        counts.find_logged_until = inbox.find_logged_until
         follower = CatalogFollower(valkey, catalog, configurer, actors)
         self._leader = LeaderLoop(
             SimulatedLeaderLock(servers.valkey, self.host, name=name),

@@ -91,6 +91,11 @@ async def test_a_campaign_with_a_cap_hears_of_its_counts_once_and_when_it_asks(
     await follower.poll()
     assert len(heard.messages) == 4, "what is no longer in the log is not waited for"
 
+    follower.find_logged_until = lambda: asked - 7.0
+    follower.take_request(CampaignId(CAMPAIGN))
+    await follower.poll()
+    assert heard.messages[4].complete_until == asked - 7, "what waits in a spool is not in the log"
+
 
 async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool)

@@ -88,7 +88,26 @@ async def test_the_hold_of_a_capped_offer_comes_back_when_all_until_its_end_is_c
             lease=lease, given=((long_ago, UNIT),), impressions=((long_ago, 1),), want_impressions=1
         )
         assert reported.impressions_granted == 1, "nobody knows yet whether it was seen"
+        await process.send_heartbeat()
         await ask_until_granted(2, lease)
+
+
+async def test_the_log_is_complete_until_the_first_process_that_is_alive_has_something_in_its_spool(
+    stage: Stage,
+) -> None:
+    async with stage.running() as budget_actors, Process(stage.valkey).listening() as process:
+        inbox = budget_actors.inbox
+        found = [inbox.find_logged_until()]
+        await process.ask_for_lease()
+        found.append(inbox.find_logged_until())
+        for session, logged_until in ((1, 70), (2, 50), (3, None)):
+            beat = SessionHeartbeat(session=session, process="delivery", logged_until=logged_until)
+            inbox.receive(encode_envelopes([(make_session_address(session), beat)]))
+            found.append(inbox.find_logged_until())
+        inbox.receive(encode_envelopes([(make_session_address(2), SessionEnds(session=2))]))
+        found.append(inbox.find_logged_until())
+
+    assert found == [float("inf"), 0, 70, 50, 50, 70]
 
 
 async def test_a_process_that_ends_its_session_loses_its_leases_and_gets_no_more_answers(

@@ -140,7 +140,12 @@ class DeliveryProcess:
         self.states = PlacementStates()
         sessions = count(71)
         self.client = LeaseClient(
-            valkey, self.states, SystemClock(), process="delivery-1", new_session=lambda: next(sessions)
+            valkey,
+            self.states,
+            SystemClock(),
+            process="delivery-1",
+            new_session=lambda: next(sessions),
+            find_logged_until=lambda _: 17,
         )
         self.index: Index = compile_index(a_snapshot())
         self.stop = asyncio.Event()
@@ -205,7 +210,7 @@ async def test_the_first_message_of_a_process_is_a_heartbeat(
 
     await eventually(lambda: bool(actors.usages), seconds=30)
 
-    assert actors.envelopes[0].message == SessionHeartbeat(session=71, process="delivery-1")
+    assert actors.envelopes[0].message == SessionHeartbeat(session=71, process="delivery-1", logged_until=17)
     await eventually(lambda: len(actors.beats) == 2, seconds=30)
 
 

@@ -140,8 +140,7 @@ class Running(NamedTuple):
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; whatever was accepted is in the event log before the process ends."""
     freeze_startup_objects(REQUEST_THRESHOLD)
-    bounds = build_bounds(settings)
-    clock = SystemClock()
+    bounds, clock = build_bounds(settings), SystemClock()
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
@@ -154,7 +153,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             beside := AuctionSideStream(valkey, line_of_auctions), appender.enqueue_all, spool
         ) as recording,
         _run_beside(sites := SiteLoaders(pool, valkey)),
-        _run_beside(_make_leases(settings, valkey, states := _make_states(settings, sites), clock)) as leases,
+        _run_beside(_make_leases(settings, valkey, states := _make_states(settings, sites), spool)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, clock, secret=settings.token_secret)),
@@ -199,9 +198,11 @@ def _make_states(settings: DeliverySettings, sites: SiteLoaders) -> PlacementSta
 
 
 def _make_leases(
-    settings: DeliverySettings, valkey: Valkey, states: PlacementStates, clock: Clock
+    settings: DeliverySettings, valkey: Valkey, states: PlacementStates, spool: DiskSpool | None
 ) -> LeaseClient:
-    return LeaseClient(valkey, states, clock, process=settings.telemetry.process, draw=make_chance().random)
+    process, draw = settings.telemetry.process, make_chance().random
+    logged = int if spool is None else spool.find_logged_until
+    return LeaseClient(valkey, states, SystemClock(), process=process, draw=draw, find_logged_until=logged)
 
 
 def _build_heartbeat(

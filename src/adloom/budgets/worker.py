@@ -200,6 +200,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     follower = CatalogFollower(valkey, BudgetCatalog(pool), parts.configurer, host)
     lock = worker.make_lock(valkey, OWNER_KEY)
     parts.decider.tell = host.tell
+    counts.find_logged_until = inbox.find_logged_until
     leader = LeaderLoop(lock, [*beside, inbox.run, follower.run, counts.run, traffic.run, pages.run])
     recent_counted = RecentCounted()
     return BudgetService(

@@ -8,7 +8,7 @@ import pytest
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
 from adloom.events.log.append import EventAppender
-from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
+from adloom.events.log.spool.drain import TAKEN_SECONDS_MAX, DiskSpool, SpoolLimits
 from tests.support.eventually import eventually, measure_fastest
 from tests.support.fake_disk import DiskImage, FakeDisk, Fault
 
@@ -75,9 +75,11 @@ async def test_events_accepted_during_an_outage_are_drained_in_order_after_it(
             await appender.append(entry, None)
         assert (appender.appended, appender.spooled, spool.spooled) == (1, 50, 50)
         assert not spool.is_empty
+        assert 0 < spool.find_logged_until(1e9) <= 1e9 - TAKEN_SECONDS_MAX
 
         ledger.is_away = False
         await eventually(lambda: spool.is_empty, seconds=SOON)
+        assert spool.find_logged_until(1e9) == 1e9
         await appender.append(b"after", None)
 
     assert ledger.entries == [b"before", *numbered(50), b"after"]
@@ -246,6 +248,7 @@ async def test_new_events_go_directly_to_the_log_while_old_files_are_drained(
     async with successor, EventAppender(ledger, successor) as appender:
         await appender.append(b"new", None)
         assert successor.waiting_bytes > 0
+        assert successor.find_logged_until(1e9) == 0, "nobody knows since when they wait"
         await eventually(lambda: successor.waiting_bytes == 0, seconds=SOON)
 
     assert appender.spooled == 0

@@ -2,11 +2,13 @@
 
 Counts and the cursor of the tables are read in one snapshot, so that a campaign knows which entries they include. A
 campaign that asks is told until when the counts are complete: of the moment in which the last entry of the log was
-looked up, as soon as the tables have that entry.
+looked up, as soon as the tables have that entry. What waits in the spool of a delivery process is not in the log yet:
+the counts are complete until it began to wait.
 """
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
@@ -114,6 +116,7 @@ class CountFollower:
         self._host = host
         self._clock = clock
         self._again_seconds = again_seconds
+        self.find_logged_until: Callable[[], float] = lambda: math.inf
         self._again_at = 0.0
         self._told: dict[CampaignId, LifetimeCounts] = {}
         self._asking: set[CampaignId] = set()
@@ -138,7 +141,7 @@ class CountFollower:
             self._again_at = now + self._again_seconds
             self._told.clear()
         if self._asking:
-            second = int(self._clock.now().timestamp())
+            second = int(min(self._clock.now().timestamp(), self.find_logged_until()))
             last = await self._log_end.read_last_id()
             # A log that has lost its end may never have the entry that we wait for.
             if self._awaited is None or parse_entry_id(last) < parse_entry_id(self._awaited[0]):

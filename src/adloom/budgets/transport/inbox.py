@@ -90,6 +90,7 @@ class Inbox:
         )
         self._has_work = asyncio.Event()
         self._processes: dict[int, str] = {}
+        self._logged_until: dict[int, float] = {}  # By session, as it last said.
         self._waiting: list[BudgetEnvelope] = []
         self._ending: dict[int, _Ending] = {}
         self._void: set[int] = set()
@@ -101,6 +102,10 @@ class Inbox:
     @property
     def sessions(self) -> int:
         return len(self._sessions)
+
+    def find_logged_until(self) -> float:
+        """Return the second until which the log has all that processes took which are alive; 0 if one has not said."""
+        return min([self._logged_until.get(session, 0) for session in self._sessions], default=math.inf)
 
     async def run(self, stop: asyncio.Event) -> None:
         self._forget()
@@ -148,6 +153,7 @@ class Inbox:
         if not _is_session(beat.session) or not self._record_heard(beat.session):
             return "void"
         self._processes[beat.session] = beat.process.replace("\0", "")[:PROCESS_LENGTH_MAX]
+        self._logged_until[beat.session] = math.inf if beat.logged_until is None else beat.logged_until
         return "taken"
 
     def _on_session_end(self, session: int) -> str:
@@ -174,11 +180,13 @@ class Inbox:
 
     def _end_session(self, session: int) -> None:
         self._sessions.end(session)
+        self._logged_until.pop(session, None)
         self._ending[session] = _Ending()
         self.sessions_ended += 1
 
     def _forget(self) -> None:
         self._processes.clear()
+        self._logged_until.clear()
         self._waiting.clear()
         self._ending.clear()
         self._void.clear()

@@ -7,7 +7,7 @@ not have heard anyone, silence does not count.
 # pure
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from adloom.budgets.transport.wire import SESSION_SECONDS_MAX
@@ -26,6 +26,9 @@ class DeliverySessions:
 
     def __len__(self) -> int:
         return len(self._heard_at)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._heard_at)
 
     def is_over(self, session: int) -> bool:
         return session in self._over

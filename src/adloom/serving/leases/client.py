@@ -78,12 +78,14 @@ class LeaseClient:
         process: str,
         new_session: Callable[[], int] = make_session_name,
         draw: Callable[[], float] = lambda: 1.0,
+        find_logged_until: Callable[[float], int | None] = lambda _: None,
     ) -> None:
         self._valkey = valkey
         self._states = states
         self._clock = clock
         self._process = process
         self._new_session = new_session
+        self._find_logged_until = find_logged_until
         self._has_work = asyncio.Event()
         self.leases = LocalLeases(new_session(), on_urgent=self._has_work.set, draw=draw)
         self._demand = Demand(self.leases.list_placements)
@@ -142,7 +144,10 @@ class LeaseClient:
         messages: Messages = []
         if at >= self._beats_at:
             messages += [(make_session_address(over), SessionEnds(session=over)) for over in self._over]
-            beat = SessionHeartbeat(session=self.leases.session, process=self._process)
+            logged_until = self._find_logged_until(self._clock.now().timestamp())
+            beat = SessionHeartbeat(
+                session=self.leases.session, process=self._process, logged_until=logged_until
+            )
             messages.append((make_session_address(self.leases.session), beat))
         if self._is_heard.is_set():
             self._check_demand(at)

@@ -33,6 +33,7 @@ HANDOVER_BYTES: Final = 64 * 2**10
 WAIT_SECONDS_MAX: Final = 0.5  # How long new events wait for what is being drained.
 DRAINED_PER_SPOOLED: Final = 2  # Otherwise a steady overload would keep the spool from ever draining.
 UNABLE_SECONDS: Final = 5.0
+TAKEN_SECONDS_MAX: Final = 2 * APPEND_SECONDS_MAX  # Since an event came that is put into the spool now.
 UNAWAITED_SHARE: Final = 0.5  # Of the bytes, that events may take which no request waits for.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -80,6 +81,7 @@ class DiskSpool:
         self._owed = 0  # Events to drain before new ones are taken.
         self._count_max = PROBE_COUNT
         self._unable_until = 0.0
+        self._waits_since = 0.0  # Where something waits: the first of it came then, or later.
         self._task: asyncio.Task[None] | None = None
         # Plain counters, read by the metrics.
         self.spooled = 0
@@ -122,6 +124,13 @@ class DiskSpool:
     def waiting_bytes(self) -> int:
         return self._backlog.waiting_bytes
 
+    def find_logged_until(self, second: float) -> int:
+        """Return until when all that was taken is in the log, given what time it is; 0 if a dead process took some."""
+        if not self._backlog.waiting_bytes:
+            return int(second)
+        waits = asyncio.get_running_loop().time() - self._waits_since
+        return 0 if self._backlog.adopted_bytes else int(second - waits)
+
     @property
     def damaged(self) -> int:
         return self._backlog.damaged
@@ -144,6 +153,7 @@ class DiskSpool:
         was_empty = self.is_empty
         if was_empty:
             self._cool_down()  # The log has just failed.
+            self._waits_since = asyncio.get_running_loop().time() - TAKEN_SECONDS_MAX
         async with self._lock:
             try:
                 await self._backlog.put(entries)
