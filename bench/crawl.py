@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from adloom.core.ids import SystemIds
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.program import Program
 from bench.figures import MEBIBYTE, BenchTable, GoalResult, show
 from bench.fill import CatalogSize
@@ -192,7 +192,7 @@ async def _run(servers: Servers, name: str, port: int) -> AsyncGenerator[int]:
             **filter_environment(os.environ),
             "DATABASE_URL": servers.database_url,
             "REDIS_URL": servers.redis_url,
-            f"ADLOOM_{name.upper()}_PORT": str(free_port()),
+            f"ADLOOM_{name.upper()}_PORT": str(find_port()),
             "ADLOOM_CRAWL_RESOLVE": f"{DOMAIN}=127.0.0.1:{port}",
             "ADLOOM_PROCESS": name,
         },

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from bench.load import SERIAL
 from bench.processes import LoadError, find_descendants, stop
 from bench.servers import filter_environment, open_folder
@@ -93,7 +93,7 @@ def run_product(*, workers: int, python: str = sys.executable) -> Generator[Prod
     With the `python` of another checkout it is the product of that.
     """
     with open_folder() as folder:
-        ports = {plane: free_port() for plane in ("delivery", "control", "worker")}
+        ports = {plane: find_port() for plane in ("delivery", "control", "worker")}
         flags = [word for plane, port in ports.items() for word in (f"--{plane}-port", str(port))]
         with _run_up(python, folder, [*flags, "--workers", str(workers)]) as pid:
             product = Product(

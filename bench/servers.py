@@ -27,7 +27,7 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRout
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
-from adloom.runtime.ports import free_port, is_taken
+from adloom.runtime.ports import find_port, is_taken
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
@@ -98,9 +98,9 @@ async def run_servers(size: CatalogSize) -> AsyncGenerator[Servers]:
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(open_folder())
         postgres = EmbeddedPostgres(
-            folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD
+            folder / "postgres", listening=Listening(port=find_port()), password=PASSWORD
         )
-        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=free_port()), password=PASSWORD)
+        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=find_port()), password=PASSWORD)
         for server in (postgres, valkey):
             await server.prepare()
             log = folder / f"{server.program.name}.log"
@@ -128,7 +128,7 @@ async def run_worker(servers: Servers) -> AsyncGenerator[int]:
             **filter_environment(os.environ),
             "DATABASE_URL": servers.database_url,
             "REDIS_URL": servers.redis_url,
-            "WORKER_PORT": str(free_port()),
+            "WORKER_PORT": str(find_port()),
             "ADLOOM_PROCESS": "worker",
         },
     )
@@ -189,7 +189,7 @@ def run_delivery(
     module: str, *words: object, python: str = sys.executable, checkout: Path = CHECKOUT
 ) -> Generator[tuple[int, int]]:
     """Run a delivery process of a bench, perhaps of another checkout; yield its pid and its port."""
-    port = free_port()
+    port = find_port()
     command = [python, "-m", module, str(port), *map(str, words)]
     environment = {**filter_environment(os.environ), "PYTHONPATH": str(checkout / "src")}
     process = subprocess.Popen(command, env=environment, cwd=checkout)  # noqa: S603 - ourselves
@@ -218,7 +218,7 @@ def find_nginx() -> str | None:
 def run_nginx(program: str, *, size: int = ANSWER_BYTES) -> Generator[BenchSubject]:
     """Run nginx with one worker and one file of a size on loopback from a temporary folder, as the current user."""
     with open_folder() as folder:
-        port, error_log = free_port(), folder / "error.log"
+        port, error_log = find_port(), folder / "error.log"
         (folder / "files").mkdir()
         (folder / "files" / "banner.json").write_text("x" * size, encoding="utf-8")
         # Only root may, and must, name the worker's user.
@@ -239,7 +239,7 @@ def run_nginx(program: str, *, size: int = ANSWER_BYTES) -> Generator[BenchSubje
 def run_floor(*, size: int = ANSWER_BYTES) -> Generator[BenchSubject]:
     """Run the least server in Python, with an answer of a size."""
     with open_folder() as folder:
-        port, error_log = free_port(), folder / "error.log"
+        port, error_log = find_port(), folder / "error.log"
         with error_log.open("wb") as errors:
             command = [sys.executable, "-m", "bench.routes.floor", str(port), str(size)]
             process = subprocess.Popen(command, stderr=errors)  # noqa: S603 - ourselves

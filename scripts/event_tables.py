@@ -29,7 +29,7 @@ from adloom.events.tables.store import EventTables
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import build_command
 
@@ -244,7 +244,7 @@ def show(how: str, folded: Spent, inserted: Spent) -> None:
 async def run(folder: Path, *, rows_a_day: int, batches: int, seed: int) -> None:
     """Start a server, measure and stop it."""
     server = EmbeddedPostgres(
-        folder / "postgres", listening=Listening(port=free_port()), password=secrets.token_hex()
+        folder / "postgres", listening=Listening(port=find_port()), password=secrets.token_hex()
     )
     await server.prepare()
     program = server.program

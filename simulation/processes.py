@@ -23,7 +23,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastAnswer,
     FastRequest,
     FastRoutes,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
@@ -141,7 +141,7 @@ class DeliveryProcess:
                     raise ConnectionLostError
                 answer = answer.result()
         except AdloomError as error:
-            return problem_answer(error)
+            return make_problem_answer(error)
         assert isinstance(answer, FastAnswer), "no route of these answers later"
         return answer
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from adloom.core.clock import SystemClock
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.serving.auction.request import describe_context
 from bench.catalog import build_auction_requests
 from bench.figures import (
@@ -47,7 +47,7 @@ def main(*, campaigns: Annotated[int, typer.Option(min=1, help="Of the larger ma
 
 async def _measure_with_valkey(console: Console, campaigns: int) -> None:
     with open_folder() as folder:
-        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=free_port()), password=PASSWORD)
+        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=find_port()), password=PASSWORD)
         await valkey.prepare()
         async with run_program(valkey.program, folder / "valkey.log") as pid:
             pin_to_last_cpu(pid)

@@ -22,7 +22,7 @@ from adloom.runtime.embedded.nats import EmbeddedNats
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader, ShardReading
@@ -167,9 +167,9 @@ async def run_cluster(  # noqa: PLR0913 - what drills change
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(open_folder())
         postgres = EmbeddedPostgres(
-            folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD
+            folder / "postgres", listening=Listening(port=find_port()), password=PASSWORD
         )
-        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=free_port()), password=PASSWORD)
+        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=find_port()), password=PASSWORD)
         nats = _make_nats(folder, is_replicated=is_nats_replicated)
         nats_url = ",".join(one.url for one in nats.values())
         programs = {"postgres": postgres, "valkey": valkey, **nats}
@@ -218,7 +218,7 @@ async def run_cluster(  # noqa: PLR0913 - what drills change
 def _make_nats(folder: Path, *, is_replicated: bool) -> dict[str, EmbeddedNats]:
     if is_replicated:
         return {one.name: one for one in make_servers(folder, password=PASSWORD)}
-    return {"nats": EmbeddedNats(folder / "nats", port=free_port(), password=PASSWORD)}
+    return {"nats": EmbeddedNats(folder / "nats", port=find_port(), password=PASSWORD)}
 
 
 def _make_starter(stack: contextlib.AsyncExitStack, folder: Path, environment: dict[str, str]) -> StartWorker:

@@ -22,7 +22,7 @@ from adloom.runtime.embedded.nats import USER, EmbeddedNats
 from adloom.runtime.embedded.postgres import DATABASE, OWNER, EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import CONFIG_NAME, EmbeddedValkey
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.program import Program, run
 from adloom.runtime.valkey import VALKEY_AWAY, make_client
 
@@ -49,7 +49,7 @@ class ClusteredNats(EmbeddedNats):
     """A server that shares its messages with others."""
 
     def __init__(self, folder: Path, *, routes: Sequence[int], own_route: int, password: str) -> None:
-        super().__init__(folder, port=free_port(), password=password)
+        super().__init__(folder, port=find_port(), password=password)
         self.name = folder.name
         self._routes = routes
         self._own_route = own_route
@@ -66,7 +66,7 @@ class ClusteredNats(EmbeddedNats):
 
 
 def make_servers(folder: Path, *, password: str) -> list[ClusteredNats]:
-    routes = [free_port() for _ in range(SERVERS)]
+    routes = [find_port() for _ in range(SERVERS)]
     return [
         ClusteredNats(folder / f"nats-{number}", routes=routes, own_route=route, password=password)
         for number, route in enumerate(routes, 1)
@@ -125,7 +125,7 @@ async def copy_standby(primary: EmbeddedPostgres, folder: Path, *, password: str
         ),
         seconds_max=COPY_SECONDS_MAX,
     )
-    return Standby(folder, listening=Listening(port=free_port()), password=password)
+    return Standby(folder, listening=Listening(port=find_port()), password=password)
 
 
 async def make_synchronous(primary: EmbeddedPostgres) -> None:
@@ -150,7 +150,7 @@ class PairedValkey(EmbeddedValkey):
 
     def __init__(self, folder: Path, *, password: str, follows: int | None = None) -> None:
         super().__init__(
-            folder, listening=Listening(port=free_port()), password=password, has_all_rights=True
+            folder, listening=Listening(port=find_port()), password=password, has_all_rights=True
         )
         self._follows = follows
 
@@ -170,7 +170,7 @@ class SentinelServer:
         self._password = password
         self._quorum = quorum
         self._user = find_unprivileged_user()
-        self.port = free_port()
+        self.port = find_port()
 
     @property
     def program(self) -> Program:

@@ -12,7 +12,7 @@ from adloom.cli.jobs import JobsError
 from adloom.cli.user_errors import describe_for_user
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from tests.support.eventually import eventually
 from tests.support.product import adloom
 
@@ -84,7 +84,7 @@ async def test_jobs_that_are_not_dead_are_named_and_the_others_are_retried(redis
 
 async def test_an_unreachable_valkey_is_an_error_with_a_sentence() -> None:
     with pytest.raises(JobsError, match="The queue cannot be read"):
-        await command.list_dead(f"redis://127.0.0.1:{free_port()}/0", [QUEUE], print)
+        await command.list_dead(f"redis://127.0.0.1:{find_port()}/0", [QUEUE], print)
 
 
 @pytest.mark.usefixtures("queue")

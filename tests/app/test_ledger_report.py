@@ -16,7 +16,7 @@ from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue, wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.quarantine import TRIES_MAX
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression
 from tests.support.forked import run_forked
@@ -141,8 +141,8 @@ async def test_an_unknown_dead_letter_is_an_error(redis_url: str, screen: Screen
 
 
 async def test_the_error_about_an_unreachable_server_has_no_password(screen: Screen) -> None:
-    unreachable = f"redis://:a-password@127.0.0.1:{free_port()}/0"
-    database = f"postgresql://ada:a-password@127.0.0.1:{free_port()}/ads"
+    unreachable = f"redis://:a-password@127.0.0.1:{find_port()}/0"
+    database = f"postgresql://ada:a-password@127.0.0.1:{find_port()}/ads"
 
     with pytest.raises(LedgerCommandError) as status:
         await ledger_report.show_status(database, unreachable, screen.console)

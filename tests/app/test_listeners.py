@@ -12,14 +12,14 @@ from adloom.app.listeners import (
     listen,
     take_socket,
 )
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 
 LOOPBACK = "127.0.0.1"
 
 
 def test_without_a_supervisor_the_process_binds_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(LISTEN_FD, raising=False)
-    port = free_port()
+    port = find_port()
 
     with take_socket(LOOPBACK, port) as listener:
         assert get_port(listener) == port

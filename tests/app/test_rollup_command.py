@@ -11,7 +11,7 @@ from rich.console import Console
 from adloom.cli.days import roll_up
 from adloom.cli.user_errors import describe_for_user
 from adloom.core.clock import ManualClock
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.schema import DatabaseError
 from adloom.stats.rollup import RollupRefusedError
@@ -97,7 +97,7 @@ async def test_days_with_dropped_rows_are_refused_before_any_change(pool: Pool, 
 
 async def test_the_error_about_an_unreachable_database_names_it() -> None:
     with pytest.raises(DatabaseError, match="The database 'adloom' at") as raised:
-        await run_rollup(f"postgresql://adloom@127.0.0.1:{free_port()}/adloom", DAY, DAY)
+        await run_rollup(f"postgresql://adloom@127.0.0.1:{find_port()}/adloom", DAY, DAY)
 
     assert describe_for_user(raised.value)
 

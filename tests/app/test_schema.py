@@ -10,7 +10,7 @@ from alembic.script import ScriptDirectory
 
 from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.runtime import schema
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 
 # Old processes go on with a new schema while others are replaced.
 ADDING_SINCE = "0032"
@@ -52,7 +52,7 @@ async def test_an_upgrade_of_a_current_database_keeps_its_revision(database_url:
 
 
 async def test_the_error_about_an_unreachable_database_has_no_password() -> None:
-    port = free_port()
+    port = find_port()
 
     with pytest.raises(schema.DatabaseError, match=f"'ads' at 127.0.0.1:{port}") as raised:
         await schema.upgrade_schema(f"postgresql://ada:a-password@127.0.0.1:{port}/ads")

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from tests.support.product import clean_environment, status_of, wait_until
 
 pytestmark = pytest.mark.process
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.process
 async def test_serve_replaces_a_killed_process_and_stops_cleanly(
     database_url: str, redis_url: str, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port = find_port()
     output = tmp_path / "output"
     variables = {
         **clean_environment(),

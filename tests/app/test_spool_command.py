@@ -19,7 +19,7 @@ from adloom.ops.checks.event_log import judge_spool
 from adloom.ops.checks.finding import FindingState
 from adloom.ops.doctor import examine
 from adloom.runtime.installation import DataDirectory
-from adloom.runtime.settings import DeliverySettings, SettingsError, delivery_settings
+from adloom.runtime.settings import DeliverySettings, SettingsError, read_delivery_settings
 from tests.events.builders import NOW, an_impression
 
 NEEDED = {
@@ -35,7 +35,7 @@ class UnreachableLog:
 
 
 def settings_with(**variables: str) -> DeliverySettings:
-    return delivery_settings({**NEEDED, **variables})
+    return read_delivery_settings({**NEEDED, **variables})
 
 
 async def a_spooled_file(folder: Path, life: int, count: int) -> Backlog:

@@ -15,7 +15,7 @@ import pytest
 from adloom.core.ids import SystemIds
 from adloom.identity.link.mail import put_link_mail
 from adloom.runtime.mail.queue import open_mail_queue
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.support.forked import ForkedPopen
 from tests.support.mail_server import a_mail_server
@@ -32,7 +32,7 @@ INSERT_PERSON = "INSERT INTO users (public_id, email, role) VALUES ($1, 'ann@exa
 
 @contextlib.contextmanager
 def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[subprocess.Popen[bytes]]:
-    addresses = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "WORKER_PORT": str(free_port())}
+    addresses = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "WORKER_PORT": str(find_port())}
     process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"],
         env={**os.environ, **addresses, **variables},
@@ -53,7 +53,7 @@ async def test_a_worker_publishes_a_due_banner_sends_mail_and_counts_both_in_its
     await pool.execute(INSERT_PERSON, person_id)
     async with open_mail_queue(redis_url) as queue:
         await put_link_mail(queue, SystemIds().new(), person_id, "192.0.2.0/24")
-    metrics_port = free_port()
+    metrics_port = find_port()
 
     with (
         a_mail_server() as mails,

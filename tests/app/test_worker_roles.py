@@ -5,7 +5,7 @@ import pytest
 from adloom.app.actors.compose import make_link
 from adloom.budgets.worker import WorkerIdentity
 from adloom.runtime.process.roles import NatsSettings, WorkerRole
-from adloom.runtime.settings import Secret, SettingsError, worker_settings
+from adloom.runtime.settings import Secret, SettingsError, read_worker_settings
 
 WORKER = WorkerIdentity("worker@here", "0123456789")
 URL = Secret("nats://adloom:password@10.0.0.1:4222")
@@ -13,7 +13,7 @@ SERVICES = {"DATABASE_URL": "postgresql://u:p@h/d", "REDIS_URL": "redis://h"}
 
 
 def test_a_worker_has_all_roles_and_no_nats_by_default() -> None:
-    settings = worker_settings(SERVICES).nats
+    settings = read_worker_settings(SERVICES).nats
 
     assert (settings.url, set(settings.roles)) == (None, set(WorkerRole))
     assert make_link(settings, WORKER) is None
@@ -29,7 +29,7 @@ def test_without_nats_a_worker_cannot_have_some_roles() -> None:
     [("projections,jobs", False), ("entity", True), ("singleton, jobs", True)],
 )
 def test_only_workers_with_actors_or_messages_to_them_connect(roles: str, *, is_connected: bool) -> None:
-    settings = worker_settings({**SERVICES, "ADLOOM_NATS_URL": URL, "ADLOOM_WORKER_ROLES": roles}).nats
+    settings = read_worker_settings({**SERVICES, "ADLOOM_NATS_URL": URL, "ADLOOM_WORKER_ROLES": roles}).nats
 
     assert (make_link(settings, WORKER) is not None) is is_connected
 
@@ -44,4 +44,4 @@ def test_only_workers_with_actors_or_messages_to_them_connect(roles: str, *, is_
 )
 def test_a_wrong_setting_is_named(name: str, value: str, expected: str) -> None:
     with pytest.raises(SettingsError, match=expected):
-        worker_settings({**SERVICES, name: value})
+        read_worker_settings({**SERVICES, name: value})

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.stats.event_rows import an_event, insert_catalog, insert_events
 from tests.support.forked import ForkedPopen
@@ -25,7 +25,7 @@ SECONDS_MAX = 60
 def a_worker(**variables: str) -> Generator[subprocess.Popen[bytes]]:
     process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"],
-        env={**os.environ, "WORKER_PORT": str(free_port()), **variables},
+        env={**os.environ, "WORKER_PORT": str(find_port()), **variables},
         stderr=subprocess.PIPE,
     )
     try:
@@ -41,7 +41,7 @@ async def test_a_worker_rolls_up_every_missed_day_and_logs_it(
     now = datetime.now(UTC)
     missed = [now - timedelta(days=number) for number in (3, 2, 1)]
     await insert_events(pool, *(an_event(at=moment) for moment in [*missed, now]))
-    port = free_port()
+    port = find_port()
 
     with a_worker(
         DATABASE_URL=database_url,

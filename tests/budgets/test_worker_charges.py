@@ -17,7 +17,7 @@ from adloom.core.ids import CampaignId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import ValkeyEventLog
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.budgets.worker_stage import (
@@ -41,12 +41,12 @@ COST = Micros(1_000)
 
 class WorkerProcess:
     def __init__(self, database_url: str, redis_url: str, name: str = "worker") -> None:
-        self.metrics_port = free_port()
+        self.metrics_port = find_port()
         self._environment = {
             **os.environ,
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,
-            "WORKER_PORT": str(free_port()),
+            "WORKER_PORT": str(find_port()),
             "ADLOOM_METRICS_PORT": str(self.metrics_port),
             "ADLOOM_PROCESS": name,
             "ADLOOM_LOG_LEVEL": "error",

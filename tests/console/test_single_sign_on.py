@@ -13,7 +13,7 @@ from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.identity.pending import LIFETIME
 from adloom.runtime.log_in.settings import LogInSettings, OidcSettings, parse_grants
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
 from tests.support.builders import NOON, Json
@@ -259,7 +259,7 @@ async def test_who_says_no_at_the_provider_is_told_so(site: Site) -> None:
 
 
 async def test_a_provider_that_is_away_is_a_sentence(database_url: str, redis_url: str) -> None:
-    gone = RunningProvider(f"http://127.0.0.1:{free_port()}")
+    gone = RunningProvider(f"http://127.0.0.1:{find_port()}")
     async with a_site(database_url, redis_url, gone) as site, Visitor(site.plane) as visitor:
         form = await visitor.get("/console/login")
         answer = await visitor.get("/console/sso")

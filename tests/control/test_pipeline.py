@@ -18,7 +18,7 @@ from adloom.core.errors import UnavailableError
 from adloom.runtime.http.answering import find_postgres
 from adloom.runtime.http.api.database_timeout import ASK_AGAIN_SECONDS, WAIT_SECONDS, DatabaseTimeout
 from adloom.runtime.http.api.middleware import BODY_BYTES_MAX
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from tests.support.builders import banner_body
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
 from tests.support.eventually import measure_fastest
@@ -196,7 +196,7 @@ async def attempt(control: ControlPlane, address: str, forwarded_for: str) -> ht
 
 
 async def test_everything_is_unavailable_without_a_database(redis_url: str) -> None:
-    settings = control_settings(f"postgresql://nobody@127.0.0.1:{free_port()}/none", redis_url)
+    settings = control_settings(f"postgresql://nobody@127.0.0.1:{find_port()}/none", redis_url)
 
     async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
         answers = [
@@ -215,7 +215,7 @@ async def test_everything_is_unavailable_without_a_database(redis_url: str) -> N
 
 
 async def test_the_catalog_can_be_changed_without_valkey(database_url: str) -> None:
-    settings = control_settings(database_url, f"redis://127.0.0.1:{free_port()}")
+    settings = control_settings(database_url, f"redis://127.0.0.1:{find_port()}")
 
     async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
         await admin.make_banner()

@@ -5,7 +5,7 @@ import pytest
 from adloom.core.public_paths import NEUTRAL_NAMES, find_blocked_word, name_neutrally, parse_public_prefix
 from adloom.core.setting import SettingValueError
 from adloom.runtime.background_settings import read_crawler_settings
-from adloom.runtime.settings import delivery_settings
+from adloom.runtime.settings import read_delivery_settings
 
 GOOD = {
     "DATABASE_URL": "postgresql://adloom@db.internal/adloom",
@@ -70,9 +70,9 @@ def test_a_prefix_that_would_not_work_is_refused(prefix: str) -> None:
 def test_addresses_in_offers_and_of_the_crawler_are_below_the_prefix() -> None:
     given = {**GOOD, "ADLOOM_DELIVERY_URL": "https://media.example.com", "ADLOOM_PUBLIC_PREFIX": "/a/"}
 
-    assert delivery_settings(given).link_url == "https://media.example.com/a"
+    assert read_delivery_settings(given).link_url == "https://media.example.com/a"
     assert (
         read_crawler_settings(given).outbound.user_agent
         == "AdloomBot/1.0 (+https://media.example.com/a/crawler)"
     )
-    assert delivery_settings(GOOD).link_url == "http://127.0.0.1:8080"
+    assert read_delivery_settings(GOOD).link_url == "http://127.0.0.1:8080"

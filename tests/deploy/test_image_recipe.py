@@ -13,7 +13,7 @@ import pytest
 
 from adloom import VERSION
 from adloom.runtime.installation import find_default_data_directory
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from tests.docs.pages import ROOT
 from tests.support.product import an_open_folder, status_of, wait_until
 
@@ -121,7 +121,7 @@ def test_the_commands_of_the_first_stage_make_an_adloom_that_runs_as_nobody(
     data = open_folder / "data"
     data.mkdir()
     data.chmod(0o777)
-    port = free_port()
+    port = find_port()
     servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "ADLOOM_TOKEN_SECRET": "a secret " * 5}
     delivery = subprocess.Popen(
         [program, "serve", "--port", str(port)],

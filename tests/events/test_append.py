@@ -13,7 +13,7 @@ from adloom.events.log.event import BEGINNING
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.http.fast.fast_routes import FastAnswer
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey, open_valkey
 from simulation.loop import run as run_on_virtual_time
 
@@ -314,7 +314,7 @@ async def test_a_connection_of_its_own_outlives_a_restart(valkey: Valkey) -> Non
 
 
 async def test_an_append_without_valkey_raises_unavailable() -> None:
-    unused_url = f"redis://127.0.0.1:{free_port()}/0"
+    unused_url = f"redis://127.0.0.1:{find_port()}/0"
     async with open_valkey(unused_url) as gone, EventAppender(ValkeyEventLog(gone)) as appender:
         with pytest.raises(UnavailableError):
             await appender.append(b"a", None)

@@ -28,7 +28,7 @@ from adloom.events.tables.store import EVENT_TABLES
 from adloom.events.topics.publish import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS_PROJECTION
 from adloom.ops.projections import ProjectionSpec, build_projections, list_projections, read_cursors
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.direct.api import ServeRoutes
@@ -225,7 +225,7 @@ def a_worker(database_url: str, redis_url: str) -> Generator[subprocess.Popen[by
         **os.environ,
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
-        "WORKER_PORT": str(free_port()),
+        "WORKER_PORT": str(find_port()),
     }
     process = ForkedPopen(
         [sys.executable, "-m", "adloom.app.worker"], env=environment, stderr=subprocess.DEVNULL

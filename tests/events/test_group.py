@@ -15,7 +15,7 @@ from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.locks.lock import HeldLocks
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey, open_valkey
 
 LEASE = timedelta(milliseconds=300)
@@ -265,7 +265,7 @@ async def test_a_wait_ends_with_the_next_entry_or_at_its_timeout(valkey: Valkey)
 
 
 async def test_a_group_without_valkey_raises_unavailable() -> None:
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as away:
+    async with open_valkey(f"redis://127.0.0.1:{find_port()}/0") as away:
         group = a_group(away)
 
         with pytest.raises(UnavailableError):

@@ -29,7 +29,7 @@ from adloom.events.ctr.trainer import LearningProjection, Trainer
 from adloom.events.log.event import AuctionEntry, Click, Impression, Mark
 from adloom.events.log.stream import Lag
 from adloom.events.ports import CursorMovedError
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey
@@ -429,7 +429,7 @@ def a_worker(database_url: str, redis_url: str) -> Generator[None]:
         **os.environ,
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
-        "WORKER_PORT": str(free_port()),
+        "WORKER_PORT": str(find_port()),
         "ADLOOM_LEARNING_WAIT_SECONDS": "1",
     }
     process = ForkedPopen(

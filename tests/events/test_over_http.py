@@ -12,7 +12,7 @@ from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.events.builders import BANNER, NOW, PLACEMENT, SECRET, UNKNOWN_ID, FakeIndex, a_token
 from tests.support.hot_server import serving
@@ -33,7 +33,7 @@ async def client(valkey: Valkey) -> AsyncGenerator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def client_without_ledger() -> AsyncGenerator[httpx.AsyncClient]:
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as away:
+    async with open_valkey(f"redis://127.0.0.1:{find_port()}/0") as away:
         async for one in served(away):
             yield one
 

@@ -15,7 +15,7 @@ import pytest
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.group import lock_key
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import a_click, an_impression
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.process
 
 class Worker:
     def __init__(self, database_url: str, redis_url: str, name: str = "worker") -> None:
-        self.port = free_port()
+        self.port = find_port()
         self._environment = {
             **os.environ,
             "DATABASE_URL": database_url,
@@ -128,7 +128,7 @@ async def test_a_worker_measures_the_lag_of_each_projection(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey
 ) -> None:
     await insert_catalog(pool)
-    worker, metrics_port = Worker(database_url, redis_url), free_port()
+    worker, metrics_port = Worker(database_url, redis_url), find_port()
     worker.set("ADLOOM_METRICS_PORT", str(metrics_port))
     await ValkeyEventLog(valkey).append([encode_event(an_impression("a")), b"no event"])
 

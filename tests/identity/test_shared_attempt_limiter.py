@@ -7,7 +7,7 @@ import pytest
 
 from adloom.core.errors import RateLimitedError
 from adloom.identity.attempt_limiter import SharedAttemptLimiter
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey, open_valkey
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -77,7 +77,7 @@ async def test_valkey_has_no_name_and_forgets(valkey: Valkey) -> None:
 
 
 async def test_each_process_counts_alone_while_valkey_is_away(valkey: Valkey) -> None:
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
+    async with open_valkey(f"redis://127.0.0.1:{find_port()}") as away:
         attempts = make_attempt_limiter(away)
         assert (await take_all(attempts))[0] == AT_ONCE
         await attempts.give_back(TRIED)

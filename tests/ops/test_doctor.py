@@ -12,7 +12,7 @@ from adloom.ops.checks import database, event_log, machine, processes
 from adloom.ops.checks.finding import Finding, FindingState
 from adloom.ops.doctor import examine, is_well
 from adloom.runtime.installation import DataDirectory, make_secrets
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader, Reading
 from adloom.runtime.valkey import Valkey
@@ -139,8 +139,8 @@ async def test_external_servers_are_examined_while_the_product_is_stopped(
 
 async def test_a_server_that_does_not_answer_is_a_failure_without_its_password(tmp_path: Path) -> None:
     variables = {
-        "DATABASE_URL": f"postgresql://ada:a-password@127.0.0.1:{free_port()}/ads",
-        "REDIS_URL": f"redis://:a-password@127.0.0.1:{free_port()}/0",
+        "DATABASE_URL": f"postgresql://ada:a-password@127.0.0.1:{find_port()}/ads",
+        "REDIS_URL": f"redis://:a-password@127.0.0.1:{find_port()}/0",
     }
 
     findings = await examine(variables, DataDirectory(tmp_path), SystemClock())

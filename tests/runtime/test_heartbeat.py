@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from adloom.core.clock import ManualClock
-from adloom.runtime.settings import Telemetry, worker_settings
+from adloom.runtime.settings import Telemetry, read_worker_settings
 from adloom.runtime.telemetry.heartbeat import (
     FORGOTTEN_AFTER,
     GONE_AFTER,
@@ -152,7 +152,7 @@ async def test_the_request_rate_is_that_of_the_last_seconds(valkey: Valkey) -> N
 
 
 def test_settings_are_shown_without_their_secrets(tmp_path: Path) -> None:
-    settings = worker_settings(
+    settings = read_worker_settings(
         {
             "DATABASE_URL": f"postgresql://adloom:{SECRET}@db/adloom",
             "REDIS_URL": f"redis://:{SECRET}@valkey/0",

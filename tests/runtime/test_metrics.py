@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from adloom import VERSION
-from adloom.runtime.ports import free_port, is_taken
+from adloom.runtime.ports import find_port, is_taken
 from adloom.runtime.settings import SettingsError, Telemetry
 from adloom.runtime.telemetry.metrics import serve_metrics
 
@@ -22,7 +22,7 @@ def scrape(port: int) -> list[str]:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    port = free_port()
+    port = find_port()
     yield port
     assert not is_taken("127.0.0.1", port), "the server stops with its block"
 

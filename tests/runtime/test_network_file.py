@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.runtime.settings import NetworkFileError, SettingsError, delivery_settings, read_networks
+from adloom.runtime.settings import NetworkFileError, SettingsError, read_delivery_settings, read_networks
 from tests.runtime.test_settings import GOOD
 
 A_LIST = """\ufeff# Clouds, as of today
@@ -53,7 +53,7 @@ def test_the_error_for_a_bad_network_file_names_the_setting_and_the_line(tmp_pat
     path = a_file(tmp_path, "nonsense")
 
     with pytest.raises(SettingsError) as refused:
-        delivery_settings({**GOOD, "ADLOOM_DATA_CENTERS_FILE": str(path)})
+        read_delivery_settings({**GOOD, "ADLOOM_DATA_CENTERS_FILE": str(path)})
 
     assert str(refused.value) == (
         f"ADLOOM_DATA_CENTERS_FILE is {str(path)!r}: "
@@ -64,6 +64,6 @@ def test_the_error_for_a_bad_network_file_names_the_setting_and_the_line(tmp_pat
 def test_the_setting_returns_the_networks_of_its_file(tmp_path: Path) -> None:
     path = a_file(tmp_path, "203.0.113.0/24")
 
-    settings = delivery_settings({**GOOD, "ADLOOM_DATA_CENTERS_FILE": str(path)})
+    settings = read_delivery_settings({**GOOD, "ADLOOM_DATA_CENTERS_FILE": str(path)})
 
     assert settings.data_centers == (ip_network("203.0.113.0/24"),)

@@ -1,6 +1,6 @@
 """Free ports, and remembered ones."""
 
-from adloom.runtime.ports import FREE_PORTS, choose_ports, free_port, is_taken
+from adloom.runtime.ports import FREE_PORTS, choose_ports, find_port, is_taken
 
 
 def test_a_remembered_port_is_kept_while_it_is_free() -> None:
@@ -16,11 +16,11 @@ def test_no_port_is_chosen_twice() -> None:
 
 
 def test_a_free_port_is_not_taken() -> None:
-    assert not is_taken("127.0.0.1", free_port())
+    assert not is_taken("127.0.0.1", find_port())
 
 
 def test_nobody_gets_a_port_that_was_found_free_for_another() -> None:
-    ports = [free_port() for _ in range(50)]
+    ports = [find_port() for _ in range(50)]
 
     assert len(set(ports)) == len(ports)
     assert set(ports) <= set(FREE_PORTS)

@@ -19,7 +19,7 @@ from adloom.core.setting import SecretValueError
 from adloom.runtime.files.place import find_folder, open_files, parse_files_url
 from adloom.runtime.files.signing import StoreKey, encode_path, sign_request
 from adloom.runtime.files.store import FilesAwayError, FileStore
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 
 KEY = StoreKey(access="AKIDEXAMPLE", secret="wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", region="eu-central-1")
 START_SECONDS_MAX = 60.0
@@ -32,7 +32,7 @@ SOMEBODY = (
 @pytest.fixture(scope="module")
 def s3_url() -> Generator[str]:
     """Run an S3 server, with one bucket."""
-    port = free_port()
+    port = find_port()
     server = subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,
@@ -93,7 +93,7 @@ async def test_names_of_creatives_are_kept(files: FileStore) -> None:
 
 
 async def test_a_store_that_does_not_answer_is_away() -> None:
-    url = parse_files_url(f"s3://a:b@127.0.0.1:{free_port()}/pictures?tls=off")
+    url = parse_files_url(f"s3://a:b@127.0.0.1:{find_port()}/pictures?tls=off")
     async with open_files(url, SystemClock()) as files:
         with pytest.raises(FilesAwayError):
             await files.write("a", b"1", "")

@@ -13,9 +13,9 @@ from adloom.runtime.background_settings import read_classifier_settings, read_cr
 from adloom.runtime.settings import (
     SettingsError,
     add_redis_password,
-    control_settings,
-    delivery_settings,
-    worker_settings,
+    read_control_settings,
+    read_delivery_settings,
+    read_worker_settings,
 )
 from adloom.sync.jobs import CONCURRENCY
 
@@ -28,7 +28,11 @@ GOOD = {
 
 
 def test_the_defaults_are_those_of_the_contract() -> None:
-    delivery, control, worker = delivery_settings(GOOD), control_settings(GOOD), worker_settings(GOOD)
+    delivery, control, worker = (
+        read_delivery_settings(GOOD),
+        read_control_settings(GOOD),
+        read_worker_settings(GOOD),
+    )
 
     assert (delivery.port, control.port, worker.port) == (8080, 8090, 3001)
     assert delivery.host == control.host == worker.host == "127.0.0.1"
@@ -45,10 +49,11 @@ def test_the_defaults_are_those_of_the_contract() -> None:
 
 def test_without_traffic_limits_no_bound_goes_by_address() -> None:
     on, off = (
-        lift_limits(delivery_settings({**GOOD, "ADLOOM_TRAFFIC_LIMITS": value})) for value in ("on", "off")
+        lift_limits(read_delivery_settings({**GOOD, "ADLOOM_TRAFFIC_LIMITS": value}))
+        for value in ("on", "off")
     )
 
-    assert on == delivery_settings(GOOD)
+    assert on == read_delivery_settings(GOOD)
     assert (off.rate_limit_permits_per_minute, off.holds_per_address, off.events_per_address_per_minute) == (
         0,
         0,
@@ -106,7 +111,7 @@ def test_without_traffic_limits_no_bound_goes_by_address() -> None:
 )
 def test_a_wrong_value_is_named_with_what_was_expected(name: str, value: str, expected: str) -> None:
     with pytest.raises(SettingsError) as raised:
-        delivery_settings({**GOOD, name: value})
+        read_delivery_settings({**GOOD, name: value})
 
     assert str(raised.value).startswith(expected)
 
@@ -117,7 +122,7 @@ def test_servers_may_be_named_by_their_sockets() -> None:
         "REDIS_URL": "unix:///run/valkey.sock",
     }
 
-    services = delivery_settings({**GOOD, **sockets, "REDIS_PASSWORD": "p"}).services
+    services = read_delivery_settings({**GOOD, **sockets, "REDIS_PASSWORD": "p"}).services
 
     assert services.database_url == sockets["DATABASE_URL"]
     assert services.redis_url == "unix://:p@/run/valkey.sock"
@@ -125,7 +130,7 @@ def test_servers_may_be_named_by_their_sockets() -> None:
 
 def test_all_wrong_settings_are_reported_together() -> None:
     with pytest.raises(SettingsError) as raised:
-        control_settings({"ADLOOM_CONTROL_PORT": "x"})
+        read_control_settings({"ADLOOM_CONTROL_PORT": "x"})
 
     named = {line.split(" ")[0] for line in str(raised.value).splitlines()}
     assert named == {"DATABASE_URL", "REDIS_URL", "JWT_SECRET", "ADLOOM_CONTROL_PORT"}
@@ -133,7 +138,7 @@ def test_all_wrong_settings_are_reported_together() -> None:
 
 def test_printed_settings_contain_no_secret() -> None:
     given = {**GOOD, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://ada:hunter2@collector:4318"}
-    printed = repr(control_settings(given)) + repr(delivery_settings(given))
+    printed = repr(read_control_settings(given)) + repr(read_delivery_settings(given))
 
     assert "hunter2" not in printed
     assert "jjjj" not in printed
@@ -142,18 +147,18 @@ def test_printed_settings_contain_no_secret() -> None:
 
 def test_a_secret_that_is_too_short_is_not_repeated() -> None:
     with pytest.raises(SettingsError) as raised:
-        control_settings({**GOOD, "JWT_SECRET": "hunter2"})
+        read_control_settings({**GOOD, "JWT_SECRET": "hunter2"})
 
     assert "hunter2" not in str(raised.value)
 
 
 def test_older_secrets_are_read_and_not_shown() -> None:
-    settings = delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": f"{'o' * 40}, {'p' * 40}"})
+    settings = read_delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": f"{'o' * 40}, {'p' * 40}"})
 
     assert settings.older_token_secrets == ("o" * 40, "p" * 40)
     assert "oooo" not in repr(settings)
     with pytest.raises(SettingsError, match="ADLOOM_OLDER_TOKEN_SECRETS needs at least 32"):
-        delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": "hunter2"})
+        read_delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": "hunter2"})
 
 
 def test_a_dotenv_file_supplies_variables_missing_from_the_environment(tmp_path: Path) -> None:
@@ -190,30 +195,33 @@ def test_a_dotenv_file_of_another_user_is_not_read(tmp_path: Path) -> None:
 def test_a_password_of_redis_goes_into_an_address_without_one(url: str, expected: str) -> None:
     variables = {**GOOD, "REDIS_URL": url, "REDIS_PASSWORD": "p@ss"}
 
-    assert worker_settings(variables).services.redis_url == expected
+    assert read_worker_settings(variables).services.redis_url == expected
     assert add_redis_password({"REDIS_PASSWORD": "p"}) == {"REDIS_PASSWORD": "p"}
 
 
 def test_a_variable_that_is_not_read_is_refused_with_what_to_do() -> None:
     with pytest.raises(SettingsError, match=r"SEQ_URL is not read: .*seqcli"):
-        delivery_settings({**GOOD, "SEQ_URL": "http://seq:5341"})
+        read_delivery_settings({**GOOD, "SEQ_URL": "http://seq:5341"})
 
 
 def test_the_defaults_of_the_sync_and_of_the_cache_are_those_of_the_specification() -> None:
-    worker = worker_settings(GOOD)
+    worker = read_worker_settings(GOOD)
 
     assert (str(worker.sync_cron), worker.sync_lookback_days, CONCURRENCY) == ("*/5 * * * *", 3, 5)
-    assert delivery_settings(GOOD).serve_cache_seconds == 60
+    assert read_delivery_settings(GOOD).serve_cache_seconds == 60
     changed = {**GOOD, "ADLOOM_SYNC_CRON": "0 * * * *", "ADLOOM_SYNC_LOOKBACK_DAYS": "0"}
-    assert (str(worker_settings(changed).sync_cron), worker_settings(changed).sync_lookback_days) == (
+    assert (
+        str(read_worker_settings(changed).sync_cron),
+        read_worker_settings(changed).sync_lookback_days,
+    ) == (
         "0 * * * *",
         0,
     )
-    assert delivery_settings({**GOOD, "BANNER_SERVE_CACHE_TTL_SECONDS": "0"}).serve_cache_seconds == 0
+    assert read_delivery_settings({**GOOD, "BANNER_SERVE_CACHE_TTL_SECONDS": "0"}).serve_cache_seconds == 0
     with pytest.raises(SettingsError, match="BANNER_SERVE_CACHE_TTL_SECONDS is '-1'"):
-        delivery_settings({**GOOD, "BANNER_SERVE_CACHE_TTL_SECONDS": "-1"})
+        read_delivery_settings({**GOOD, "BANNER_SERVE_CACHE_TTL_SECONDS": "-1"})
     with pytest.raises(SettingsError, match="ADLOOM_SYNC_LOOKBACK_DAYS is '91'"):
-        worker_settings({**GOOD, "ADLOOM_SYNC_LOOKBACK_DAYS": "91"})
+        read_worker_settings({**GOOD, "ADLOOM_SYNC_LOOKBACK_DAYS": "91"})
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "gemini"])
@@ -226,7 +234,7 @@ def test_a_language_model_without_its_key_is_refused_at_the_start(provider: str)
 
 def test_pages_are_fresh_for_as_long_as_one_setting_says() -> None:
     given = {**GOOD, "ADLOOM_PAGE_FRESH_HOURS": "5"}
-    readers = (control_settings, read_crawler_settings, read_classifier_settings)
+    readers = (read_control_settings, read_crawler_settings, read_classifier_settings)
 
     assert {read(GOOD).page_fresh_hours for read in readers} == {FRESH_HOURS}
     assert {read(given).page_fresh_hours for read in readers} == {5}

@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 from structlog.testing import capture_logs
 
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import RETRY_SECONDS, Subscription, Valkey, open_valkey
 from tests.support.eventually import becomes, eventually
 from tests.support.relay import Relay
 
 
 async def test_an_interruption_is_logged_once_however_often_it_is_tried() -> None:
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}") as valkey:
+    async with open_valkey(f"redis://127.0.0.1:{find_port()}") as valkey:
         subscription = Subscription(valkey, "news", on_message=lambda _: None, on_start=lambda: None)
         stop = asyncio.Event()
         with capture_logs() as lines:

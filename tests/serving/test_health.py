@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from adloom.core.clock import ManualClock
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.background.index_refresh import IndexRefresher
@@ -78,7 +78,7 @@ async def test_a_process_with_both_servers_and_an_index_is_ready(
 async def test_a_process_without_the_database_is_ready(
     refresher: IndexRefresher, valkey: Valkey, clock: ManualClock
 ) -> None:
-    async with open_pool(f"postgresql://nobody@127.0.0.1:{free_port()}/none", size_max=1) as away:
+    async with open_pool(f"postgresql://nobody@127.0.0.1:{find_port()}/none", size_max=1) as away:
         status, body = await check_ready(DeliveryHealth(refresher, away, valkey, clock))
 
     assert (status, body["checks"]["postgres"]) == (200, "unavailable")
@@ -87,7 +87,7 @@ async def test_a_process_without_the_database_is_ready(
 async def test_a_process_without_valkey_and_spool_is_not_ready(
     refresher: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
+    async with open_valkey(f"redis://127.0.0.1:{find_port()}") as away:
         status, body = await check_ready(DeliveryHealth(refresher, pool, away, clock))
 
     assert (status, body["status"], body["checks"]["valkey"]) == (503, "unavailable", "unavailable")
@@ -98,7 +98,7 @@ async def test_a_process_without_valkey_is_ready_while_the_spool_accepts_events(
     refresher: IndexRefresher, pool: Pool, clock: ManualClock, *, is_able: bool
 ) -> None:
     spool = FakeSpool(is_able=is_able, waiting_bytes=12)
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
+    async with open_valkey(f"redis://127.0.0.1:{find_port()}") as away:
         status, body = await check_ready(DeliveryHealth(refresher, pool, away, clock, spool=spool))
 
     word = "ok" if is_able else "unavailable"
@@ -111,7 +111,7 @@ async def test_a_process_without_valkey_is_not_ready_when_the_disk_takes_no_writ
     refresher: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
     spool = FakeSpool(is_able=True, waiting_bytes=0, has_disk=False)
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
+    async with open_valkey(f"redis://127.0.0.1:{find_port()}") as away:
         status, body = await check_ready(DeliveryHealth(refresher, pool, away, clock, spool=spool))
 
     assert (status, body["checks"]["spool"]["status"]) == (503, "unavailable")

@@ -14,7 +14,7 @@ from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker
 from adloom.runtime.postgres import Pool, open_pool
-from adloom.runtime.settings import worker_settings
+from adloom.runtime.settings import read_worker_settings
 from adloom.stats.rollup import (
     POLL_EVERY,
     REST,
@@ -111,8 +111,8 @@ def test_the_id_of_a_job_names_its_day() -> None:
 def test_the_time_of_the_nightly_job_is_a_setting() -> None:
     services = {"DATABASE_URL": "postgresql://db/adloom", "REDIS_URL": "redis://cache"}
 
-    assert worker_settings(services).stats_rollup_cron.expression == "0 1 * * *"
-    other = worker_settings({**services, "BANNER_STATS_ROLLUP_CRON": "30 4 * * *"})
+    assert read_worker_settings(services).stats_rollup_cron.expression == "0 1 * * *"
+    other = read_worker_settings({**services, "BANNER_STATS_ROLLUP_CRON": "30 4 * * *"})
     assert other.stats_rollup_cron.expression == "30 4 * * *"
 
 

@@ -30,7 +30,7 @@ from adloom.identity.first_admin import create_welcome
 from adloom.identity.model import User
 from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool, open_pool
 from tests.support.builders import banner_body, campaign_body, placement_body
 from tests.support.forked import ForkedPopen
@@ -112,7 +112,7 @@ class RunningConsole(msgspec.Struct, frozen=True):
 @contextlib.contextmanager
 def a_console(services: Services, *, port: int = 0, **environment: str) -> Generator[RunningConsole]:
     """Start a control plane with its own database and Valkey."""
-    port = port or free_port()
+    port = port or find_port()
     with _valkey() as valkey, _database(services) as database_url:
         running = RunningConsole(f"http://127.0.0.1:{port}", database_url, valkey.url)
         _elsewhere(lambda: _make_admin(database_url))

@@ -18,7 +18,7 @@ from adloom.core.caller import Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
 from adloom.identity.model import User
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from tests.support.forked import ForkedPopen
 from tests.support.product import clean_environment, status_of, wait_until
 from tests.support.relay import Gate
@@ -38,7 +38,7 @@ class Machine:
         self.name = name
         self._folder = folder
         self._environment = environment
-        self._ports = {plane: free_port() for plane in PLANES}
+        self._ports = {plane: find_port() for plane in PLANES}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.changes: dict[str, dict[str, str]] = {}
 

@@ -22,7 +22,7 @@ from adloom.identity.link.mail import MAIL_LINK, LinkMailer
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.mail.queue import QUEUE
 from adloom.runtime.mail.settings import MailSettings
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.support.eventually import eventually
 
@@ -33,7 +33,7 @@ class MailServer:
     """What was sent, whether by TLS, and what is refused."""
 
     def __init__(self) -> None:
-        self.port = free_port()
+        self.port = find_port()
         self.mails: list[EmailMessage] = []
         self.recipients: list[str] = []
         self.was_tls: list[bool] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.embedded.nats import EmbeddedNats
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from tests.support.services import PASSWORD, memory_folder, running
 
 
@@ -18,7 +18,7 @@ from tests.support.services import PASSWORD, memory_folder, running
 def running_nats() -> Generator[EmbeddedNats]:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-", dir=memory_folder()))
     folder.chmod(0o755)
-    server = EmbeddedNats(folder / "nats", port=free_port(), password=PASSWORD)
+    server = EmbeddedNats(folder / "nats", port=find_port(), password=PASSWORD)
     asyncio.run(server.prepare())
     try:
         with running(server.program):

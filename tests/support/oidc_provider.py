@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 
 START_SECONDS_MAX = 30.0
 Environ = dict[str, Any]
@@ -73,7 +73,7 @@ class RunningProvider:
 
 @contextlib.contextmanager
 def an_oidc_provider() -> Generator[RunningProvider]:
-    port = free_port()
+    port = find_port()
     environment = {**os.environ, "AUTHLIB_INSECURE_TRANSPORT": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.oidc_provider", str(port)], env=environment

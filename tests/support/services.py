@@ -17,7 +17,7 @@ from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.program import Program, build_command
 
 NO_SERVERS = "ADLOOM_TESTS_START_NO_SERVER"
@@ -55,7 +55,7 @@ def running_services() -> Generator[Services]:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-", dir=memory_folder()))
     folder.chmod(0o755)
     postgres = EmbeddedPostgres(
-        folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD, options=FAST
+        folder / "postgres", listening=Listening(port=find_port()), password=PASSWORD, options=FAST
     )
     asyncio.run(postgres.prepare())
     # Tests open thousands of connections, and a check of a password takes each side 5 ms.
@@ -113,7 +113,7 @@ def running_valkey(
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-", dir=memory_folder()))
     valkey = EmbeddedValkey(
         folder,
-        listening=Listening(port=free_port()),
+        listening=Listening(port=find_port()),
         password=PASSWORD,
         appendfsync=appendfsync,
         memory_bytes_max=memory_bytes_max,

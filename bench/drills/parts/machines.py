@@ -21,7 +21,7 @@ from adloom.identity.store import insert_user
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program
 from bench.drills.cluster import Server
@@ -48,7 +48,7 @@ class Plane:
     """One process of ours, as a server that can be killed and started again."""
 
     def __init__(self, plane: str, name: str, environment: Mapping[str, str]) -> None:
-        self.port = free_port()
+        self.port = find_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.program = Program(
             name=f"{plane}-{name}",
@@ -121,7 +121,7 @@ async def run_parts() -> AsyncGenerator[Parts]:
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(open_folder())
         postgres = EmbeddedPostgres(
-            folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD
+            folder / "postgres", listening=Listening(port=find_port()), password=PASSWORD
         )
         primary = PairedValkey(folder / "valkey", password=PASSWORD)
         replica = PairedValkey(folder / "replica", password=PASSWORD, follows=primary.port)

@@ -99,7 +99,7 @@ from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.settings import ControlSettings, control_settings
+from adloom.runtime.settings import ControlSettings, read_control_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey
@@ -204,7 +204,7 @@ async def front(request: Request) -> Response:
 def main() -> None:
     # Loaded now, while servers may still be starting, and not with the first work.
     importlib.import_module("adloom.console.mount")
-    run_process(control_settings, control)
+    run_process(read_control_settings, control)
 
 
 async def control(settings: ControlSettings, metrics: Metrics) -> None:

@@ -69,7 +69,7 @@ from adloom.runtime.process.tuning import (
     freeze_startup_objects,
 )
 from adloom.runtime.random import make_chance
-from adloom.runtime.settings import DeliverySettings, delivery_settings
+from adloom.runtime.settings import DeliverySettings, read_delivery_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
@@ -114,7 +114,7 @@ Part = TypeVar(
 
 
 def main() -> None:
-    run_process(lambda variables: lift_limits(delivery_settings(variables)), deliver)
+    run_process(lambda variables: lift_limits(read_delivery_settings(variables)), deliver)
 
 
 class Running(NamedTuple):

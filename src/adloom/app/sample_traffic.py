@@ -12,7 +12,7 @@ from pathlib import Path
 from adloom.core.clock import SystemClock
 from adloom.runtime.installation import DataDirectory, InstallationError
 from adloom.runtime.random import make_system_chance, seed_chance
-from adloom.runtime.settings import telemetry_settings
+from adloom.runtime.settings import read_telemetry_settings
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.sample.manifest import FILE_NAME, Manifest
 from adloom.sample.visitors.browser import Browser
@@ -24,7 +24,7 @@ NICENESS = 10  # Real visitors come first.
 def main() -> None:
     """Run until the sample is gone, or until told to stop."""
     directory, host, port = DataDirectory(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
-    configure_logs(telemetry_settings(os.environ))
+    configure_logs(read_telemetry_settings(os.environ))
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     Traffic(

@@ -60,7 +60,7 @@ from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process.roles import WorkerRole
 from adloom.runtime.process.tuning import BATCH_THRESHOLD, freeze_startup_objects
-from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
+from adloom.runtime.settings import Telemetry, WorkerSettings, read_worker_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
@@ -101,7 +101,7 @@ class SyncParts(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    run_process(worker_settings, work)
+    run_process(read_worker_settings, work)
 
 
 async def work(settings: WorkerSettings, metrics: Metrics) -> None:

@@ -53,7 +53,7 @@ def print_token(
     from adloom.core.ids import SystemIds
     from adloom.runtime.auth.access_token import issue_access_token
     from adloom.runtime.installation import find_jwt_secret
-    from adloom.runtime.settings import token_settings
+    from adloom.runtime.settings import read_token_settings
 
     if role not in ACCOUNT_ROLES and account is not None:
         raise typer.BadParameter(f"The role {role.value} acts for no account.", param_hint="--account")
@@ -66,7 +66,7 @@ def print_token(
         typer.echo(
             f"The token is for the installation in {directory.path}, which does not run now.", err=True
         )
-    settings = token_settings(os.environ)
+    settings = read_token_settings(os.environ)
     signed = issue_access_token(
         secret,
         Caller(subject=SUBJECT, role=role, account_id=account),
@@ -152,10 +152,10 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
     from adloom.identity.access_token.store import insert_issued
     from adloom.runtime.auth.access_token import verify_access_token
     from adloom.runtime.postgres import POSTGRES_AWAY, Connection
-    from adloom.runtime.settings import token_settings
+    from adloom.runtime.settings import read_token_settings
 
     now = SystemClock().now()
-    issued = verify_access_token(secret, signed, now=now, tokens=token_settings(os.environ))
+    issued = verify_access_token(secret, signed, now=now, tokens=read_token_settings(os.environ))
 
     async def write(connection: Connection) -> None:
         async with asyncio.timeout(NOTE_SECONDS_MAX):

@@ -27,7 +27,7 @@ from adloom.runtime.http.api.dependencies import (
     Now,
     depend_on,
     describe_problems,
-    guarded_router,
+    make_router,
 )
 from adloom.runtime.http.api.origin import ClientOrigin, find_address, find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -120,7 +120,7 @@ auth_router = APIRouter(
     dependencies=[Depends(limit_attempts)],
     responses=describe_problems(400, 401, 403, 413, 429, 503),
 )
-api_keys_router = guarded_router(
+api_keys_router = make_router(
     "/admin/api-keys", "API keys", 400, 401, 403, 404, 409, 413, 503, check=require_admin_of("API keys")
 )
 

@@ -37,7 +37,7 @@ from adloom.pages.store import (
 )
 from adloom.pages.url import NORMALIZED_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_url
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites
-from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, depend_on, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
@@ -177,7 +177,7 @@ class SiteTopics(Answer):
 
 FreshHours = Annotated[int, depend_on("page_fresh_hours")]
 
-router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 413, 429, 503)
+router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 413, 429, 503)
 
 
 @router.get("/pages")

@@ -14,7 +14,7 @@ PORTS_APART: Final = 499  # Processes that look at the same time begin elsewhere
 _turns: Final = itertools.count()
 
 
-def free_port() -> int:
+def find_port() -> int:
     """Find a port that nobody uses; each call of a process gets another."""
     while True:
         port = FREE_PORTS[(os.getpid() * PORTS_APART + next(_turns)) % len(FREE_PORTS)]

@@ -310,24 +310,24 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     assets_url: Annotated[Secret, ASSETS_URL]
 
 
-def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
+def read_delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
     return read_settings(DeliverySettings, variables, process="delivery")
 
 
-def control_settings(variables: Mapping[str, str]) -> ControlSettings:
+def read_control_settings(variables: Mapping[str, str]) -> ControlSettings:
     return read_settings(ControlSettings, variables, process="control")
 
 
-def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
+def read_worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
     return read_settings(WorkerSettings, variables, process="worker")
 
 
-def token_settings(variables: Mapping[str, str]) -> TokenSettings:
+def read_token_settings(variables: Mapping[str, str]) -> TokenSettings:
     """Read the settings of a command that signs tokens."""
     return read_settings(TokenSettings, variables, process="adloom")
 
 
-def telemetry_settings(variables: Mapping[str, str]) -> Telemetry:
+def read_telemetry_settings(variables: Mapping[str, str]) -> Telemetry:
     """Read the settings of a process that has no others."""
     return read_settings(Telemetry, variables, process="adloom")
 

@@ -21,7 +21,7 @@ from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     Database,
     Now,
-    guarded_router,
+    make_router,
 )
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.http.api.sheets import (
@@ -177,7 +177,7 @@ def _counts_unbound(request: Request, caller: CurrentCaller) -> bool:
 # Accounts see what is believed; an installation may count more for those who see all accounts.
 CountsUnbound = Annotated[bool, Depends(_counts_unbound)]
 
-router = guarded_router("/admin/stats", "statistics", 400, 401, 503)
+router = make_router("/admin/stats", "statistics", 400, 401, 503)
 
 
 @router.get("/banners", response_model=StatsAnswer, responses=ALSO_CSV)

@@ -8,7 +8,7 @@ from pydantic import Field
 from adloom.auction.calibration import CalibrationReport, CalibrationSums
 from adloom.core.errors import ForbiddenError
 from adloom.events.ctr.store import read_calibrations
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, make_router
 from adloom.runtime.http.api.shapes import Answer
 
 
@@ -42,7 +42,7 @@ class CalibrationAnswer(Answer):
     items: list[ScoringCalibration]
 
 
-router = guarded_router("/admin/stats", "statistics", 401, 403, 503)
+router = make_router("/admin/stats", "statistics", 401, 403, 503)
 
 
 @router.get("/calibration")

@@ -17,7 +17,7 @@ from adloom.catalog.site.resource import sites
 from adloom.core.ids import CampaignId
 from adloom.core.money import MICROS_PER_PAISA
 from adloom.resource.api import PublisherReads
-from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Connection
 from adloom.schedule.traffic_shape import LearnedShape, TrafficShape, build_day_curve, start_learning
@@ -71,7 +71,7 @@ class SiteDayAnswer(Answer):
     ]
 
 
-router = guarded_router("/admin/sites/{site_id}", "pacing", 401, 403, 404, 503)
+router = make_router("/admin/sites/{site_id}", "pacing", 401, 403, 404, 503)
 
 
 @router.get("/pacing")

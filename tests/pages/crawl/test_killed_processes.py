@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Generator
 
 import pytest
 
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.support.control import Client, admin, control
 from tests.support.forked import ForkedPopen
@@ -112,7 +112,7 @@ async def test_whatever_is_killed_amid_a_crawl_every_page_is_classified_and_sold
             "ADLOOM_CRAWLER_PORT": "0",
             "ADLOOM_CLASSIFIER_PORT": "0",
             "ADLOOM_PROCESS": "classifier-1",
-            "WORKER_PORT": str(free_port()),
+            "WORKER_PORT": str(find_port()),
             "ADLOOM_CRAWL_RESOLVE": f"a.test=127.0.0.1:{website.port}",
         }
         assert (await admin.post(f"/admin/sites/{site_id}/crawl")).status_code == 202

@@ -18,7 +18,7 @@ from adloom.runtime.embedded.reserve import DiskReserve
 from adloom.runtime.embedded.servers import describe_servers
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.installation import InstallationError, make_secrets
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from tests.support.eventually import eventually
 from tests.support.product import an_open_folder
@@ -93,7 +93,7 @@ async def test_postgresql_stops_cleanly_on_a_full_disk_and_starts_when_there_is_
     with a_small_disk(256) as folder:
         reserve = DiskReserve(folder, reserve_bytes=48 * MEGABYTE)
         reserve.keep()
-        here = Listening(port=free_port())
+        here = Listening(port=find_port())
         servers = describe_servers({}, folder, make_secrets(), postgres=here, valkey=Listening(port=1))
         child = start_with_room(servers, reserve).postgres
         assert child is not None

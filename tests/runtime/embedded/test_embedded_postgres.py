@@ -11,7 +11,7 @@ import pytest
 from adloom.runtime.embedded.binaries import can_reach, find_unprivileged_user, install_postgres
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.program import start
 from tests.support.product import an_open_folder
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.server
 async def test_written_rows_survive_a_sudden_death() -> None:
     with an_open_folder() as folder:
         postgres = EmbeddedPostgres(
-            folder / "postgres", listening=Listening(port=free_port()), password="p" * 20
+            folder / "postgres", listening=Listening(port=find_port()), password="p" * 20
         )
         await write_and_die(postgres)
 
@@ -31,7 +31,7 @@ async def test_written_rows_survive_a_sudden_death() -> None:
 async def test_a_server_left_by_an_earlier_run_is_stopped_first() -> None:
     with an_open_folder() as folder:
         postgres = EmbeddedPostgres(
-            folder / "postgres", listening=Listening(port=free_port()), password="p" * 20
+            folder / "postgres", listening=Listening(port=find_port()), password="p" * 20
         )
         await postgres.prepare()
         left = await start(postgres.program)
@@ -48,7 +48,7 @@ async def test_an_incomplete_cluster_is_created_again() -> None:
     with an_open_folder() as folder:
         (folder / "postgres.abandoned").mkdir()
         postgres = EmbeddedPostgres(
-            folder / "postgres", listening=Listening(port=free_port()), password="p" * 20
+            folder / "postgres", listening=Listening(port=find_port()), password="p" * 20
         )
 
         await postgres.prepare()
@@ -61,7 +61,7 @@ async def test_an_incomplete_cluster_is_created_again() -> None:
 async def test_postgres_runs_in_a_folder_that_its_user_cannot_reach(tmp_path: Path) -> None:
     # Only the user of pytest can reach its folders.
     postgres = EmbeddedPostgres(
-        tmp_path / "postgres", listening=Listening(port=free_port()), password="p" * 20
+        tmp_path / "postgres", listening=Listening(port=find_port()), password="p" * 20
     )
     assert not can_reach(tmp_path, find_unprivileged_user())
 

@@ -12,13 +12,13 @@ from redis.exceptions import AuthenticationError, ResponseError
 from adloom.runtime.embedded.binaries import find_unprivileged_user
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.program import start
 from adloom.runtime.valkey import open_valkey
 
 
 async def test_accepted_writes_survive_a_sudden_death(tmp_path: Path) -> None:
-    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=free_port()), password="p" * 20)
+    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=find_port()), password="p" * 20)
     await valkey.prepare()
     process = await start(valkey.program)
     await valkey.wait_until_ready()
@@ -39,7 +39,7 @@ async def test_accepted_writes_survive_a_sudden_death(tmp_path: Path) -> None:
 
 
 async def test_a_server_left_by_an_earlier_run_is_stopped_first(tmp_path: Path) -> None:
-    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=free_port()), password="p" * 20)
+    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=find_port()), password="p" * 20)
     await valkey.prepare()
     left = await start(valkey.program)
     await valkey.wait_until_ready()
@@ -51,7 +51,7 @@ async def test_a_server_left_by_an_earlier_run_is_stopped_first(tmp_path: Path) 
 
 
 async def test_another_process_with_the_pid_of_an_old_server_is_left_alone(tmp_path: Path) -> None:
-    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=free_port()), password="p" * 20)
+    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=find_port()), password="p" * 20)
     (tmp_path / "valkey").mkdir()
     (tmp_path / "valkey" / "valkey.pid").write_text(str(os.getpid()))
 
@@ -62,7 +62,7 @@ async def test_another_process_with_the_pid_of_an_old_server_is_left_alone(tmp_p
 
 async def test_the_password_is_not_in_the_list_of_processes(tmp_path: Path) -> None:
     valkey = EmbeddedValkey(
-        tmp_path / "valkey", listening=Listening(port=free_port()), password="a-password-of-this-test"
+        tmp_path / "valkey", listening=Listening(port=find_port()), password="a-password-of-this-test"
     )
     await valkey.prepare()
 
@@ -72,7 +72,7 @@ async def test_the_password_is_not_in_the_list_of_processes(tmp_path: Path) -> N
 
 async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b'a "quoted" b\\n \xc3\xa4 \xff\n') / "valkey"
-    valkey = EmbeddedValkey(folder, listening=Listening(port=free_port()), password="p" * 20)
+    valkey = EmbeddedValkey(folder, listening=Listening(port=find_port()), password="p" * 20)
     await valkey.prepare()
     process = await start(valkey.program)
     await valkey.wait_until_ready()
@@ -83,7 +83,7 @@ async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
 
 
 async def test_the_password_gives_no_power_over_the_server(tmp_path: Path) -> None:
-    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=free_port()), password="p" * 20)
+    valkey = EmbeddedValkey(tmp_path / "valkey", listening=Listening(port=find_port()), password="p" * 20)
     await valkey.prepare()
     process = await start(valkey.program)
     await valkey.wait_until_ready()
@@ -116,7 +116,7 @@ async def test_the_password_gives_no_power_over_the_server(tmp_path: Path) -> No
 async def test_the_server_of_root_runs_as_another_user_and_takes_over_roots_files(tmp_path: Path) -> None:
     folder = tmp_path / "valkey"
     (folder / "appendonlydir").mkdir(parents=True, mode=0o700)  # As earlier versions left it, owned by root.
-    valkey = EmbeddedValkey(folder, listening=Listening(port=free_port()), password="p" * 20)
+    valkey = EmbeddedValkey(folder, listening=Listening(port=find_port()), password="p" * 20)
     await valkey.prepare()
     process = await start(valkey.program)
     await valkey.wait_until_ready()
@@ -135,7 +135,7 @@ async def test_the_server_of_root_runs_as_another_user_and_takes_over_roots_file
 
 
 async def test_a_full_valkey_refuses_writes(tmp_path: Path) -> None:
-    valkey = EmbeddedValkey(tmp_path, listening=Listening(port=free_port()), password="p" * 20)
+    valkey = EmbeddedValkey(tmp_path, listening=Listening(port=find_port()), password="p" * 20)
     await valkey.prepare()
     process = await start(valkey.program)
     await valkey.wait_until_ready()

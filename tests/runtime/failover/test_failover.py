@@ -16,7 +16,7 @@ from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.failover.primary import list_servers
 from adloom.runtime.failover.sentinel import SentinelValkey
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import describe_database
 from adloom.runtime.valkey import VALKEY_AWAY, make_client, open_valkey
@@ -74,7 +74,7 @@ async def started(*servers: Server) -> AsyncGenerator[None]:
 
 async def test_a_promoted_standby_has_every_commit_once() -> None:
     with an_open_folder() as folder, socket.create_server(("127.0.0.1", 0)) as silent:
-        primary = EmbeddedPostgres(folder / "one", listening=Listening(port=free_port()), password=PASSWORD)
+        primary = EmbeddedPostgres(folder / "one", listening=Listening(port=find_port()), password=PASSWORD)
         first = Server(primary, folder / "one.log")
         async with started(first):
             standby = await copy_standby(primary, folder / "two", password=PASSWORD)

@@ -9,7 +9,7 @@ from redis.exceptions import ConnectionError as ValkeyConnectionError
 from adloom.core.clock import ManualClock
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.runtime.jobs.schedule import CronJob, CronSchedule
-from adloom.runtime.settings import SettingsError, worker_settings
+from adloom.runtime.settings import SettingsError, read_worker_settings
 
 
 def utc(text: str) -> datetime:
@@ -140,14 +140,14 @@ SERVICES = {"DATABASE_URL": "postgresql://db/adloom", "REDIS_URL": "redis://cach
 
 
 def test_the_schedule_is_synced_every_minute_by_default() -> None:
-    assert worker_settings(SERVICES).schedule_sync_cron.expression == "* * * * *"
-    other = worker_settings({**SERVICES, "BANNER_SCHEDULE_SYNC_CRON": "*/5 * * * *"})
+    assert read_worker_settings(SERVICES).schedule_sync_cron.expression == "* * * * *"
+    other = read_worker_settings({**SERVICES, "BANNER_SCHEDULE_SYNC_CRON": "*/5 * * * *"})
     assert other.schedule_sync_cron.expression == "*/5 * * * *"
 
 
 def test_an_invalid_cron_setting_is_named_with_what_was_expected() -> None:
     with pytest.raises(SettingsError) as raised:
-        worker_settings({**SERVICES, "BANNER_SCHEDULE_SYNC_CRON": "61 * * * *"})
+        read_worker_settings({**SERVICES, "BANNER_SCHEDULE_SYNC_CRON": "61 * * * *"})
 
     assert str(raised.value) == (
         "BANNER_SCHEDULE_SYNC_CRON is '61 * * * *': "

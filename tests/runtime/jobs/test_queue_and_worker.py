@@ -19,7 +19,7 @@ from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.jobs.queue import PREFIX, JobQueue, make_jobs_client, open_queue
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey
 from tests.support.eventually import eventually
 from tests.support.services import running
@@ -206,7 +206,7 @@ async def test_an_idle_worker_stops_waiting_for_jobs(redis_url: str, valkey: Val
 async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
     valkey = EmbeddedValkey(
-        folder, listening=Listening(port=free_port()), password="a-password", appendfsync="no"
+        folder, listening=Listening(port=find_port()), password="a-password", appendfsync="no"
     )
     await valkey.prepare()
     work = Work()

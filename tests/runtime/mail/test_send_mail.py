@@ -10,7 +10,7 @@ import pytest
 from adloom.core.setting import SecretValueError
 from adloom.runtime.mail.send import Mail, MailError, compose, make_context, send_mail
 from adloom.runtime.mail.settings import SmtpServer, parse_smtp_url
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from tests.support.builders import NOON
 from tests.support.mail_server import PASSWORD, USER, MailServer, a_mail_server, make_tls
 
@@ -68,7 +68,7 @@ async def test_the_answer_says_whether_to_try_again(
 
 async def test_a_server_that_is_away_is_tried_again() -> None:
     with pytest.raises(MailError) as refused:
-        await send_mail(parse_smtp_url(f"smtp://127.0.0.1:{free_port()}"), MAIL, now=NOON)
+        await send_mail(parse_smtp_url(f"smtp://127.0.0.1:{find_port()}"), MAIL, now=NOON)
 
     assert not refused.value.is_permanent
 

@@ -18,7 +18,7 @@ from adloom.core.setting import SecretValueError
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.link import NatsLink
 from adloom.runtime.embedded.binaries import find_nats_server
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.process.roles import parse_address
 from tests.docs.pages import ROOT
@@ -51,7 +51,7 @@ class SecuredNats(msgspec.Struct, frozen=True):
 @contextlib.contextmanager
 def running_secured(*, is_mutual: bool = False) -> Generator[SecuredNats]:
     with tempfile.TemporaryDirectory(prefix="adloom-tests-") as name:
-        folder, port = Path(name), free_port()
+        folder, port = Path(name), find_port()
         files = make_tls_files(folder / "tls")
         config = folder / "nats.conf"
         text = (ROOT / "deploy" / "nats" / "nats.conf").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.setting import SettingsError
 from adloom.market.results.window import SiteResults
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
-from adloom.runtime.settings import control_settings, delivery_settings
+from adloom.runtime.settings import read_control_settings, read_delivery_settings
 from tests.runtime.test_settings import GOOD
 from tests.support.contextual_site import Site, a_creative
 
@@ -33,13 +33,13 @@ def share_of_the_newcomer(method: ChoiceMethod) -> float:
 
 
 def test_the_default_is_the_choice_that_gets_the_most_clicks() -> None:
-    for settings in (delivery_settings(GOOD), control_settings(GOOD)):
+    for settings in (read_delivery_settings(GOOD), read_control_settings(GOOD)):
         assert settings.auctions.creative_choice == ChoiceMethod.INFORMED
 
 
 @pytest.mark.parametrize(("word", "least", "most"), [("informed", 0.0, 0.1), ("ladder", 0.9, 1.0)])
 def test_creatives_are_chosen_as_the_setting_says(word: str, least: float, most: float) -> None:
-    settings = delivery_settings({**GOOD, VARIABLE: word})
+    settings = read_delivery_settings({**GOOD, VARIABLE: word})
 
     share = share_of_the_newcomer(ChoiceMethod(settings.auctions.creative_choice))
 
@@ -48,10 +48,10 @@ def test_creatives_are_chosen_as_the_setting_says(word: str, least: float, most:
 
 def test_another_word_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(SettingsError, match=f"{VARIABLE} is 'greedy': expected one of informed, ladder"):
-        delivery_settings({**GOOD, VARIABLE: "greedy"})
+        read_delivery_settings({**GOOD, VARIABLE: "greedy"})
 
 
 def test_every_method_can_be_set() -> None:
     assert [
-        delivery_settings({**GOOD, VARIABLE: one.value}).auctions.creative_choice for one in ChoiceMethod
+        read_delivery_settings({**GOOD, VARIABLE: one.value}).auctions.creative_choice for one in ChoiceMethod
     ] == [one.value for one in ChoiceMethod]

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from adloom.runtime.jobs.queue import JobState
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, build_jobs
 from adloom.sync.queue import StatsQueue, open_stats_queue
@@ -33,7 +33,7 @@ def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[s
     given = {
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
-        "WORKER_PORT": str(free_port()),
+        "WORKER_PORT": str(find_port()),
         "ADLOOM_LOG_FORMAT": "json",
     }
     process = ForkedPopen(
@@ -94,8 +94,8 @@ async def test_a_worker_syncs_on_schedule_and_counts_it_in_its_metrics(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
     seller = await a_seller(pool)
-    port = free_port()
-    metrics_port = str(free_port())
+    port = find_port()
+    metrics_port = str(find_port())
     variables = {
         "ADLOOM_SYNC_CRON": "0 0 1 1 *",  # The last one is made up for at the start, and there is no other.
         "ADLOOM_METRICS_PORT": metrics_port,

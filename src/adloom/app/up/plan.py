@@ -42,10 +42,10 @@ from adloom.runtime.settings import (
     SettingsError,
     Telemetry,
     add_redis_password,
-    control_settings,
-    delivery_settings,
+    read_control_settings,
+    read_delivery_settings,
     read_settings,
-    worker_settings,
+    read_worker_settings,
 )
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.settings import FreezeSettings
@@ -137,9 +137,9 @@ def make_plan(
         "ADLOOM_ASSETS_URL": variables.get("ADLOOM_ASSETS_URL")
         or write_folder_url(directory.path / FOLDER_NAME),
     }
-    delivery, control = delivery_settings(environment), control_settings(environment)
+    delivery, control = read_delivery_settings(environment), read_control_settings(environment)
     make_spool_folder(delivery)
-    for read in (worker_settings, read_crawler_settings, read_classifier_settings):
+    for read in (read_worker_settings, read_crawler_settings, read_classifier_settings):
         read(environment)
     written = (delivery.spool_directory, make_files_folder(delivery.assets_url))
     user = choose_owner_of(variables, directory.path, [one for one in written if one is not None])

@@ -37,7 +37,7 @@ from adloom.runtime.embedded.sockets import remove_socket_folder
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import read_newest_revision, upgrade_schema
-from adloom.runtime.settings import delivery_settings, read_settings
+from adloom.runtime.settings import read_delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.program import ProgramFailedError, Start
 from adloom.runtime.supervisor.settings import FreezeSettings
@@ -226,7 +226,7 @@ async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor
 def run_delivery(variables: Mapping[str, str], start: Start, *, host: str, port: int, workers: int) -> None:
     """Run the delivery plane alone, as many processes as asked for, until a signal asks to stop."""
     environment = {**variables, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_DELIVERY_PORT": str(port)}
-    settings = delivery_settings(environment)
+    settings = read_delivery_settings(environment)
     freezes = read_settings(FreezeSettings, environment, process="serve")
     make_spool_folder(settings)
     environment["ADLOOM_SPOOL_DIR"] = str(settings.spool_directory)  # Whole: children run elsewhere.
@@ -252,7 +252,9 @@ def run_delivery(variables: Mapping[str, str], start: Start, *, host: str, port:
                     freezes=freezes,
                 )
             )
-            StepProgress().print_ready(f"adloom ready: delivery {delivery_settings(environment).public_url}")
+            StepProgress().print_ready(
+                f"adloom ready: delivery {read_delivery_settings(environment).public_url}"
+            )
             await report_frozen(supervisor, settings.services.redis_url, SystemClock())
 
         asyncio.run(run_supervised(work, start))

@@ -38,7 +38,7 @@ from adloom.market.report.reach import CampaignReach
 from adloom.market.report.reach_store import read_reach
 from adloom.resource.api import AdvertiserWrites
 from adloom.resource.shapes import Paisa, Price
-from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text255
 from adloom.runtime.postgres import Connection
 from adloom.schedule.pacing import PacingStrategy
@@ -139,7 +139,7 @@ class WhatIfAnswer(Answer):
     notes: Annotated[Sequence[str], Field(description="What is not simulated here.")]
 
 
-router = guarded_router("/admin/campaigns", "forecasts", 400, 401, 403, 404, 429, 503)
+router = make_router("/admin/campaigns", "forecasts", 400, 401, 403, 404, 429, 503)
 
 
 @router.post("/{campaign_id}/what-if")

@@ -11,7 +11,7 @@ from adloom.identity.access_token.store import IssuedToken
 from adloom.identity.api import SecurityAuthor, require_admin_of
 from adloom.identity.security_record import ACCESS_TOKEN, record_event
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Text255
 
@@ -28,7 +28,7 @@ class IssuedTokenQuery(ListQuery):
     sort: Text255 = "-issuedAt"
 
 
-router = guarded_router(
+router = make_router(
     "/admin/access-tokens",
     "access tokens",
     400,

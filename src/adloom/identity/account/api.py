@@ -29,7 +29,7 @@ from adloom.resource.audit.difference import describe_change, describe_creation,
 from adloom.resource.forms import build_answer
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.auth.passwords import Passwords
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now, depend_on, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
 
@@ -198,7 +198,7 @@ class PasswordCheck:
 OwnPassword = Annotated[PasswordCheck, Depends(PasswordCheck)]
 ADMIN_ONLY = [Depends(_check_admin)]
 
-router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 503)
+router = make_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 503)
 
 
 @router.get("/me")

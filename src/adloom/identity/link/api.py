@@ -24,7 +24,7 @@ from adloom.runtime.http.api.dependencies import (
     Now,
     depend_on,
     describe_problems,
-    guarded_router,
+    make_router,
 )
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
@@ -73,7 +73,7 @@ LinksOfTheApp = Annotated[PasswordLinks, depend_on("password_links")]
 
 MailQueue = Annotated[JobQueue, Depends(_get_mail_queue)]
 
-admin_router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 503)
+admin_router = make_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 503)
 router = APIRouter(
     prefix="/auth",
     tags=["log in"],

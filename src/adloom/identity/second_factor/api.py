@@ -13,7 +13,7 @@ from adloom.identity.model import PASSWORD_LENGTH_MAX
 from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.second_factors import FactorState, SecondFactors
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, make_router
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100
 
 
@@ -51,7 +51,7 @@ class RecoveryCodesAnswer(Answer):
 FactorsOfTheApp = Annotated[SecondFactors, depend_on("second_factors")]
 OWN: Final = "/me/second-factor"
 
-router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 429, 503)
+router = make_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 429, 503)
 
 
 @router.get(OWN, response_model=FactorStateAnswer)

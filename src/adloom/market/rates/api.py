@@ -8,7 +8,7 @@ from pydantic import Field
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.market.rates.rates import ADVERTISERS_MIN
 from adloom.market.rates.store import read_rates
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.taxonomy.iab import load_content
 
@@ -35,7 +35,7 @@ class CategoryRatesAnswer(Answer):
     items: Sequence[CategoryRateAnswer]
 
 
-router = guarded_router("/admin/market", "market", 401, 403, 503)
+router = make_router("/admin/market", "market", 401, 403, 503)
 
 
 @router.get("/categories")

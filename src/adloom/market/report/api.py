@@ -13,7 +13,7 @@ from adloom.catalog.site.resource import sites
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.market.report.store import MarketCategory, read_market
 from adloom.resource.api import PublisherReads
-from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.taxonomy.iab import load_content
 
@@ -79,7 +79,7 @@ class SiteMarketAnswer(Answer):
     demand: SiteDemandAnswer
 
 
-router = guarded_router("/admin/sites/{site_id}", "market", 401, 403, 404)
+router = make_router("/admin/sites/{site_id}", "market", 401, 403, 404)
 
 
 @router.get("/market")

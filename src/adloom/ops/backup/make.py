@@ -54,7 +54,7 @@ from adloom.runtime.embedded.servers import describe_servers, find_database_url,
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.failover.primary import connect
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Connection
 from adloom.runtime.schema import read_current_revision
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
@@ -126,7 +126,7 @@ async def _with_source(
         )
         return
     with directory.lock():
-        here = Listening(port=free_port())
+        here = Listening(port=find_port())
         servers = describe_servers({}, directory.path, secrets, postgres=here, valkey=here)
         postgres = servers.postgres
         assert postgres is not None, "no other was named"

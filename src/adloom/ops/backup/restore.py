@@ -31,7 +31,7 @@ from adloom.runtime.embedded.servers import Servers, describe_servers
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.files.store import set_modes
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory, Secrets
-from adloom.runtime.ports import free_port
+from adloom.runtime.ports import find_port
 from adloom.runtime.schema import read_newest_revision
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
@@ -120,7 +120,7 @@ async def _build(file: Path, folder: Path, progress: LongProgress) -> int:
     secrets = msgspec.json.decode((folder / SECRETS).read_bytes(), type=Secrets)
     _place_append_only(folder / VALKEY)
     servers = describe_servers(
-        {}, folder, secrets, postgres=Listening(port=free_port()), valkey=Listening(port=free_port())
+        {}, folder, secrets, postgres=Listening(port=find_port()), valkey=Listening(port=find_port())
     )
     found: list[int] = []
 

@@ -21,7 +21,7 @@ from adloom.pages.crawl.model import (
 )
 from adloom.pages.crawl.queue import put_crawl
 from adloom.resource.api import PublisherReads, PublisherWrites
-from adloom.runtime.http.api.dependencies import Database, Ids, Now, depend_on, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Ids, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
@@ -83,7 +83,7 @@ class CrawledUrlQuery(ListQuery):
 
 CrawlQueue = Annotated[JobQueue, depend_on("crawl_queue")]
 
-router = guarded_router("/admin/sites/{site_id}", "crawls", 400, 401, 403, 404, 409, 503)
+router = make_router("/admin/sites/{site_id}", "crawls", 400, 401, 403, 404, 409, 503)
 
 
 @router.post("/crawl", status_code=status.HTTP_202_ACCEPTED)

@@ -9,10 +9,10 @@ from adloom.catalog.site.resource import sites
 from adloom.pages.live.feed import PageEvent, RemovalEvent, SiteFeed, SiteListener
 from adloom.pages.live.store import EVENT_NAMES, ApprovalEvent, CrawlEvent
 from adloom.resource.api import PublisherReads
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, depend_on, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, depend_on, make_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 
-router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
+router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
 
 
 def _describe_data() -> dict[str, object]:

@@ -11,10 +11,10 @@ from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.reclassify.job import Reclassification
 from adloom.pages.reclassify.store import request_reclassification
 from adloom.resource.api import PublisherWrites
-from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 
-router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
+router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
 
 
 class AgainAnswer(Answer):

@@ -24,7 +24,7 @@ from adloom.runtime.http.api.dependencies import (
     GuardedRoute,
     Ids,
     Now,
-    guarded_router,
+    make_router,
 )
 from adloom.runtime.http.api.document import REF
 from adloom.runtime.http.api.shapes import Answer, Body
@@ -90,7 +90,7 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         "description": f"The lists that an export has, or a sheet with the Content-Type {CSV}.",
         "content": {JSON: document},
     }
-    router = guarded_router("/admin", "import and export", 400, 401, 403, 409, 413, 503)
+    router = make_router("/admin", "import and export", 400, 401, 403, 409, 413, 503)
 
     @router.get(
         "/export",

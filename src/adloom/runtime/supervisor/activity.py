@@ -27,7 +27,7 @@ class Activity(msgspec.Struct, frozen=True):
 def read_activity(pid: int) -> Activity | None:
     """Read what a process does; None where it is gone, or the system has no such place."""
     try:
-        state = _fields(pid)[0]
+        state = _read_fields(pid)[0]
         ran, waited, *_ = _read(pid, "schedstat").split()
         return Activity(state, int(ran), int(waited))
     except (OSError, ValueError, IndexError):
@@ -55,7 +55,7 @@ def list_under(pid: int) -> list[int]:
     parents: dict[int, int] = {}
     for place in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            parents[int(place.name)] = int(_fields(int(place.name))[1])
+            parents[int(place.name)] = int(_read_fields(int(place.name))[1])
     found = [pid]
     for one in found:
         found += [child for child, parent in parents.items() if parent == one]
@@ -69,7 +69,7 @@ def signal_all(pid: int, number: signal.Signals) -> None:
             os.kill(one, number)
 
 
-def _fields(pid: int) -> list[str]:
+def _read_fields(pid: int) -> list[str]:
     """Return the fields after the name, which may have blanks and brackets: its state, its parent and more."""
     return _read(pid, "stat").rpartition(")")[2].split()
 

@@ -119,7 +119,7 @@ class SupervisedChild:
             self.deaths += 1
             deaths = count_deaths_in_a_row(deaths, lived_seconds=lived_seconds)
             if deaths >= START_DEATHS_MAX and not self.first_start.done():
-                self.first_start.set_result(StartError(f"{self.name} {end}.{_last_log_line(self.child)}"))
+                self.first_start.set_result(StartError(f"{self.name} {end}.{_quote_log(self.child)}"))
                 return
             delay_seconds = restart_delay_seconds(deaths)
             log.warning(
@@ -149,7 +149,7 @@ class SupervisedChild:
                 self.send(self.child.program.death_signal)
                 if self.child.watched is not None:
                     self.child.watched.heard(False)  # noqa: FBT003 - its only argument
-        return f"ended with {_code_name(code)}"
+        return f"ended with {_name_code(code)}"
 
     async def _watch(self, process: RunningProgram, pipe: LivenessPipe) -> None:
         watched = self.child.watched
@@ -201,14 +201,14 @@ def _open_log(path: Path) -> BinaryIO:
     return path.open("ab")
 
 
-def _last_log_line(child: ChildSpec) -> str:
+def _quote_log(child: ChildSpec) -> str:
     if child.log_file is None or not child.log_file.exists():
         return " Its log above says why."
     lines = child.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
     return f" Its log {child.log_file} ends: {lines[-1]}" if lines else ""
 
 
-def _code_name(code: int) -> str:
+def _name_code(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"code {code}"
 
 

@@ -136,7 +136,7 @@ async def run_supervised(
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     async with asyncio.TaskGroup() as tasks:
         supervisor = Supervisor(tasks, start)
-        working = tasks.create_task(_failure_of(work(supervisor)))
+        working = tasks.create_task(_catch_failure(work(supervisor)))
         with handle_stop_signals(StopRequests(ask=working.cancel, insist=supervisor.hurry)):
             await asyncio.wait({working})
             await supervisor.stop()
@@ -144,7 +144,7 @@ async def run_supervised(
         raise failure
 
 
-async def _failure_of(work: Awaitable[None]) -> Exception | None:
+async def _catch_failure(work: Awaitable[None]) -> Exception | None:
     try:
         await work
     except Exception as error:  # noqa: BLE001 - raised again when the children are stopped

@@ -11,7 +11,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     encode_head,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.sample.content.catalog import BANNERS, read_data
 from adloom.sample.content.document import find_phone_picture, find_picture
@@ -27,7 +27,9 @@ GUARDED: Final = (
     b"content-security-policy",
     b"default-src 'self'; img-src * data:; media-src *; frame-src *; base-uri 'none'; frame-ancestors 'self'",
 )
-GONE: Final = problem_answer(NotFoundError("The sample is not here. `adloom sample load` brings it back."))
+GONE: Final = make_problem_answer(
+    NotFoundError("The sample is not here. `adloom sample load` brings it back.")
+)
 
 
 def build_sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:

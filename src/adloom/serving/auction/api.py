@@ -23,7 +23,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     encode_head,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.bid_record import (
@@ -56,14 +56,14 @@ SERVED_HEAD: Final = encode_head(
 NO_AD: Final = FastAnswer(encode_head(HTTPStatus.NO_CONTENT, None, _NO_STORE))
 
 # Encoded once: guessing slugs must not cost more than serving.
-NO_SUCH_PLACEMENT: Final = problem_answer(
+NO_SUCH_PLACEMENT: Final = make_problem_answer(
     PlacementNotFoundError("No active placement has this slug and, where one is given, this placementType.")
 )
 FILLED_ELSEWHERE: Final = {
-    Delivery.DIRECT: problem_answer(
+    Delivery.DIRECT: make_problem_answer(
         PlacementNotFoundError("This placement is filled directly: ask GET /banners/serve/{slug} for it.")
     ),
-    Delivery.CONTEXTUAL: problem_answer(
+    Delivery.CONTEXTUAL: make_problem_answer(
         PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
     ),
 }

@@ -25,7 +25,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRoute,
     encode_head,
     index_headers,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.serving.contextual.batch_question import NO_OVERRIDES, BatchQueries, QueriedSlots
 from adloom.serving.contextual.fill import FilledSlot
@@ -62,10 +62,10 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 _HEADERS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 SERVED_HEAD: Final = encode_head(HTTPStatus.OK, b"application/json", *_HEADERS)
-NO_SUCH_PLACEMENT: Final = problem_answer(
+NO_SUCH_PLACEMENT: Final = make_problem_answer(
     PlacementNotFoundError("No active contextual placement has this slug.")
 )
-OTHER_SITE: Final = problem_answer(SiteHostMismatchError("This slot is of another site than the page."))
+OTHER_SITE: Final = make_problem_answer(SiteHostMismatchError("This slot is of another site than the page."))
 NO_AD: Final = b"null"
 
 Slot = tuple[IndexedPlacement, IndexedSite]

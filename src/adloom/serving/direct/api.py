@@ -20,7 +20,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     encode_head,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.runtime.random import seed_chance
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher, parse_user
@@ -58,12 +58,12 @@ SERVED_HEAD: Final = encode_head(
 )
 
 # Made once: a guessed slug is answered as fast as a right one.
-NO_SUCH_PLACEMENT: Final = problem_answer(PlacementNotFoundError("No active placement has this slug."))
+NO_SUCH_PLACEMENT: Final = make_problem_answer(PlacementNotFoundError("No active placement has this slug."))
 FILLED_ELSEWHERE: Final = {
-    Delivery.AUCTION: problem_answer(
+    Delivery.AUCTION: make_problem_answer(
         PlacementNotFoundError("This placement is filled by auction: ask POST /api/v1/ads/serve for it.")
     ),
-    Delivery.CONTEXTUAL: problem_answer(
+    Delivery.CONTEXTUAL: make_problem_answer(
         PlacementNotFoundError(
             "This placement is filled by what its page says: ask POST /v1/serve/batch for it."
         )

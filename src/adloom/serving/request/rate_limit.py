@@ -16,7 +16,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastResult,
     FastRoute,
-    problem_answer,
+    make_problem_answer,
 )
 
 
@@ -65,7 +65,7 @@ class RequestLimiter:
 
 @lru_cache(64)
 def _build_refusal(seconds: int) -> FastAnswer:
-    return problem_answer(
+    return make_problem_answer(
         RateLimitedError(
             "Too many requests from your address. Wait before you try again.", retry_after_seconds=seconds
         )

@@ -23,7 +23,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     encode_head,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.serving.auction.api import NOBODY, NOT_HELD, AuctionRoutes, WonAd
 from adloom.serving.auction.bid_record import FREQUENCY_CAP, FREQUENCY_UNKNOWN
@@ -65,7 +65,7 @@ SERVED_HEAD: Final = encode_head(
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
-NOT_ITS_PAGE: Final = problem_answer(SiteHostMismatchError(WRONG_HOST))
+NOT_ITS_PAGE: Final = make_problem_answer(SiteHostMismatchError(WRONG_HOST))
 NULL: Final = b"null"
 ALONE: Final = b'"displayOrder":0,"isFallback":false,"transitionDurationMs":null'
 # Why an auction had no winner, by the names that slots have.

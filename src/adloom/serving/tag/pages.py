@@ -17,7 +17,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRoute,
     encode_head,
     index_headers,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.index.index import IndexedPlacement
@@ -39,7 +39,7 @@ FRAME_HEAD: Final = encode_head(
     (b"content-security-policy", FRAME_POLICY),
     (b"x-content-type-options", b"nosniff"),
 )
-NO_SUCH_FORM: Final = problem_answer(NotFoundError("A placement is served as .html, .img or .go."))
+NO_SUCH_FORM: Final = make_problem_answer(NotFoundError("A placement is served as .html, .img or .go."))
 
 
 class EventRecorder(Protocol):
@@ -148,7 +148,7 @@ class ScriptlessRoutes:
         if isinstance(chosen, FastAnswer):
             return chosen
         if chosen.offer is None:
-            return problem_answer(NotFoundError("There is no ad here just now."))
+            return make_problem_answer(NotFoundError("There is no ad here just now."))
         return self._events.record_click(chosen.token, request, is_immediate=True)
 
 

@@ -17,7 +17,7 @@ from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
 from adloom.resource.names import read_names
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
@@ -123,7 +123,7 @@ class BreakdownAnswer(Answer):
     items: Sequence[PartAnswer]
 
 
-router = guarded_router("/api/v1/admin/auctions", "auctions", 400, 401, 403, 404, 503)
+router = make_router("/api/v1/admin/auctions", "auctions", 400, 401, 403, 404, 503)
 
 
 @router.get("", response_model=Page[AuctionAnswer])

@@ -20,7 +20,7 @@ from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
-from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import read_snapshot
 from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
@@ -148,7 +148,7 @@ class BiddingAnswer(Answer):
     ]
 
 
-router = guarded_router("/admin/campaigns/{campaign_id}", "budgets", 401, 403, 404, 503)
+router = make_router("/admin/campaigns/{campaign_id}", "budgets", 401, 403, 404, 503)
 
 
 @router.get("/bidding")

@@ -17,7 +17,7 @@ from adloom.runtime.http.api.dependencies import (
     CurrentValkey,
     Database,
     Now,
-    guarded_router,
+    make_router,
 )
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
@@ -71,7 +71,7 @@ class BudgetStatisticsAnswer(Answer):
     campaigns_exceeded: Annotated[int, Field(description="Those that have spent all of it.")]
 
 
-router = guarded_router("/api/v1/admin/budget", "budgets", 400, 401, 403, 404, 503)
+router = make_router("/api/v1/admin/budget", "budgets", 400, 401, 403, 404, 503)
 
 
 @router.get("/pacers")

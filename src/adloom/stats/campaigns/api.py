@@ -18,7 +18,7 @@ from adloom.catalog.campaign.resource import campaigns
 from adloom.resource.access import Scope
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
-from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import PAGE_SIZE_MAX, Filters
 from adloom.runtime.postgres import Connection, read_snapshot
@@ -66,7 +66,7 @@ class CampaignFiguresAnswer(Answer):
     items: Sequence[CampaignFigures]
 
 
-router = guarded_router("/admin/stats", "statistics", 400, 401, 403, 503)
+router = make_router("/admin/stats", "statistics", 400, 401, 403, 503)
 
 
 @router.get("/campaigns")

@@ -12,7 +12,7 @@ from adloom.budgets.traffic.counts import PLACEMENT_DAYS, PlacementRequests, rea
 from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Text255
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
@@ -139,7 +139,7 @@ class OfferedQuery(ListQuery):
 OFFERED_ANSWER: Final = build_answer(
     "OfferedPlacementAnswer", "A placement that a campaign can ask for.", OfferedPlacement
 )
-router = guarded_router("/admin/offered-placements", "placements", 400, 401, 403, 503)
+router = make_router("/admin/offered-placements", "placements", 400, 401, 403, 503)
 
 
 @router.get("", response_model=Page[OFFERED_ANSWER])

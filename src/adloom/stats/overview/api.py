@@ -15,7 +15,7 @@ from adloom.runtime.http.api.dependencies import (
     CurrentValkey,
     Database,
     Now,
-    guarded_router,
+    make_router,
 )
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
@@ -79,7 +79,7 @@ class OverviewAnswer(Answer):
     points: list[OverviewPointAnswer]
 
 
-router = guarded_router("/admin/overview", "statistics", 400, 401, 503)
+router = make_router("/admin/overview", "statistics", 400, 401, 503)
 
 
 @router.get("")

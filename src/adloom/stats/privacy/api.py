@@ -18,7 +18,7 @@ from adloom.events.tables.erasure_store import erase_user, note_entries
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import CurrentCaller, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Now, make_router
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import PAGE_MAX
 from adloom.stats.privacy import store
@@ -95,7 +95,7 @@ def _get_streams(request: Request) -> StreamSearch:
 Streams = Annotated[StreamSearch, Depends(_get_streams)]
 Frequency = Annotated[FrequencyCounters, Depends(_get_frequency)]
 
-router = guarded_router("/admin/privacy/users", "privacy", 400, 401, 403, 503, check=_require_admin_alone)
+router = make_router("/admin/privacy/users", "privacy", 400, 401, 403, 503, check=_require_admin_alone)
 
 
 @router.get("/{user_id}")

@@ -16,7 +16,7 @@ from adloom.core.money import Micros, micros_from_paisa, paisa_from_micros
 from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.shapes import PAISA_MAX, PaisaShown
-from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Answer, Body, Text, Text255
 from adloom.runtime.postgres import Connection
@@ -69,7 +69,7 @@ class RefundQuery(ListQuery):
     sort: Text255 = "-createdAt"
 
 
-router = guarded_router("/admin/campaigns", "budgets", 400, 401, 403, 404, 409, 503)
+router = make_router("/admin/campaigns", "budgets", 400, 401, 403, 404, 409, 503)
 
 
 @router.get("/{campaign_id}/refunds")

@@ -15,7 +15,7 @@ from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     Database,
     Now,
-    guarded_router,
+    make_router,
 )
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Text255
@@ -86,7 +86,7 @@ class RejectedPage(Page[RejectedAnswer]):
     reasons: Sequence[ReasonAnswer]
 
 
-router = guarded_router("/admin/events", "statistics", 400, 401, 503)
+router = make_router("/admin/events", "statistics", 400, 401, 503)
 
 
 @router.get("/rejected")

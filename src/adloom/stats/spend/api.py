@@ -18,7 +18,7 @@ from adloom.core.money import Micros
 from adloom.resource.access import Scope
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, make_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Connection, read_snapshot
@@ -120,7 +120,7 @@ SHOWN: Final = tuple(
 )
 
 
-router = guarded_router("/admin", "budgets", 400, 401, 403, 404, 503)
+router = make_router("/admin", "budgets", 400, 401, 403, 404, 503)
 
 
 @router.get("/advertisers/{advertiser_id}/spend")

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from adloom.core.errors import ConflictError, NotFoundError, wrong_field
 from adloom.resource.access import Scope
-from adloom.runtime.http.api.dependencies import Database, Now, depend_on, guarded_router
+from adloom.runtime.http.api.dependencies import Database, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob
@@ -117,7 +117,7 @@ class JobsQuery(SellerListQuery):
 
 QueueOfTheApp = Annotated[StatsQueue, depend_on("stats_queue")]
 
-router = guarded_router(PREFIX, "ads manager", 400, 401, 403, 404, 409, 413, 503)
+router = make_router(PREFIX, "ads manager", 400, 401, 403, 404, 409, 413, 503)
 
 
 @router.post("/sync", status_code=status.HTTP_202_ACCEPTED)

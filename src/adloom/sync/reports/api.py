@@ -11,7 +11,7 @@ from pydantic import Field, create_model, field_validator
 
 from adloom.core.errors import wrong_field
 from adloom.resource.access import Scope
-from adloom.runtime.http.api.dependencies import Database, guarded_router
+from adloom.runtime.http.api.dependencies import Database, make_router
 from adloom.runtime.http.api.pages import list_orders
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.http.api.sheets import (
@@ -204,7 +204,7 @@ class SellpageReportAnswer(Answer):
     meta: ReportMeta
 
 
-router = guarded_router(f"{PREFIX}/reports", "ads manager", 400, 401, 403, 404, 503)
+router = make_router(f"{PREFIX}/reports", "ads manager", 400, 401, 403, 404, 503)
 
 
 def _add_route(level: Level, path: str, words: str) -> None:

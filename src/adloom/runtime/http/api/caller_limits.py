@@ -38,7 +38,7 @@ class CallerLimits:
         key = caller.subject if caller.account_id is None else f"{caller.role}:{caller.account_id}"
         self._limiter.check(key, now=now)
         if self._present.get(key, 0) >= self._at_once_max + WAITING_MAX:
-            raise self._refusal()
+            raise self._make_refusal()
         self._present[key] = self._present.get(key, 0) + 1
         turns = self._turns.setdefault(key, asyncio.Semaphore(self._at_once_max))
         try:
@@ -46,7 +46,7 @@ class CallerLimits:
                 async with asyncio.timeout(WAIT_SECONDS_MAX):
                     await turns.acquire()
             except TimeoutError:
-                raise self._refusal() from None
+                raise self._make_refusal() from None
             try:
                 yield
             finally:
@@ -56,7 +56,7 @@ class CallerLimits:
             if not self._present[key]:
                 del self._present[key], self._turns[key]
 
-    def _refusal(self) -> RateLimitedError:
+    def _make_refusal(self) -> RateLimitedError:
         return RateLimitedError(
             f"Too many of your requests are under way: {self._at_once_max} run at once. Send them one after another.",
             retry_after_seconds=1,

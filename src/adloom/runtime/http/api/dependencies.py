@@ -90,7 +90,7 @@ class Authenticator(Protocol):
 class GuardedRoute(TimedRoute):
     """A route for authenticated callers; nothing of a request is read before authentication.
 
-    `guarded_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentCaller`.
+    `make_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentCaller`.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
@@ -108,15 +108,13 @@ class GuardedRoute(TimedRoute):
                 origin=lambda: find_origin(request),
             )
             limits: CallerLimits = request.app.state.caller_limits
-            async with limits.hold(request.state.caller, now=_now(request)):
+            async with limits.hold(request.state.caller, now=_get_now(request)):
                 return await handle(request)
 
         return handle_guarded
 
 
-def guarded_router(
-    prefix: str, tag: str, *statuses: int, check: Callable[..., None] | None = None
-) -> APIRouter:
+def make_router(prefix: str, tag: str, *statuses: int, check: Callable[..., None] | None = None) -> APIRouter:
     """Make a router of guarded routes, with the errors that they may answer; `check` comes before each."""
     return APIRouter(
         prefix=prefix,
@@ -140,14 +138,14 @@ def depend_on(name: str) -> Any:  # noqa: ANN401 - FastAPI's own
     return Depends(find)
 
 
-def _now(request: Request) -> datetime:
+def _get_now(request: Request) -> datetime:
     clock: Clock = request.app.state.clock
     return clock.now()
 
 
 # One reading of the clock a request: FastAPI asks a dependency once.
 CurrentCaller = Annotated[Caller, Depends(_get_caller)]
-Now = Annotated[datetime, Depends(_now)]
+Now = Annotated[datetime, Depends(_get_now)]
 Ids = Annotated[IdSource, depend_on("ids")]
 Database = Annotated[Pool, depend_on("pool")]
 CurrentValkey = Annotated[Valkey, depend_on("valkey")]

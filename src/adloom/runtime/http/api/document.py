@@ -44,7 +44,7 @@ def tidy_document(document: Json, routes: Iterable[BaseRoute]) -> Json:
         operation["responses"].get("200", {}).get("content", {}).get(EVENT_STREAM, {}).pop("schema", None)
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "query":
-                parameter["schema"] = _without_null(parameter["schema"])
+                parameter["schema"] = _remove_null(parameter["schema"])
     tidied = {
         **document,
         "info": {**document["info"], "description": DESCRIPTION, "contact": {"name": "Adloom"}},
@@ -102,7 +102,7 @@ def _rewrite(node: object, names: Mapping[str, str], *, has_names: bool = False)
     return copied
 
 
-def _without_null(schema: Json) -> Json:
+def _remove_null(schema: Json) -> Json:
     """Leave out null, which a query cannot have."""
     kinds = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if len(kinds) == len(schema.get("anyOf", ())):

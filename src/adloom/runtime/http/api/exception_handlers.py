@@ -109,10 +109,12 @@ def build_problem_response(error: AdloomError, headers: Mapping[str, str] | None
 
 def list_field_problems(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
     """Describe what is wrong with each field, by the client's names."""
-    return tuple(FieldProblem(_field(error["loc"]), _message(error)) for error in errors[:ERRORS_MAX])
+    return tuple(
+        FieldProblem(_name_field(error["loc"]), _write_message(error)) for error in errors[:ERRORS_MAX]
+    )
 
 
-def _field(location: Sequence[str | int]) -> str:
+def _name_field(location: Sequence[str | int]) -> str:
     parts = list(location)
     if parts and parts[0] in _PARTS_OF_A_REQUEST:
         is_of_path = parts.pop(0) == "path"
@@ -120,7 +122,7 @@ def _field(location: Sequence[str | int]) -> str:
     return _make_printable(".".join(str(part) for part in parts))[:FIELD_LENGTH_MAX] or "body"
 
 
-def _message(error: Mapping[str, Any]) -> str:
+def _write_message(error: Mapping[str, Any]) -> str:
     kind: str = error["type"]
     if kind == "value_error":
         return str(error["msg"]).removeprefix("Value error, ")

@@ -27,7 +27,7 @@ YEARS: Final = range(1970, 3000)  # Beyond, a moment leaves the range of one lib
 warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
 
 
-def _storable(text: str) -> str:
+def _check_storable(text: str) -> str:
     # PostgreSQL stores every character but this one; JSON can spell half a surrogate, UTF-8 cannot.
     if "\0" in text:
         raise ValueError("must not contain NUL characters")
@@ -38,13 +38,13 @@ def _storable(text: str) -> str:
     return text
 
 
-def _not_blank(text: str) -> str:
+def _check_not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be blank")
     return text
 
 
-def _web_address(text: str) -> str:
+def _check_web_address(text: str) -> str:
     try:
         parts = urlsplit(text)
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -68,14 +68,14 @@ def make_pattern_check(pattern: str, message: str) -> Callable[[str], str]:
     return check
 
 
-def _rfc3339(value: object) -> object:
+def _check_rfc3339(value: object) -> object:
     # Pydantic would take a number, as such or as text, as seconds since 1970.
     if not isinstance(value, str) or not MOMENT_PATTERN.match(value):
         raise ValueError("must be a time like 2026-11-15T12:00:00Z")
     return value
 
 
-def _usable_moment(moment: datetime) -> datetime:
+def _check_usable_moment(moment: datetime) -> datetime:
     # Not Pydantic's AwareDatetime: `Moment` annotates structs too, and msgspec knows only datetimes.
     if moment.tzinfo is None:
         raise PydanticKnownError("timezone_aware")
@@ -84,20 +84,20 @@ def _usable_moment(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _whole_number(value: object) -> object:
+def _convert_whole_number(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # Last of an annotation. `1.0` is an integer for JSON Schema, and some writers of JSON have no other numbers.
-TAKES_WHOLE_FLOATS: Final = BeforeValidator(_whole_number)
-Text = Annotated[str, AfterValidator(_storable), Field(max_length=TEXT_LENGTH_MAX)]
+TAKES_WHOLE_FLOATS: Final = BeforeValidator(_convert_whole_number)
+Text = Annotated[str, AfterValidator(_check_storable), Field(max_length=TEXT_LENGTH_MAX)]
 Text20 = Annotated[Text, Field(max_length=20)]
 Text100 = Annotated[Text, Field(max_length=100)]
 Text255 = Annotated[Text, Field(max_length=255)]
 NOT_BLANK: Final = r"\S"
-Name = Annotated[Text255, AfterValidator(_not_blank), Field(json_schema_extra={"pattern": NOT_BLANK})]
-WebAddress = Annotated[Text, Field(max_length=URL_LENGTH_MAX), AfterValidator(_web_address)]
-Moment = Annotated[datetime, BeforeValidator(_rfc3339), AfterValidator(_usable_moment)]
+Name = Annotated[Text255, AfterValidator(_check_not_blank), Field(json_schema_extra={"pattern": NOT_BLANK})]
+WebAddress = Annotated[Text, Field(max_length=URL_LENGTH_MAX), AfterValidator(_check_web_address)]
+Moment = Annotated[datetime, BeforeValidator(_check_rfc3339), AfterValidator(_check_usable_moment)]
 Flag = Annotated[bool, Field(strict=True)]
 Natural = Annotated[int, Field(strict=True, ge=0, le=INT4_MAX), TAKES_WHOLE_FLOATS]
 Positive = Annotated[int, Field(strict=True, ge=1, le=INT4_MAX), TAKES_WHOLE_FLOATS]
@@ -134,7 +134,7 @@ class Patch(Body):
         """Give every field a default that is never read."""
         for field in cls.model_fields.values():
             field.default = PydanticUndefined
-            field.default_factory = _nothing
+            field.default_factory = _return_none
 
     def apply_to(self, thing: S, *, only: Collection[str] | None = None, **besides: datetime) -> S:
         """Change the fields that were given; they have the names of the thing's own. `only` leaves out others."""
@@ -159,5 +159,5 @@ class Answer(BaseModel):
     )
 
 
-def _nothing() -> None:
+def _return_none() -> None:
     return None

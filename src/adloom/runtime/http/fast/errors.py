@@ -11,7 +11,7 @@ from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
     FastAnswer,
     PendingAnswer,
-    problem_answer,
+    make_problem_answer,
 )
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -75,16 +75,16 @@ class RequestRejectedError(Exception):
 
 
 def find_rejection(error: AdloomError) -> RequestRejectedError:
-    return RequestRejectedError(problem_answer(error))
+    return RequestRejectedError(make_problem_answer(error))
 
 
-INTERNAL_FAILURE = problem_answer(InternalFailureError("Something went wrong on our side."))
+INTERNAL_FAILURE = make_problem_answer(InternalFailureError("Something went wrong on our side."))
 
 
 def answer_error(error: Exception) -> FastAnswer:
     """Answer one of our errors with its own text; any other is logged and answered without details."""
     if isinstance(error, AdloomError):
-        return problem_answer(error)
+        return make_problem_answer(error)
     log.error("hot_request_failed", exc_info=error)
     return INTERNAL_FAILURE
 
@@ -99,7 +99,7 @@ def on_resolved(coming: PendingAnswer, call: Callable[[PendingAnswer, FastAnswer
 
 def _get_result(future: Future[FastAnswer]) -> FastAnswer:
     if future.cancelled():
-        return problem_answer(UnavailableError("The answer was given up."))
+        return make_problem_answer(UnavailableError("The answer was given up."))
     error = future.exception()
     if error is None:
         return future.result()

@@ -103,7 +103,7 @@ class DeferredAnswer(msgspec.Struct, eq=False):
     def fail(self, error: AdloomError) -> None:
         """Answer with an error, which whoever awaits it gets raised."""
         self._error = error
-        self.resolve(problem_answer(error))
+        self.resolve(make_problem_answer(error))
 
     def add_callback(self, call: "Callable[[DeferredAnswer, FastAnswer], object]") -> None:
         if self.answer is None:
@@ -166,9 +166,9 @@ class FastRoutes:
         self._aliases = FastRoutes(aliases) if aliases else None
         paths = {route.path for route in routes if not route.is_prefix}
         prefixes = {route.path for route in routes if route.is_prefix}
-        self._exact = {path: _methods_on(path, routes) for path in paths}
+        self._exact = {path: _list_methods(path, routes) for path in paths}
         # The longest prefix first, so that the first that fits is the nearest.
-        self._prefixes = [(p, _methods_on(p, routes)) for p in sorted(prefixes, key=len, reverse=True)]
+        self._prefixes = [(p, _list_methods(p, routes)) for p in sorted(prefixes, key=len, reverse=True)]
 
     def find(self, method: bytes, path: bytes) -> FastRoute | None:
         """Find the route; a known path with another method gets a route that rejects it."""
@@ -183,7 +183,7 @@ class FastRoutes:
         return table.get(method) or table[_ANY_OTHER]
 
 
-def _methods_on(path: bytes, routes: Sequence[FastRoute]) -> _MethodTable:
+def _list_methods(path: bytes, routes: Sequence[FastRoute]) -> _MethodTable:
     """Collect the methods of one path: its own first, then those of prefixes above it, then ours."""
     nearest_last = sorted(
         (route for route in routes if route.covers(path)),
@@ -193,12 +193,12 @@ def _methods_on(path: bytes, routes: Sequence[FastRoute]) -> _MethodTable:
     if b"GET" in table:
         table.setdefault(b"HEAD", table[b"GET"])
     allowed = b", ".join(sorted({*table, b"OPTIONS"}))
-    table.setdefault(b"OPTIONS", _preflight_of(allowed))
-    table[_ANY_OTHER] = _rejection_of(allowed)
+    table.setdefault(b"OPTIONS", _make_preflight(allowed))
+    table[_ANY_OTHER] = _make_rejection(allowed)
     return table
 
 
-def _preflight_of(allowed: bytes) -> FastRoute:
+def _make_preflight(allowed: bytes) -> FastRoute:
     answer = FastAnswer(
         encode_head(
             HTTPStatus.NO_CONTENT,
@@ -212,9 +212,9 @@ def _preflight_of(allowed: bytes) -> FastRoute:
     return FastRoute(b"OPTIONS", b"", is_prefix=True, handler=lambda _: answer)
 
 
-def _rejection_of(allowed: bytes) -> FastRoute:
+def _make_rejection(allowed: bytes) -> FastRoute:
     error = MethodNotAllowedError(f"This address takes {allowed.decode()}.")
-    answer = problem_answer(error, (b"allow", allowed))
+    answer = make_problem_answer(error, (b"allow", allowed))
     return FastRoute(_ANY_OTHER, b"", is_prefix=True, handler=lambda _: answer, fixed_rejection=answer)
 
 
@@ -252,7 +252,7 @@ def encode_head(status: HTTPStatus, content_type: bytes | None, *headers: tuple[
     return b"".join(lines)
 
 
-def problem_answer(error: AdloomError, *headers: tuple[bytes, bytes]) -> FastAnswer:
+def make_problem_answer(error: AdloomError, *headers: tuple[bytes, bytes]) -> FastAnswer:
     if isinstance(error, RateLimitedError | UnavailableError):
         headers = (*headers, (b"retry-after", b"%d" % error.retry_after_seconds))
     return FastAnswer(

@@ -36,7 +36,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRoutes,
     Limits,
     PendingAnswer,
-    problem_answer,
+    make_problem_answer,
 )
 from adloom.runtime.http.fast.fixed_headers import FixedHeaders
 from adloom.runtime.http.fast.known_heads import KnownHeads
@@ -353,7 +353,7 @@ class FastProtocol(HttpToolsProtocol):
     def _on_timer(self) -> None:
         """Check the deadline at least once a tick: no deadline is nearer than that."""
         now = self._time()
-        due = self._due(now)
+        due = self._find_deadline(now)
         if now >= due:
             self._expire()
             due = now + self.tick_seconds
@@ -362,7 +362,7 @@ class FastProtocol(HttpToolsProtocol):
     def _is_leaving(self) -> bool:
         return self.transport.is_closing() or (self._parser.is_finished and not self._is_blocked)
 
-    def _due(self, now: float) -> float:
+    def _find_deadline(self, now: float) -> float:
         if self._is_leaving():
             self._leaving_since = min(self._leaving_since, now)
             return self._leaving_since + self.tick_seconds
@@ -379,11 +379,11 @@ class FastProtocol(HttpToolsProtocol):
             self.transport.abort()
         elif self._pending is not None:
             request, self._pending = self._pending[1], None
-            self._write(problem_answer(UnavailableError("The answer took too long.")), request, CLOSES)
+            self._write(make_problem_answer(UnavailableError("The answer took too long.")), request, CLOSES)
         elif self._parser.phase is _IDLE:
             self.transport.close()
         else:
-            self._refuse(problem_answer(RequestTimeoutError("The request did not arrive in time.")))
+            self._refuse(make_problem_answer(RequestTimeoutError("The request did not arrive in time.")))
 
 
 def make_protocol(routes: FastRoutes, limits: Limits = DEFAULT_LIMITS) -> type[FastProtocol]:

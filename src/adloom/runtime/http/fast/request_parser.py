@@ -185,7 +185,7 @@ class RequestParser:
             self._feed_as_plain(piece[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             if not self.is_finished:
-                raise self._refusal or _refusal_of(error) from error
+                raise self._refusal or _make_rejection(error) from error
         if self.phase is not _IDLE:
             self._check_bounds()
 
@@ -212,7 +212,7 @@ class RequestParser:
         self._phase_bytes += self._piece_bytes
         limits = self._limits
         if len(self._url) > limits.request_line_bytes_max:
-            raise self._reject(_line_too_long(limits))
+            raise self._reject(_make_line_error(limits))
         framing_bytes_max = (
             limits.request_line_bytes_max
             if self.phase is _HEAD
@@ -222,7 +222,7 @@ class RequestParser:
             self._phase_bytes > limits.header_bytes_max + framing_bytes_max
             or len(self._headers) > limits.header_count_max
         ):
-            raise self._reject(_headers_too_large(limits))
+            raise self._reject(_make_header_error(limits))
 
     def _reject(self, error: AdloomError) -> RequestRejectedError:
         """Remember the rejection: httptools reports that a callback failed, but not always why."""
@@ -263,7 +263,7 @@ class RequestParser:
         self._route = route = self._find_route(method, path)
         self._request = FastRequest(method, path, query, headers, b"", self._client, "1.1", by_name)
         if b"connection" in by_name or not parser.should_keep_alive():
-            self._connection = self._connection_line()
+            self._connection = self._choose_connection_line()
         else:
             self._connection = STAYS_OPEN
         if b"content-length" in by_name or b"transfer-encoding" in by_name or b"expect" in by_name:
@@ -282,7 +282,7 @@ class RequestParser:
             raise self._reject(BadRequestError("The target of the request is not a URL.")) from error
         return parsed.path or b"/", parsed.query or b""
 
-    def _connection_line(self) -> bytes:
+    def _choose_connection_line(self) -> bytes:
         self._request.version = version = self._parser.get_http_version()
         # Of the versions that the parser knows, only these differ from 1.1 in what stays open.
         if version not in _VERSIONS:
@@ -296,13 +296,13 @@ class RequestParser:
     def _check_head(self, method: bytes) -> None:
         limits = self._limits
         if len(self._url) + len(method) + _LINE_EXTRA_BYTES > limits.request_line_bytes_max:
-            raise self._reject(_line_too_long(limits))
+            raise self._reject(_make_line_error(limits))
         if len(self._headers) > limits.header_count_max:
-            raise self._reject(_headers_too_large(limits))
+            raise self._reject(_make_header_error(limits))
         if self._phase_bytes > self._unmeasured_bytes_max:
             header_bytes = sum(len(name) + len(value) + _HEADER_EXTRA_BYTES for name, value in self._headers)
             if header_bytes > limits.header_bytes_max:
-                raise self._reject(_headers_too_large(limits))
+                raise self._reject(_make_header_error(limits))
 
     def _check_host(self) -> None:
         hosts = sum([name == b"host" for name, _ in self._headers])
@@ -319,7 +319,7 @@ class RequestParser:
         self._body_bytes_max = self._limits.body_bytes_max if route is None else route.body_bytes_max
         length, encoding = by_name.get(b"content-length"), by_name.get(b"transfer-encoding")
         if length is not None and int(length) > self._body_bytes_max:
-            raise self._reject(self._body_too_large())
+            raise self._reject(self._make_body_error())
         if encoding is not None and encoding.lower() != b"chunked":
             raise self._reject(BadRequestError("The only transfer encoding understood here is chunked."))
         expectation = by_name.get(b"expect")
@@ -332,7 +332,7 @@ class RequestParser:
             raise self._refusal
         self._on_expectation()
 
-    def _body_too_large(self) -> BodyTooLargeError:
+    def _make_body_error(self) -> BodyTooLargeError:
         return BodyTooLargeError(f"The body may have at most {self._body_bytes_max} bytes.")
 
     def on_body(self, body: bytes) -> None:
@@ -343,7 +343,7 @@ class RequestParser:
                 self._body = bytearray(self._body)
             self._body += body
         if len(self._body) > self._body_bytes_max:
-            raise self._reject(self._body_too_large())
+            raise self._reject(self._make_body_error())
 
     def on_message_complete(self) -> None:
         """Pass the request on; nothing is parsed after one that closes its connection."""
@@ -359,17 +359,17 @@ class RequestParser:
         self._on_request(self._request, self._route, connection)
 
 
-def _line_too_long(limits: Limits) -> UriTooLongError:
+def _make_line_error(limits: Limits) -> UriTooLongError:
     return UriTooLongError(f"The request line may have at most {limits.request_line_bytes_max} bytes.")
 
 
-def _headers_too_large(limits: Limits) -> HeadersTooLargeError:
+def _make_header_error(limits: Limits) -> HeadersTooLargeError:
     return HeadersTooLargeError(
         f"At most {limits.header_count_max} headers of together {limits.header_bytes_max} bytes are read."
     )
 
 
-def _refusal_of(error: httptools.HttpParserError) -> RequestRejectedError:
+def _make_rejection(error: httptools.HttpParserError) -> RequestRejectedError:
     if isinstance(error, httptools.HttpParserCallbackError):
         log.error("request_reading_failed", exc_info=error)
         return RequestRejectedError(INTERNAL_FAILURE)
