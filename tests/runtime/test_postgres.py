@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import adloom
+from adloom.runtime import postgres
 from adloom.runtime.postgres import (
     ACQUIRE_SECONDS_MAX,
     IDLE_IN_TRANSACTION_SECONDS_MAX,
@@ -51,6 +52,19 @@ async def test_another_connection_is_opened_only_if_none_is_returned_for_a_momen
     async with open_pool(database_url, size_max=5, patience_seconds=0.01) as pool, pool.acquire():
         assert len(await ask(pool, 20)) == 20
         assert pool.get_size() > 1
+
+
+async def test_connections_that_all_can_do_without_are_closed_however_often_they_are_used(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "SPARE_SECONDS", 0.0)
+    async with open_pool(database_url, size_max=3, patience_seconds=0.01) as pool:
+        async with pool.acquire(), pool.acquire(), pool.acquire():
+            opened = pool.get_size()
+        for _ in range(opened):
+            assert await pool.fetchval("SELECT 1") == 1
+
+        assert (opened, pool.get_size()) == (3, 1)
 
 
 async def test_a_process_frozen_in_a_transaction_loses_its_locks(pool: Pool) -> None:

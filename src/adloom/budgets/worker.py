@@ -101,10 +101,14 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     *,
     worker: WorkerIdentity,
     hold_seconds: int,
+    look_pool: "Pool | None" = None,
     weights: FleetWeights = SHIPPED,
     sessions: DeliverySessions | None = None,
 ) -> BudgetActors:
-    """Build budget actors that run in one process."""
+    """Build budget actors that run in one process.
+
+    What follows the catalog reads by `look_pool`: all who look by one pool at the same moment ask once.
+    """
     parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds, weights=weights)
     host = ActorHost(
         make_kinds(),
@@ -121,6 +125,7 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
         valkey,
         clock,
         worker=worker,
+        look_pool=look_pool,
         sessions=sessions,
         beside=(host.run, parts.decider.run),
     )
@@ -135,6 +140,7 @@ def share_budget_actors(  # noqa: PLR0913 - what it stands between
     *,
     worker: WorkerIdentity,
     hold_seconds: int,
+    look_pool: "Pool | None" = None,
     shard_pool: Pool,
     weights: FleetWeights = SHIPPED,
 ) -> SharedBudgetActors:
@@ -150,7 +156,16 @@ def share_budget_actors(  # noqa: PLR0913 - what it stands between
         audience=parts.topics,
         refresh_seconds=REFRESH_SECONDS,
     )
-    service = _make_service(parts, sender, pool, valkey, clock, worker=worker, again_seconds=REFRESH_SECONDS)
+    service = _make_service(
+        parts,
+        sender,
+        pool,
+        valkey,
+        clock,
+        worker=worker,
+        look_pool=look_pool,
+        again_seconds=REFRESH_SECONDS,
+    )
     return SharedBudgetActors(family=family, **_list_fields(service))
 
 
@@ -176,13 +191,15 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     clock: Clock,
     *,
     worker: WorkerIdentity,
+    look_pool: "Pool | None",
     sessions: DeliverySessions | None = None,
     beside: Sequence[Run] = (),
     again_seconds: float | None = None,
 ) -> BudgetService:
     """Build what tells the actors of a host of the world; `beside` runs on the leader too."""
+    look_pool = look_pool or pool
     counts = CountFollower(
-        CountReader(pool, clock), ValkeyEventLog(valkey), host, clock, again_seconds=again_seconds
+        CountReader(look_pool, clock), ValkeyEventLog(valkey), host, clock, again_seconds=again_seconds
     )
     traffic = TrafficLearner(pool, valkey, clock)
     pages = PageTrafficRecorder(pool, valkey, clock)
@@ -197,7 +214,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
         find_day_seconds=traffic.find_day_seconds,
         request_counts=counts.take_request,
     )
-    follower = CatalogFollower(valkey, BudgetCatalog(pool), parts.configurer, host)
+    follower = CatalogFollower(valkey, BudgetCatalog(look_pool), parts.configurer, host)
     lock = worker.make_lock(valkey, OWNER_KEY)
     parts.decider.tell = host.tell
     counts.find_logged_until = inbox.find_logged_until

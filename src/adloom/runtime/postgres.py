@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, TypeAlias, cast
 
 import asyncpg
@@ -22,6 +22,10 @@ QUERIES_PER_CONNECTION_MAX = 50_000
 # The one that was returned last is taken first, so what many needed at once, as at a start, is closed soon. Each has
 # 10 MB in the server; to open one takes some milliseconds.
 IDLE_SECONDS_MAX = 20.0
+# Many wake at the same moment, and use whatever is open, so that none would be idle. So one is closed after a while, and
+# the next after twice as long: it is opened again, in some 20 ms, if the others do not come back in time for all.
+SPARE_SECONDS = 15.0
+SPARE_SECONDS_MAX = 600.0
 # For one that others will have returned by then. Most use theirs for a millisecond, and many wake at the same moment.
 PATIENCE_SECONDS = 0.1
 PATIENCES_MAX = 3  # In all, where others are always faster.
@@ -55,6 +59,8 @@ class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] 
         super().__init__(*arguments, **options)  # pyright: ignore[reportArgumentType] - the driver's own
         self._patience_seconds = patience_seconds
         self._returned = asyncio.Event()
+        self._spare_seconds = SPARE_SECONDS
+        self._spared_at = asyncio.get_running_loop().time()  # When one was closed that others may do for.
         self._moved_at = 0.0  # When one was returned or opened.
         self._taking = 0  # How many are about to have one.
 
@@ -68,6 +74,11 @@ class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] 
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - the driver's
     ) -> None:
+        now = asyncio.get_running_loop().time()
+        if self.get_size() > 1 and now - self._spared_at > self._spare_seconds:
+            self._spared_at, self._spare_seconds = now, min(2 * self._spare_seconds, SPARE_SECONDS_MAX)
+            with suppress(asyncpg.InterfaceError):  # It is lost already.
+                connection.terminate()
         try:
             await super().release(connection, timeout=timeout)
         finally:

@@ -59,6 +59,8 @@ def make_client(
         "socket_timeout": answer_seconds_max,
         "retry": Retry(NoBackoff(), 0),
         "health_check_interval": 30,
+        # Not the driver's name: it looks its version up for each connection, which takes a millisecond.
+        "driver_info": None,
     }
     if is_sentinel(url):
         return make_sentinel_client(url, **options)

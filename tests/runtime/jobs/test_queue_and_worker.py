@@ -173,6 +173,26 @@ async def test_a_stopping_worker_lets_its_job_finish(queue: JobQueue, redis_url:
     assert queue.counts.active == 0
 
 
+async def test_the_lock_of_a_job_is_renewed_while_it_runs(
+    queue: JobQueue, redis_url: str, valkey: Valkey
+) -> None:
+    async def find_millis() -> int:
+        return await valkey.pttl(f"bull:{QUEUE}:one:lock")
+
+    goes_on = asyncio.Event()
+    work = Work(waits_for=goes_on)
+    async with working(redis_url, work, lock_seconds=2.0) as worker:
+        await queue.put("work", job_id="one")
+        await eventually(lambda: len(work.seen) == 1, seconds=30)
+        async with asyncio.timeout(30):
+            before, now = 0, await find_millis()
+            while now <= before or not before:
+                await asyncio.sleep(0.05)
+                before, now = now, await find_millis()
+        goes_on.set()
+        await eventually(lambda: worker.done == 1, seconds=30)
+
+
 async def test_a_stopping_worker_abandons_a_long_job_which_runs_again(
     queue: JobQueue, redis_url: str
 ) -> None:
@@ -189,14 +209,22 @@ async def test_a_stopping_worker_abandons_a_long_job_which_runs_again(
     assert again.ids == ["one"]
 
 
-async def test_an_idle_worker_stops_waiting_for_jobs(redis_url: str, valkey: Valkey) -> None:
+async def test_an_idle_worker_writes_nothing_and_stops_waiting_for_jobs(
+    redis_url: str, valkey: Valkey
+) -> None:
     async def waiting() -> int:
         clients = await valkey.info("clients")
         return clients["blocked_clients"]
 
-    async with working(redis_url, Work()) as worker:
-        while await waiting() == 0:  # noqa: ASYNC110 - Valkey is asked
+    async def count_looks() -> int:
+        commands = await valkey.info("commandstats")
+        return commands.get("cmdstat_llen", {"calls": 0})["calls"]
+
+    looks = await count_looks()
+    async with working(redis_url, Work(), lock_seconds=0.5) as worker:
+        while await waiting() == 0 or await count_looks() < looks + 2:  # noqa: ASYNC110 - Valkey is asked
             await asyncio.sleep(0.01)
+        assert not await valkey.exists(f"bull:{QUEUE}:stalled-check")
 
     assert await waiting() == 0
     assert worker.errors == 0

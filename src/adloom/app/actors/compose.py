@@ -83,6 +83,7 @@ def compose_actors(parts: WorkerParts) -> WorkerActors:
         clock,
         worker=worker,
         hold_seconds=settings.hold_seconds,
+        look_pool=parts.pool,
         weights=parts.weights,
     )
     register_budget_actors(parts.metrics, budgets, budgets.host)
@@ -100,6 +101,7 @@ def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
         parts.clock,
         worker=parts.worker,
         hold_seconds=parts.settings.hold_seconds,
+        look_pool=parts.pool,
         shard_pool=parts.shard_pool,
         weights=parts.weights,
     )

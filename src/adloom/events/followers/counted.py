@@ -16,7 +16,7 @@ from adloom.events.log.event import BEGINNING, LogEvent, parse_entry_id
 from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # As many as there are recent entries, whose events these are: 6 MB.
-KEPT_SECONDS: Final = 10.0  # Likewise, and up to twice as long.
+KEPT_SECONDS: Final = 4.0  # Likewise, and up to twice as long.
 
 
 class CountedEntry(msgspec.Struct, frozen=True, gc=False):

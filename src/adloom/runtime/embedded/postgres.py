@@ -79,6 +79,8 @@ class EmbeddedPostgres:
             "max_logical_replication_workers": "0",
             # As it chooses by itself, it has 8 MB for the reads that all connections could have under way.
             "io_max_concurrency": "4",
+            # Of transactions that are serializable, which we have none of: 4 MB.
+            "max_pred_locks_per_transaction": "10",
             # Statements that fail are reported where they were sent from.
             "log_min_messages": "fatal",
             **self._options,

@@ -9,15 +9,16 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import bullmq
 import msgspec
 import structlog
 from bullmq.custom_errors import UnrecoverableError
+from bullmq.lock_manager import LockManager
 
 from adloom.runtime.jobs.queue import PREFIX, make_jobs_client
-from adloom.runtime.valkey import VALKEY_AWAY
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 CONCURRENCY: Final = 1
 # Renewed while the job runs. A job whose process was killed comes back within twice this time.
@@ -107,7 +108,7 @@ class JobWorker:
         if self._backoff is not None:
             options["settings"] = {"backoffStrategy": self._compute_backoff_milliseconds}
         # The library's types lack an option, and ask for a Future where it awaits.
-        worker = bullmq.Worker(self._queue, self._process_job, options)  # pyright: ignore[reportArgumentType] - see above
+        worker = _RestingWorker(self._queue, self._process_job, options)  # pyright: ignore[reportArgumentType] - see above
         worker.on("completed", self._on_completed)
         worker.on("failed", self._on_failed)
         worker.on("stalled", self._on_lost)
@@ -172,6 +173,48 @@ class JobWorker:
     def _on_error(self, error: Exception, *_: object) -> None:
         self.errors += 1
         log.warning("job_worker_failed", queue=self._queue, error=repr(error))
+
+
+class _RestingWorker(bullmq.Worker):
+    """A worker that wakes and writes nothing while no job is under way: several of them wait in a process."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - the library's
+        super().__init__(*arguments, **options)
+        of_library = self.lockManager
+        self.lockManager = _LocksOfJobs(
+            self, of_library.lock_renew_time, of_library.lock_duration, of_library.worker_id
+        )
+
+    async def runStalledJobsCheck(self) -> None:  # noqa: N802 - the library's
+        """Look for jobs whose process was killed; the library's look is a write, which Valkey takes to disk."""
+        try:
+            is_under_way = await cast("Valkey", self.client).llen(
+                cast("Mapping[str, str]", self.keys)["active"]
+            )
+        except VALKEY_AWAY as error:
+            self.emit("error", error)
+        else:
+            if is_under_way:
+                await super().runStalledJobsCheck()
+
+
+class _LocksOfJobs(LockManager):
+    """Renews the locks of jobs while there are any."""
+
+    def start(self) -> None:
+        if self.tracked_jobs:
+            super().start()
+
+    def track_job(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the library's
+        controller = super().track_job(*arguments, **options)
+        self.start()
+        return controller
+
+    def untrack_job(self, job_id: str) -> None:
+        super().untrack_job(job_id)
+        if self._renewal_task is not None and not self.tracked_jobs:
+            self._renewal_task.cancel()
+            self._renewal_task = None
 
 
 async def _close(worker: bullmq.Worker, running: "asyncio.Future[None]") -> None:

@@ -16,7 +16,7 @@ from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
 from adloom.core.ids import PlacementId
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import pause_until_next
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
 
@@ -71,7 +71,7 @@ class ReporterKeys:
                 await self.refresh()
             except POSTGRES_AWAY as error:
                 log.warning("reporter_keys_not_read", error=repr(error))
-            await pause(REFRESH_SECONDS, stop)
+            await pause_until_next(REFRESH_SECONDS, stop)
 
     async def refresh(self) -> None:
         rows = await self._pool.fetch(KEYS)

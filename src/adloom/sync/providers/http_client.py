@@ -5,8 +5,9 @@ Requests are bounded in time and size; the token goes into a header, which is no
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
 import httpx
@@ -74,8 +75,19 @@ class HttpGetter(Protocol):
 class HttpClient:
     """Sends GET requests, and follows no redirects: the token is for one host."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
+    def __init__(self, closing: AsyncExitStack) -> None:
+        self._closing = closing
+
+    @cached_property
+    def _client(self) -> httpx.AsyncClient:
+        # With the first request: to read the certificates takes 70 ms and 2 MB, and few have such accounts.
+        client = httpx.AsyncClient(
+            timeout=httpx.Timeout(ANSWER_SECONDS_MAX, connect=CONNECT_SECONDS_MAX),
+            headers={"User-Agent": f"adloom/{VERSION}"},
+            follow_redirects=False,
+        )
+        self._closing.push_async_callback(client.aclose)
+        return client
 
     async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
         """Raise ProviderUnavailableError if there is no answer, or it is too late or too long."""
@@ -101,7 +113,5 @@ class HttpClient:
 
 @asynccontextmanager
 async def open_http_client() -> AsyncGenerator[HttpClient]:
-    timeout = httpx.Timeout(ANSWER_SECONDS_MAX, connect=CONNECT_SECONDS_MAX)
-    agent = {"User-Agent": f"adloom/{VERSION}"}
-    async with httpx.AsyncClient(timeout=timeout, headers=agent, follow_redirects=False) as client:
-        yield HttpClient(client)
+    async with AsyncExitStack() as closing:
+        yield HttpClient(closing)
