@@ -20,11 +20,10 @@ from adloom.budgets.campaign.demand import (
 from adloom.budgets.messages import CheckClock
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId
 from adloom.core.money import Micros
+from adloom.market import bidder, ranker
 from adloom.market.auctioneer import auctioneer
-from adloom.market.bidder import bidder
 from adloom.market.directory import directory, distributor
 from adloom.market.messages import AllDemand, CategoryDemand, CategoryVersionRow, DemandRow, LoadDemand
-from adloom.market.ranker import ranker
 from adloom.market.routing import STRIPES, make_bidder_address
 from adloom.market.shortlist.model import ApprovalSeen, PageShortlists
 from adloom.runtime.actors.actor import Address, Publish, RecordRow, Tell, Wake

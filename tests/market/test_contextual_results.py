@@ -21,8 +21,8 @@ from adloom.events.followers.counted_store import CountedStore
 from adloom.events.log.event import Click, Impression, LogEvent, Mark
 from adloom.events.ports import CursorMovedError, DecodedEntry, ProjectionStore
 from adloom.events.tables.store import EventTables
+from adloom.market import ranker
 from adloom.market.messages import LoadResults, RecordResults
-from adloom.market.ranker import ranker
 from adloom.market.results.follower import ResultsFollower
 from adloom.market.results.publish import publish_results
 from adloom.market.results.store import ContextualResults

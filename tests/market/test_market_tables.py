@@ -13,7 +13,7 @@ from adloom.core.ids import SiteId
 from adloom.market.auctioneer.state import ConfigureAuctions
 from adloom.market.kinds import make_kinds
 from adloom.market.messages import AllDemand, DemandVersions, LoadDemand, LoadResults, RecordResults
-from adloom.market.ranker.ranker import FLUSH_AFTER
+from adloom.market.ranker import FLUSH_AFTER
 from adloom.market.results.store import clean
 from adloom.market.routing import make_auctioneer_address, make_bidder_address, make_ranker_address
 from adloom.market.shared.tables import MarketRefresh, SharedMarketTables

@@ -16,7 +16,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.stats.refunds.give_back import PendingRefunds
+from adloom.stats.refunds.store import PendingRefunds
 from tests.budgets.test_money_store import a_charge
 from tests.budgets.worker_stage import Stage
 from tests.stats.test_spend_routes import a_busy_state, keep

@@ -87,7 +87,6 @@ def test_what_is_unknown_has_no_relations() -> None:
     )
     assert list(taxonomy.list_children("2")) == []
     assert "2" not in taxonomy
-    assert taxonomy.list_unknown(["1", "2"]) == ["2"]
 
 
 def test_two_nodes_of_one_path_are_refused() -> None:

@@ -64,7 +64,7 @@ from adloom.runtime.settings import Telemetry, WorkerSettings, read_worker_setti
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
-from adloom.stats.refunds.give_back import PendingRefunds
+from adloom.stats.refunds.store import PendingRefunds
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.stats.saved_report.send import (
     FIND_DUE_REPORTS,

@@ -19,7 +19,7 @@ from adloom.catalog.frequency_cap import frequency_caps
 from adloom.catalog.placement import placements, write_tag
 from adloom.catalog.publisher import publishers
 from adloom.catalog.reference.resource import RECORDS
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.catalog.targeting_rule import targeting_rules
 from adloom.core.public_paths import FRAMES, SCRIPT, name_neutrally
 from adloom.resource.api import (

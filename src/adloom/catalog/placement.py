@@ -9,8 +9,7 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from adloom.catalog.publisher import publishers
-from adloom.catalog.site.model import Site
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import Site, sites
 from adloom.core.delivery import Delivery, Rotation
 from adloom.core.errors import ConflictError, make_taken_error, wrong_field
 from adloom.core.ids import PlacementId, PublisherId, SiteId

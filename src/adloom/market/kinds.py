@@ -4,13 +4,12 @@ from functools import partial
 
 from adloom.budgets.campaign.demand import DIRECTORY
 from adloom.budgets.messages import CheckClock
+from adloom.market import bidder, ranker
 from adloom.market.auctioneer import auctioneer
 from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
 from adloom.market.auctioneer.state import AuctioneerMessage, AuctioneerState
-from adloom.market.bidder import bidder
 from adloom.market.directory import directory, distributor
 from adloom.market.messages import BidderMessage, DirectoryMessage, DistributorMessage, RankerMessage
-from adloom.market.ranker import ranker
 from adloom.market.routing import AUCTIONEER, BIDDER, DISTRIBUTOR, RANKER
 from adloom.runtime.actors.actor import ActorKind, AnyKind
 from adloom.taxonomy.iab import load_content

@@ -9,8 +9,7 @@ import msgspec
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.catalog.site.model import Site
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import Site, sites
 from adloom.catalog.taxonomy.fields import ContentCategory
 from adloom.core.errors import BadRequestError, FieldProblem, RateLimitedError, wrong_field
 from adloom.core.ids import PageId

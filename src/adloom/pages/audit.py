@@ -3,7 +3,7 @@
 from typing import Final
 from uuid import UUID
 
-from adloom.catalog.site.model import Site
+from adloom.catalog.site import Site
 from adloom.core.caller import Role
 from adloom.pages.model import PageCategory, SitePage
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry

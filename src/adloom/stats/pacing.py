@@ -12,8 +12,7 @@ from adloom.budgets.status_store import load_campaign_statuses
 from adloom.budgets.traffic.counts import HourCounts, read_counts
 from adloom.budgets.traffic.site_day import find_site_day
 from adloom.budgets.traffic.store import read_followed_shape, read_shape
-from adloom.catalog.site.model import Site
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import Site, sites
 from adloom.core.ids import CampaignId
 from adloom.core.money import MICROS_PER_PAISA
 from adloom.resource.api import PublisherReads

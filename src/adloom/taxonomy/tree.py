@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -81,9 +81,6 @@ class Taxonomy:
     def list_children(self, node_id: str | None) -> Sequence[TaxonomyNode]:
         """Return the nodes directly below a node; below None are the roots."""
         return self._children.get(node_id, ())
-
-    def list_unknown(self, node_ids: Iterable[str]) -> list[str]:
-        return [node_id for node_id in node_ids if node_id not in self._nodes]
 
     def search(self, text: str) -> list[TaxonomyNode]:
         """Find nodes by words of their names, or by id: the best first, then as published."""

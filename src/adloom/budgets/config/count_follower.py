@@ -31,7 +31,6 @@ from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 POLL_SECONDS: Final = 1.0
 # What was read is read again after so long, even if neither catalog nor tables have moved.
 READ_AGAIN: Final = timedelta(seconds=10)
-TELL_AGAIN_SECONDS: Final = 60.0  # Where a message to a campaign may be lost on its way.
 
 CAPPED: Final = """
     SELECT campaign.id AS key, campaign.public_id AS id, payer.public_id AS payer_id

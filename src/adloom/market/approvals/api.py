@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import Field
 
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.core.errors import NotFoundError
 from adloom.market.approval import ApprovalState
 from adloom.market.approvals.store import (

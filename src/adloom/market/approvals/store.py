@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.catalog.banner_content import CONTENT, BannerContent, write_columns
-from adloom.catalog.site.model import Site
+from adloom.catalog.site import Site
 from adloom.core.caller import Caller, Role
 from adloom.core.ids import SiteId
 from adloom.market.approval import ApprovalState

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from adloom.auction.floor_sweep import SweepPhase, SweepState
 from adloom.auction.site_modes import FloorMode
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.market.report.store import MarketCategory, read_market
 from adloom.resource.api import PublisherReads

@@ -8,7 +8,7 @@ import structlog
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.core.ids import SiteId
 from adloom.pages.crawl import store
 from adloom.pages.crawl.model import (

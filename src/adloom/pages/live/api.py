@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.pages.live.feed import PageEvent, RemovalEvent, SiteFeed, SiteListener
 from adloom.pages.live.store import EVENT_NAMES, ApprovalEvent, CrawlEvent
 from adloom.resource.api import PublisherReads

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import Request, status
 from pydantic import Field
 
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.reclassify.job import Reclassification
 from adloom.pages.reclassify.store import request_reclassification

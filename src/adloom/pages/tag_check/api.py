@@ -12,7 +12,7 @@ from fastapi import Request
 from pydantic import Field
 
 from adloom.catalog.placement import placements
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.core.errors import wrong_field
 from adloom.core.public_paths import SCRIPT, name_neutrally
 from adloom.pages.url import is_host_of, normalize_url

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import Body as BodyOf
 from pydantic import Field
 
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import sites
 from adloom.core.errors import RateLimitedError
 from adloom.pages.verification.verify import ensure_verification, verify_site
 from adloom.resource.access import require_admin

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 import structlog
 
-from adloom.catalog.site.model import Site
-from adloom.catalog.site.resource import sites
+from adloom.catalog.site import Site, sites
 from adloom.core.clock import Clock
 from adloom.core.errors import NotFoundError
 from adloom.pages.verification import store

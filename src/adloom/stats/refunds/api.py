@@ -22,8 +22,7 @@ from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Answer, Body, Tex
 from adloom.runtime.postgres import Connection
 from adloom.stats.budget.model import NOUN
 from adloom.stats.refunds import store
-from adloom.stats.refunds.give_back import give_back
-from adloom.stats.refunds.store import PARTS_MAX, RefundRequest
+from adloom.stats.refunds.store import PARTS_MAX, RefundRequest, give_back
 
 CorrelationId = Annotated[Text, Field(min_length=1, max_length=128)]
 

@@ -1,22 +1,28 @@
-"""SQL of refunds: requests, and the charges that can be given back."""
+"""Refunds: SQL of requests and charges, and asking a campaign's budget actor until the money ledger has one."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Final
 
 import msgspec
+import structlog
 
-from adloom.budgets.messages import RefundPart
+from adloom.budgets.addresses import make_campaign_address
+from adloom.budgets.messages import Refund, RefundPart
+from adloom.budgets.transport.wire import INBOX_CHANNEL, encode_envelopes
+from adloom.core.clock import Clock
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
-from adloom.runtime.postgres import Connection, Pool, Record, reset_after_use
+from adloom.runtime.loops import pause
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, Record, reset_after_use
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 LOCK: Final = 0x_AD11  # The first half of the advisory lock's key; the other is of the campaign.
 PARTS_MAX: Final = 1_000
 PENDING_MAX: Final = 100
-
 TAKE_TURN: Final = "SELECT pg_advisory_lock($1, hashtext($2))"
 GIVE_TURN: Final = "SELECT pg_advisory_unlock($1, hashtext($2))"
 INSERT: Final = """
@@ -58,6 +64,12 @@ CHARGED: Final = """
     HAVING sum(micros) > 0
      ORDER BY hour DESC, banner_id, placement_id
 """
+TRIES: Final = 4
+TRY_SECONDS: Final = 0.75
+POLL_SECONDS: Final = 0.05
+RETRY_SECONDS: Final = 10.0
+REQUEST_WAITS: Final = timedelta(seconds=2 * TRIES * TRY_SECONDS)
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class RefundRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,3 +178,55 @@ def _build_part(row: Record, amount: Micros, *, day_spent: Micros) -> RefundPart
         placement_id=PlacementId(row["placement_id"]),
         amount=amount,
     )
+
+
+async def give_back(
+    connection: Connection,
+    valkey: Valkey,
+    request: RefundRequest,
+    advertiser_id: AdvertiserId | None,
+    *,
+    tries: int = TRIES,
+) -> RefundRequest:
+    """Return the request, done if the worker did it in time. It is sent several times: its id makes it one refund."""
+    address = make_campaign_address(request.campaign_id, advertiser_id)
+    for _ in range(tries):
+        parts, missing = await choose_charges(connection, request, advertiser_id)
+        if not missing:
+            message = encode_envelopes([(address, Refund(refund_id=request.id, parts=tuple(parts)))])
+            try:
+                await valkey.publish(INBOX_CHANNEL, message)
+            except VALKEY_AWAY as error:
+                log.warning("refund_waits", refund=str(request.id), reason=repr(error))
+                return request
+        for _ in range(int(TRY_SECONDS / POLL_SECONDS)):
+            await asyncio.sleep(POLL_SECONDS)
+            found = await find_request(connection, request.campaign_id, request.correlation_id)
+            if found is not None and found.refunded_at is not None:
+                return found
+    return request
+
+
+class PendingRefunds:
+    """Gives back what was asked for while no worker ran, one refund after another."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, clock: Clock) -> None:
+        self._pool = pool
+        self._valkey = valkey
+        self._now = clock.now
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await self.settle()
+            except POSTGRES_AWAY as error:
+                log.warning("refunds_wait", reason=repr(error))
+            except Exception:
+                log.exception("refunds_not_settled")
+            await pause(RETRY_SECONDS, stop)
+
+    async def settle(self) -> None:
+        """Try each refund that its own request no longer waits for."""
+        for request, advertiser_id in await list_pending(self._pool, before=self._now() - REQUEST_WAITS):
+            async with lock_refunds(self._pool, request.campaign_id) as connection:
+                await give_back(connection, self._valkey, request, advertiser_id, tries=1)

@@ -15,7 +15,6 @@ from adloom.market.weights import DecayingCounts
 from adloom.runtime.actors.actor import Effect, RecordRow, StepResult, Tell, Wake
 
 FLUSH_AFTER: Final = timedelta(seconds=5)
-
 _changed = msgspec.structs.replace
 
 

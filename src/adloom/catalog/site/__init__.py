@@ -1,1 +1,0 @@
-"""Sites: domains, how they are crawled, and what may be shown on their pages."""

@@ -1,1 +1,0 @@
-"""The bids of one category, for the sites of one stripe."""

@@ -1,1 +1,0 @@
-"""How well a category does on a site."""
