@@ -257,6 +257,7 @@ def test_a_token_is_expired_as_soon_as_its_offer_is_older_than_its_lifetime(micr
         offer = KEYS.verify(token, now=now)
         assert isinstance(offer, OfferToken)
         assert offer.is_expired == (now - offer.issued_at > TOKEN_LIFETIME)
+        assert offer.read_at == pytest.approx(now.timestamp(), rel=0, abs=3e-7)
 
 
 def test_a_secret_of_any_length_makes_a_key() -> None:

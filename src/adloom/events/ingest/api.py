@@ -17,7 +17,6 @@ from adloom.events.ingest.accept import (
     UNKNOWN_REQUEST,
     AnyReport,
     CatalogIds,
-    ClickFields,
     ClickRequest,
     ImpressionRequest,
     NamedClick,
@@ -311,7 +310,7 @@ class EventRoutes:
         now: datetime,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> bytes:
-        is_click, second = isinstance(report, ClickFields), now.timestamp()
+        is_click, second = report.is_click, offer.read_at
         if not is_click:
             self._on_seen(sender, offer, second)
         # Afterwards, because it counts: a report that is not accepted does not count as a flood.

@@ -82,19 +82,11 @@ _VOID: Final = _CHARGE.pack(_IS_VOID)
 # MessagePack of an id. Its decoder makes them in a sixth of the time that `UUID` takes.
 _ID: Final = b"\xc4\x10%b"
 _read_request_id: Final = msgspec.msgpack.Decoder(RequestId).decode
+_TICK_VERSIONS: Final = range(FIRST_TICK, FIRST_TICK + TICKS)
+_MASKED_VERSIONS: Final = range(FIRST_MASKED_TICK, FIRST_MASKED_TICK + TICKS)
 # By the length of the token: the versions that have it, and the length of what is signed.
 _BODY_BYTES: Final = {
-    TOKEN_CHARACTERS: (
-        frozenset(
-            (
-                2,
-                3,
-                *range(FIRST_MASKED_TICK, FIRST_MASKED_TICK + TICKS),
-                *range(FIRST_TICK, FIRST_TICK + TICKS),
-            )
-        ),
-        _FIELDS.size,
-    ),
+    TOKEN_CHARACTERS: (frozenset((2, 3, *_MASKED_VERSIONS, *_TICK_VERSIONS)), _FIELDS.size),
     116: (frozenset((1,)), _FIELDS_1.size),
 }
 _pack, _unpack = _FIELDS.pack, _FIELDS.unpack
@@ -135,6 +127,7 @@ class OfferToken(msgspec.Struct, frozen=True, gc=False):
     tick: int  # Of that second.
     is_expired: bool
     lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
+    read_at: float = 0.0  # When the token was verified, in seconds since the epoch.
 
     @property
     def issued_at(self) -> datetime:
@@ -302,6 +295,7 @@ class TokenKeys:
         self._lifetime = lifetime
         # The second that it is, and when the oldest offers were made that have not expired in all of it.
         self._second_begins = self._second_ends = _to_datetime(0, UTC)
+        self._second = 0.0
         self._fresh_since = 0
 
     def verify(self, token: bytes, now: datetime) -> OfferToken | TokenRejection:
@@ -335,11 +329,13 @@ class TokenKeys:
         if not self._second_begins <= now < self._second_ends:
             self._begin_second(now)
         is_expired = second < self._fresh_since and now - _find_moment(second, tick) > self._lifetime
-        return OfferToken(request, slot, terms, second, tick, is_expired, lease)
+        read_at = self._second + now.microsecond / 10**6
+        return OfferToken(request, slot, terms, second, tick, is_expired, lease, read_at)
 
     def _begin_second(self, now: datetime) -> None:
         self._second_begins = now.replace(microsecond=0)
         self._second_ends = self._second_begins + _SECOND
+        self._second = self._second_begins.timestamp()
         self._fresh_since = ceil((self._second_ends - self._lifetime).timestamp())
 
     def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:

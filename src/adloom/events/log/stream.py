@@ -1,6 +1,7 @@
 """The event log in Valkey: one stream, one entry an event, read by cursor."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
@@ -10,6 +11,7 @@ from adloom.events.log.event import BEGINNING, LogEntry
 from adloom.runtime.failover.dedicated_connection import (
     DedicatedConnection,
     borrow_connection,
+    has_error,
     pack_command,
 )
 from adloom.runtime.failover.sentinel import count_replicas
@@ -22,6 +24,8 @@ FIELD: Final = b"e"
 # A batch is in the file whole or not at all. In a script the server takes a third more instructions an entry.
 MULTI: Final = pack_command("MULTI")
 EXEC: Final = pack_command("EXEC")
+_SIZES_KEPT: Final = 1_024
+_SIZES: Final = tuple(b"$%d\r\n" % size for size in range(_SIZES_KEPT))
 
 # Of Valkey's `maxmemory`. The rest is for leases, jobs and projections: without them nothing would be read, and
 # so nothing could be trimmed. Asking the server takes it some microseconds, so that is done once in so many bytes.
@@ -101,8 +105,16 @@ class MemoryUse(msgspec.Struct, frozen=True):
 
 def pack_adds(stream: str, field: bytes, entries: Iterable[bytes], *options: str) -> bytes:
     """Pack a command for each entry that appends it to a stream, as the protocol has it."""
-    head = pack_command("XADD", stream, *options, "*", field, b"").removesuffix(b"$0\r\n\r\n")
-    return b"".join([b"%b$%d\r\n%b\r\n" % (head, len(entry), entry) for entry in entries])
+    head, parts = _pack_add_head(stream, field, options), list[bytes]()
+    for entry in entries:
+        size = len(entry)
+        parts += (head, _SIZES[size] if size < _SIZES_KEPT else b"$%d\r\n" % size, entry, b"\r\n")
+    return b"".join(parts)
+
+
+@lru_cache(64)
+def _pack_add_head(stream: str, field: bytes, options: tuple[str, ...]) -> bytes:
+    return pack_command("XADD", stream, *options, "*", field, b"").removesuffix(b"$0\r\n\r\n")
 
 
 class ValkeyEventLog:
@@ -121,7 +133,7 @@ class ValkeyEventLog:
         with unavailable_when_away():
             # An event that is appended twice counts once, and a browser does not send its report again.
             ids = await retry_if_disconnected(lambda: self._append(entries))
-        if len(ids) != len(entries) or any(isinstance(one, Exception) for one in ids):
+        if len(ids) != len(entries) or has_error(ids):
             raise UnavailableError(f"The event log answered {ids!r} to {len(entries)} entries.")
 
     async def _append(self, entries: Sequence[bytes]) -> Sequence[object]:

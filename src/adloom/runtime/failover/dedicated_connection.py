@@ -57,8 +57,15 @@ async def _execute_packed(connection: Any, packed: bytes, count: int) -> Sequenc
     return answers
 
 
+def has_error(answers: Sequence[object]) -> bool:
+    """Return whether an answer is an error, by their types: many answers have few."""
+    return any(issubclass(kind, Exception) for kind in set(map(type, answers)))
+
+
 def raise_first_error(answers: Sequence[object]) -> None:
     """Raise what the server refused first; commands after it may say only that they were not run."""
+    if not has_error(answers):
+        return
     for answer in answers:
         if isinstance(answer, ReadOnlyError):
             raise ConnectionError("This server is not the primary any more.") from answer
