@@ -59,7 +59,12 @@ def test_an_entry_of_a_newer_version_with_another_field_can_be_read() -> None:
     assert decode_event(msgspec.msgpack.encode({**fields, "new": 1})) == a_click()
 
 
-@pytest.mark.parametrize("entry", [b"", b"\xff", b"{}", b"\x81\xa1k\xadimpression.v9", b"\x91" * 100_000])
+NAIVE = encode_event(an_impression(received_at=NOW.replace(tzinfo=None)))
+
+
+@pytest.mark.parametrize(
+    "entry", [b"", b"\xff", b"{}", b"\x81\xa1k\xadimpression.v9", b"\x91" * 100_000, NAIVE]
+)
 def test_an_entry_that_is_not_an_event_is_unreadable(entry: bytes) -> None:
     with pytest.raises(UnreadableEntryError):
         decode_event(entry)

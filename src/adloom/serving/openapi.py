@@ -6,9 +6,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Moment
+from adloom.events.ingest.accept import ClickRequest, ImpressionRequest
 from adloom.events.ingest.batch import EVENTS_MAX, BatchAnswer
 from adloom.events.ingest.conversion_reports import ConversionRequest
+from adloom.events.log.event import Moment
 from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
 from adloom.serving.contextual.batch_question import SlotsRequest

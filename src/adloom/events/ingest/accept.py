@@ -32,7 +32,7 @@ from adloom.events.ingest.token import (
     TokenRejection,
     TrackingTokenInvalidError,
 )
-from adloom.events.log.event import ChargedBy, Click, Event, Impression, Mark, resolve_occurred_at
+from adloom.events.log.event import ChargedBy, Click, Event, Impression, Mark, Moment, resolve_occurred_at
 from adloom.events.log.names import FLAGGED, OFFER_NAMES, hide_user
 from adloom.events.log.offer_entry import ReportedClick, ReportedImpression, encode_entry
 from adloom.taxonomy.topics import find_topic
@@ -45,7 +45,6 @@ DeviceType: TypeAlias = Annotated[str, Meta(max_length=20)]
 # Letters of ISO 3166, and codes such as `T1` that proxies send.
 CountryCode: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9]{2}$", max_length=2)]
 Address: TypeAlias = Annotated[str, Meta(max_length=8192, extra_json_schema={"format": "uri"})]
-Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 
 # How other names begin: of what servers with a key report, and of clients that chose a beginning of ours.
 KEY_NAMES: Final = "k:"

@@ -16,9 +16,9 @@ from msgspec import Meta
 
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.core.money import Micros, micros_from_decimal
-from adloom.events.ingest.accept import CorrelationId, Moment
+from adloom.events.ingest.accept import CorrelationId
 from adloom.events.ingest.token import OfferToken
-from adloom.events.log.event import Conversion, resolve_occurred_at
+from adloom.events.log.event import Conversion, Moment, resolve_occurred_at
 
 VALUE_MAX: Final = 1_000_000_000  # In units of a currency; some have small units.
 PLACES_MAX: Final = 4

@@ -19,6 +19,7 @@ from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, REASONS_MAX
 
 BEGINNING: Final = "0-0"
+Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]  # One without a zone cannot be compared.
 
 
 class LogEntry(msgspec.Struct, frozen=True, gc=False):
@@ -138,8 +139,8 @@ class TrackedEvent(LogStruct, frozen=True, kw_only=True):
     banner_id: BannerId
     placement_id: PlacementId
     campaign_id: CampaignId | None = None
-    occurred_at: datetime
-    received_at: datetime
+    occurred_at: Moment
+    received_at: Moment
     # The offer, only from a token that we signed: its request, and which of the request's slots.
     request_id: RequestId | None = None
     slot: int | None = None
@@ -195,8 +196,8 @@ class Conversion(LogStruct, frozen=True, kw_only=True, tag="conversion.v1"):
     request_id: RequestId
     slot: int
     offered_at: int  # In seconds, as everywhere.
-    occurred_at: datetime
-    received_at: datetime
+    occurred_at: Moment
+    received_at: Moment
     value: Micros = Micros(0)
     currency: str | None = None
     marks: tuple[Mark, ...] = ()
@@ -211,7 +212,7 @@ class Served(LogStruct, frozen=True, kw_only=True, tag="served.v1"):
     placement_id: PlacementId
     campaign_id: CampaignId
     placement_type: str
-    served_at: datetime
+    served_at: Moment
     user_id: UUID | None = None
     final_price: Micros = Micros(0)
     winning_ecpm: Micros = Micros(0)
@@ -248,7 +249,7 @@ class Unsold(LogStruct, frozen=True, kw_only=True, tag="unsold.v1"):
     Its record is in the side stream, under the id of this entry.
     """
 
-    held_at: datetime
+    held_at: Moment
 
 
 class AuctionEntry(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
@@ -265,7 +266,7 @@ class AuctionEntry(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
     placement_id: PlacementId | None = None
     placement_type: Annotated[str, msgspec.Meta(max_length=50)]
     page_url: Annotated[str, msgspec.Meta(max_length=PAGE_URL_MAX)] | None = None  # Of a contextual slot.
-    held_at: datetime
+    held_at: Moment
     context: Annotated[
         dict[
             Annotated[str, msgspec.Meta(max_length=CONTEXT_KEY_MAX)],
