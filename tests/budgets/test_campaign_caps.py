@@ -8,12 +8,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adloom.budgets.campaign.headroom import compute_offers_left
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import (
     BudgetVerdict,
     CampaignCounts,
     CheckClock,
     CountedImpressions,
+    CountsRequest,
     GiveBack,
     LeaseAnswer,
     MoneyKind,
@@ -187,6 +189,22 @@ def test_leases_are_recalled_when_a_cap_is_lowered_below_what_they_may_offer() -
     assert (leased.impressions_granted, leased.granted) == (4, 2 * UNIT)
     edit(bench, impression_cap=2)
     assert [recall.session for recall in bench.published(Recall)] == [1]
+
+
+def test_offers_of_a_paused_campaign_come_back_when_it_is_active_again() -> None:
+    bench = a_capped_campaign(impression_cap=2)
+    lease = ask(bench).lease
+    ask(bench, 2, lease=lease, given=((bench.second, UNIT),), impressions=((bench.second, 1),))
+    edit(bench, is_running=False)
+    bench.wait(600)
+    assert (bench.published(CountsRequest), bench.state.held) == ([], 0), "only the money has come back"
+
+    edit(bench, is_running=True)
+
+    assert len(bench.published(CountsRequest)) == 1
+    assert compute_offers_left(bench.state) == 0
+    bench.take(CampaignCounts(impressions=0, clicks=0, until="0-0", complete_until=bench.second))
+    assert compute_offers_left(bench.state) + sum(one.unassigned for one in bench.state.offers.values()) == 2
 
 
 def is_full(state: CampaignState) -> bool:
