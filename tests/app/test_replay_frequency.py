@@ -16,6 +16,7 @@ from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, an_impression
 from tests.events.catalog import cap_banners, insert_catalog
 from tests.events.followed import USER, Followed
+from tests.support.for_each import for_each
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ async def test_a_replay_of_frequency_counts_can_only_start_at_the_beginning(
         await replay("frequency", "2026-11-15", database_url=database_url, redis_url=redis_url)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("projection", "start", "error"),
     [
         ("topics", "beginning", "The topics cannot be replayed.* would get everything twice"),

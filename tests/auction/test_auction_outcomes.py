@@ -4,12 +4,11 @@ import time
 from decimal import Decimal
 from typing import NamedTuple
 
-import pytest
-
 from adloom.auction.bid import Bid, BidOutcome, BidType, OwnBids, Quality
 from adloom.auction.run import run_auction
 from adloom.core.money import MICROS_PER_UNIT
 from tests.auction.bids import a_bid, units
+from tests.support.for_each import for_each
 
 VIDEO, UNKNOWN_FORMAT = Quality(11_000), Quality(9_500)
 IGNORE, COUNT = OwnBids.IGNORE, OwnBids.COUNT
@@ -110,7 +109,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@for_each("case", CASES)
 def test_an_auction_has_this_winner_and_this_price(case: Case) -> None:
     result = run_auction(case.bids, own_bids=case.own_bids)
 

@@ -25,6 +25,7 @@ from bench.routes.measure import (
     render_routes,
 )
 from tests.bench.test_figures import a_sample
+from tests.support.for_each import for_each
 
 PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1, behind_seconds_min=0)
 
@@ -76,7 +77,7 @@ def test_the_last_run_is_kept_where_state_is_kept(tmp_path: Path) -> None:
     assert read_report(tmp_path / "none.json") is None
 
 
-@pytest.mark.parametrize("name", bench.BENCHES)
+@for_each("name", bench.BENCHES)
 def test_every_bench_is_a_command_that_says_what_it_measures(name: str) -> None:
     function = resolve_name(bench.BENCHES[name])
 

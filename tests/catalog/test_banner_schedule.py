@@ -8,6 +8,7 @@ import pytest
 from adloom.schedule.schedule import ScheduleStatus
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
+from tests.support.for_each import for_each
 
 PAST, FUTURE, FAR = ((NOON + timedelta(days=days)).isoformat().replace("+00:00", "Z") for days in (-1, 1, 2))
 EXACTLY_NOW = NOON.isoformat().replace("+00:00", "Z")
@@ -27,7 +28,7 @@ TABLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("schedule", "status"), TABLE)
+@for_each(("schedule", "status"), TABLE)
 async def test_a_new_banner_has_the_status_of_its_dates(
     schedule: dict[str, Any], status: str, admin: Client
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from adloom.catalog.campaign.model import CampaignStatus, CampaignTransitionError
 from adloom.core.errors import BadRequestError, ConflictError
 from tests.support.builders import NOON, a_campaign
+from tests.support.for_each import for_each
 
 DRAFT, SCHEDULED, ACTIVE, PAUSED, ENDED, CANCELLED = CampaignStatus
 FINAL = {ENDED, CANCELLED}
@@ -31,8 +32,8 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("before", CampaignStatus)
-@pytest.mark.parametrize("after", CampaignStatus)
+@for_each("before", CampaignStatus)
+@for_each("after", CampaignStatus)
 def test_a_move_is_allowed_if_it_is_in_the_table(before: CampaignStatus, after: CampaignStatus) -> None:
     campaign = a_campaign(status=before, starts_at=NOON)
 

@@ -9,6 +9,7 @@ from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.builders import Json, campaign_body
 from tests.support.control import Client, ControlPlane, problem
+from tests.support.for_each import for_each
 
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 
@@ -165,7 +166,7 @@ async def test_a_change_of_many_is_whole_or_nothing_for_each(admin: Client) -> N
     assert found[1] == poor
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         {"ids": [], "action": "pause"},

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.builders import Json, campaign_body
 from tests.support.control import Client, ControlPlane, problem
+from tests.support.for_each import for_each
 
 SPORTS, TENNIS, CATS, BEER = "483", "539", "424", "1004"
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
@@ -56,7 +55,7 @@ async def test_a_campaign_comes_back_as_it_was_made_and_changed(admin: Client) -
     assert (await admin.get(path)).json() == changed.json()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value"),
     [
         ("categories", ["no-such"]),

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.for_each import for_each
 
 PATH = "/api/v1/admin/frequency/caps"
 
@@ -49,7 +48,7 @@ async def test_the_default_window_of_a_cap_is_a_day(admin: Client) -> None:
     assert (await admin.make_cap(await admin.make_banner()))["window"] == "Day"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "field"),
     [
         ({"window": "Fortnight"}, "window"),

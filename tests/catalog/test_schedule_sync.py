@@ -17,6 +17,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.index_refresh import IndexRefresher
 from tests.support.eventually import eventually
+from tests.support.for_each import for_each
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 BEFORE = NOON - timedelta(hours=1)
@@ -75,7 +76,7 @@ async def version_of(pool: Pool) -> int:
         return await read_version(connection)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "publish_at", "expires_at", "becomes"),
     [
         ("scheduled", BEFORE, None, "active"),
@@ -114,7 +115,7 @@ async def test_a_banner_moves_by_its_dates(  # noqa: PLR0913, PLR0917 - the colu
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "starts_at", "ends_at", "becomes"),
     [
         ("scheduled", BEFORE, None, "active"),

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.support.builders import placement_body, site_body
 from tests.support.control import Client, ControlPlane, problem
+from tests.support.for_each import for_each
 
 ALCOHOL, BEER = "1002", "1004"
 SHAPE = [float(hour) for hour in range(24)]
@@ -91,7 +90,7 @@ async def test_values_are_normalised(admin: Client) -> None:
     assert (site["cronSchedule"], site["blockedDomains"]) == ("0 5 * * mon", ["shop.example.com"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value", "message"),
     [
         ("seedUrl", "https://elsewhere.test/", "must be on"),

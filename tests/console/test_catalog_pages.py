@@ -10,6 +10,7 @@ from adloom.core.caller import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.builders import Json
 from tests.support.control import ControlPlane
+from tests.support.for_each import for_each
 
 LISTS = ("campaigns", "banners", "placements", "sites", "advertisers", "publishers")
 PARTS = {
@@ -47,7 +48,7 @@ async def one_of_each(console: ControlPlane) -> dict[str, Json]:
     }
 
 
-@pytest.mark.parametrize("noun", LISTS)
+@for_each("noun", LISTS)
 async def test_an_empty_list_says_what_to_do(noun: str, ann: Visitor) -> None:
     page = await ann.get(f"/console/{noun}")
 
@@ -102,7 +103,7 @@ async def test_a_list_is_searched_filtered_and_sorted_by_its_address(
     assert "Nothing matches" in none
 
 
-@pytest.mark.parametrize("noun", LISTS)
+@for_each("noun", LISTS)
 async def test_an_unknown_item_shows_the_error_of_the_api(noun: str, ann: Visitor) -> None:
     page = await ann.get(f"/console/{noun}/01890000-0000-7000-8000-000000000000")
 

@@ -15,6 +15,7 @@ from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person, redirect_of
 from tests.support.builders import NOON
 from tests.support.control import ControlPlane, problem
+from tests.support.for_each import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 NAVIGATION = re.compile(r'"href":"(/console[^"]*)"')
@@ -57,9 +58,7 @@ async def test_the_system_page_is_for_admins(role: Role, console: ControlPlane) 
     assert "This page is not for your role" in answer.text
 
 
-@pytest.mark.parametrize(
-    "tab", ["processes", "ledger", "dead", "keys", "tokens", "accounts", "settings", "nothing"]
-)
+@for_each("tab", ["processes", "ledger", "dead", "keys", "tokens", "accounts", "settings", "nothing"])
 async def test_every_tab_of_the_system_page_is_shown(tab: str, ann: Visitor) -> None:
     answer = await ann.get(f"/console/system?tab={tab}")
 

@@ -11,6 +11,7 @@ from adloom.identity.first_admin import WELCOME_LIFETIME, create_welcome
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
 from tests.support.control import ControlPlane, control_settings, error_fields, problem, running_control
+from tests.support.for_each import for_each
 
 LOGIN = "/console/login"
 
@@ -73,7 +74,7 @@ async def test_a_wrong_password_shows_the_error_of_the_api(
     assert email in answer.text, "the address need not be typed again"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "goal",
     [
         "https://evil.example/",
@@ -93,7 +94,7 @@ async def test_a_log_in_never_redirects_to_another_site(goal: str, console: Cont
         assert redirect_of(await visitor.log_in("ann@example.com", goal=goal)) == (303, "/console")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "headers",
     [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}],
 )
@@ -285,7 +286,7 @@ async def test_the_link_expires_after_a_day(console: ControlPlane, pool: Pool) -
         assert (await use_link(visitor, token)).status_code == 401
 
 
-@pytest.mark.parametrize("token", ["", "made-up", "\0", '"><script>'])
+@for_each("token", ["", "made-up", "\0", '"><script>'])
 async def test_an_invented_link_does_not_log_in(token: str, console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         assert "<script>" not in (await visitor.get("/console/welcome", params={"token": token})).text

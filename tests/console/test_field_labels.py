@@ -11,6 +11,7 @@ from adloom.console.history import format_value
 from adloom.console.words.field_labels import LABELS, label_field, name_fields
 from adloom.resource.audit.difference import describe_creation
 from tests.support.builders import a_campaign
+from tests.support.for_each import for_each
 
 ADDERS = frozenset(
     {"text", "name", "url", "integer", "price", "money", "choice", "texts", "choices", "flag", "moment"}
@@ -80,7 +81,7 @@ def test_sentences_of_the_api_name_fields_as_the_console_does(text: str, named: 
     assert name_fields(text) == named
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "shown"),
     [
         ("placementId", "0199-some-id", "Front page"),

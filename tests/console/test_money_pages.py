@@ -22,6 +22,7 @@ from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
 from tests.support.eventually import eventually
+from tests.support.for_each import for_each
 
 EMPTY = {
     "/console/budgets": "No campaign has a daily budget",
@@ -52,7 +53,7 @@ async def api(console: ControlPlane) -> AsyncGenerator[Client]:
         yield client
 
 
-@pytest.mark.parametrize(("path", "words"), EMPTY.items())
+@for_each(("path", "words"), EMPTY.items())
 async def test_an_empty_page_says_what_to_do(ann: Visitor, path: str, words: str) -> None:
     page = await ann.get(path)
 

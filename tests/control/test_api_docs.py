@@ -2,10 +2,9 @@
 
 import re
 
-import pytest
-
 from adloom.core.caller import Role
 from tests.support.control import ControlPlane, problem
+from tests.support.for_each import for_each
 
 
 async def test_the_docs_load_nothing_from_elsewhere(control: ControlPlane) -> None:
@@ -26,9 +25,7 @@ async def test_the_docs_load_nothing_from_elsewhere(control: ControlPlane) -> No
     assert "unsafe-eval" not in policy
 
 
-@pytest.mark.parametrize(
-    "path", ["/admin/banners", "/auth/login", "/console/login", "/openapi.json", "/docs"]
-)
+@for_each("path", ["/admin/banners", "/auth/login", "/console/login", "/openapi.json", "/docs"])
 async def test_control_lets_no_other_site_in(path: str, control: ControlPlane) -> None:
     headers = {"Origin": "https://evil.example", "Authorization": f"Bearer {control.token(Role.ADMIN)}"}
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}

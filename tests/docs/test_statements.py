@@ -4,11 +4,10 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from adloom.app.listeners import LISTEN_FD
 from adloom.runtime.supervisor.liveness_pipe import SIGN_FD
 from tests.docs.pages import ROOT, SETTINGS, pages, pages_about_the_code, prose, runnable_blocks
+from tests.support.for_each import for_each
 
 SOURCE = ROOT / "src" / "adloom"
 VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
@@ -45,7 +44,7 @@ def test_every_setting_is_in_the_table() -> None:
     assert {name for name in variables_read() if f"`{name}`" not in first_cells} == set()
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+@for_each("page", pages())
 def test_every_link_within_the_repository_has_a_target(page: Path) -> None:
     links = [link for link in LINK.findall(prose(page)) if "://" not in link]
 
@@ -66,7 +65,7 @@ def test_every_page_of_the_guide_is_in_its_index() -> None:
     assert {page.name for page in guide.glob("*.md")} - linked == {"README.md"}
 
 
-@pytest.mark.parametrize("page", pages_about_the_code(), ids=lambda page: page.relative_to(ROOT).as_posix())
+@for_each("page", pages_about_the_code())
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
     named = set(FILE.findall(prose(page)))
 

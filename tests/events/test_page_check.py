@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.events.ingest.ivt.pages import CACHED_BYTES_MAX, PageCheck, PageOrigin
+from tests.support.for_each import for_each
 
 SITE = "news.example"
 PAGES = PageCheck("https://ads.example:8443")
@@ -16,7 +17,7 @@ def judge(site: str = SITE, page_url: str | None = None, **headers: str) -> Page
     return PAGES.judge(site, values, page_url)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("referer", "expected"),
     [
         ("https://news.example/", OF_SITE),

@@ -19,6 +19,7 @@ from adloom.targeting.rules import parse_rule
 from tests.serving.test_decide import decide_naively
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.contexts import a_context, some_contexts
+from tests.support.for_each import for_each
 from tests.support.rows import a_placement_row, an_assignment_row, an_id
 
 HOUR = timedelta(hours=1)
@@ -45,7 +46,7 @@ def banner(status: ScheduleStatus, **fields: Any) -> AssignmentRow:
     return a_row(schedule=Schedule(status=status, **fields))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("row", "removed_by", "word"),
     [
         (a_row(starts_at=NOON + HOUR), "campaign_dates", "starts at 2026-11-15 13:00:00 UTC"),
@@ -81,7 +82,6 @@ def banner(status: ScheduleStatus, **fields: Any) -> AssignmentRow:
         (a_row(is_fallback=True), "no_partial_render", "fallback"),
         *((a_row(status=one), one.value, "") for one in AssignmentStatus if one is not AssignmentStatus.LIVE),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_first_step_that_removed_a_candidate_is_named(
     row: AssignmentRow, removed_by: str, word: str

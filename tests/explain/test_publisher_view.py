@@ -3,8 +3,6 @@
 import re
 from uuid import UUID
 
-import pytest
-
 from adloom.core.caller import Role
 from adloom.core.money import Micros
 from adloom.explain.publisher_view import show_name_to_publisher, show_to_publisher
@@ -13,13 +11,14 @@ from adloom.runtime.postgres import Pool
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
+from tests.support.for_each import for_each
 
 OTHERS_FIELDS = re.compile(
     r"budget\w*Paisa|bidAmount|startsAt|endsAt|\w+Cap\b|pacing\w+|schedule\w+|blockedSites|displayOrder|weight"
 )
 
 
-@pytest.mark.parametrize("reason", [*REASONS.values(), *OUTCOMES.values()], ids=lambda one: one.name)
+@for_each("reason", [*REASONS.values(), *OUTCOMES.values()])
 def test_no_reason_tells_a_publisher_what_others_have_set(reason: Reason) -> None:
     shown = show_to_publisher(reason)
 

@@ -1,12 +1,16 @@
 """Every JSON file below `control` is a case; every error code that we own has one."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from adloom.core.errors import AdloomError
+from adloom.runtime.valkey import Valkey
 from tests.support.control import ControlPlane
+from tests.support.databases import Databases
+from tests.support.for_each import noted
 from tests.support.golden import read_case, run_case
 
 FOLDER = Path(__file__).parent
@@ -56,9 +60,15 @@ SEED_CODES = {
 }
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
-async def test_golden(path: Path, control: ControlPlane) -> None:
-    await run_case(read_case(path), control)
+@pytest.mark.parametrize("folder", sorted({path.parent for path in CASES}), ids=lambda folder: folder.name)
+async def test_golden(
+    folder: Path, control: ControlPlane, databases: Databases, database_url: str, valkey: Valkey
+) -> None:
+    for path in (case for case in CASES if case.parent == folder):
+        with noted(path=path.relative_to(FOLDER)):
+            await run_case(read_case(path), control)
+        await asyncio.to_thread(databases.empty, database_url)
+        await valkey.flushall()
 
 
 def test_every_error_code_of_the_catalog_and_of_identity_has_a_case() -> None:

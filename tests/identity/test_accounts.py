@@ -9,6 +9,7 @@ from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.for_each import for_each
 
 PASSWORD = "a good password"
 
@@ -75,7 +76,7 @@ async def test_an_email_address_is_unique_in_any_case(admin: Client) -> None:
     problem(answer, 409, "ACCOUNT_EMAIL_EXISTS")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "field"),
     [
         ({"email": "ann"}, "email"),

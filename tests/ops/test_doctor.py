@@ -3,8 +3,6 @@
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
 from adloom.core.clock import SystemClock
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.ops.attention.store import check_countries
@@ -19,12 +17,13 @@ from adloom.runtime.valkey import Valkey
 from adloom.serving.health import IndexCheck
 from tests.support.builders import NOON
 from tests.support.control import Client
+from tests.support.for_each import for_each
 from tests.support.heartbeats import publish_heartbeat
 
 PORTS = {"delivery": 8080, "control": 8090}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("finding", "state"),
     [
         (machine.check_python((3, 11)), FindingState.OK),

@@ -10,6 +10,7 @@ from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.telemetry.heartbeat import Reading, ShardReading
 from adloom.runtime.valkey import Valkey
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.for_each import for_each
 from tests.support.heartbeats import publish_heartbeat
 
 PATH = "/admin/system"
@@ -121,7 +122,7 @@ async def test_a_dead_letter_can_be_retried(admin: Client, valkey: Valkey) -> No
     problem(await admin.get(f"{PATH}/dead-letters/{letter_id}"), 404, "DEAD_LETTER_NOT_FOUND")
 
 
-@pytest.mark.parametrize("letter_id", ["x", "1", "1-", "-1", "1-x", "9" * 30 + "-0"])
+@for_each("letter_id", ["x", "1", "1-", "-1", "1-x", "9" * 30 + "-0"])
 async def test_an_invalid_dead_letter_id_is_refused(letter_id: str, admin: Client) -> None:
     answer = await admin.get(f"{PATH}/dead-letters/{letter_id}")
 
@@ -136,8 +137,8 @@ async def test_the_settings_of_each_process_are_shown(admin: Client, valkey: Val
     assert answer == {"items": [{"process": "worker", "settings": {"port": "3001"}}]}
 
 
-@pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
-@pytest.mark.parametrize("path", [*ADMINS_ONLY, *OPERATORS_ONLY])
+@for_each("role", [Role.ADVERTISER, Role.PUBLISHER])
+@for_each("path", [*ADMINS_ONLY, *OPERATORS_ONLY])
 async def test_accounts_see_nothing_of_the_installation(path: str, role: Role, control: ControlPlane) -> None:
     async with control.acting_as(role) as client:
         problem(await client.get(f"{PATH}/{path}"), 403, "FORBIDDEN")

@@ -16,6 +16,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, admin, control, problem
+from tests.support.for_each import for_each
 from tests.support.pages import write_page
 
 __all__ = ["admin", "control"]
@@ -161,7 +162,7 @@ async def test_a_full_queue_is_told_and_leaves_no_page(admin: Client, site: Json
     assert await listed(admin, site) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "field"),
     [
         ({"categories": None}, "categories"),
@@ -195,7 +196,7 @@ async def test_a_bad_page_is_refused_by_its_field(
     assert await listed(admin, site) == []
 
 
-@pytest.mark.parametrize("host", ["elsewhere.test", "magazine.test.evil.example", "notmagazine.test"])
+@for_each("host", ["elsewhere.test", "magazine.test.evil.example", "notmagazine.test"])
 async def test_a_page_of_another_host_is_refused(host: str, admin: Client, site: Json) -> None:
     body = {"url": f"https://{host}/a", "categories": categories_of(TENNIS)}
 

@@ -1,6 +1,5 @@
 """A page has one normalised URL, however its address is written."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from adloom.pages.url import (
     normalize_host,
     normalize_url,
 )
+from tests.support.for_each import for_each
 
 HOSTS = st.sampled_from(
     ["a.test", "www.a.test", "WWW.www.A.test", "www.test", "bücher.example", "xn--bcher-kva.example", "[::1]",
@@ -29,7 +29,7 @@ ADDRESSES = st.builds(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "text"),
     [
         ("https://www.Example.com/Story/?b=2&a=1#end", "example.com/Story?a=1&b=2"),
@@ -68,7 +68,7 @@ def test_an_address_is_normalised(address: str, text: str) -> None:
     assert url.text == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     ["", "example.com/a", "ftp://example.com/", "javascript:alert(1)", "https://", "https:///a", "https://?a",
      "https://exa mple.com/", "https://a..test/", "https://-a.test/", "https://a.test:port/", "https://a.test:99999/",

@@ -13,6 +13,7 @@ import structlog
 
 from adloom.runtime.settings import Secret, Services, Telemetry
 from adloom.runtime.telemetry.logs import configure_logs
+from tests.support.for_each import for_each
 
 
 def a_telemetry(*, log_format: str = "json", log_level: str = "info") -> Telemetry:
@@ -136,8 +137,8 @@ def test_libraries_are_quiet_below_a_warning_unless_debugging() -> None:
     assert output.lines()[0]["event"] == "Started server process"
 
 
-@pytest.mark.parametrize("log_format", ["json", "console"])
-@pytest.mark.parametrize(
+@for_each("log_format", ["json", "console"])
+@for_each(
     "fields",
     [
         {"password": "hunter2"},

@@ -11,6 +11,7 @@ from adloom.core.errors import RateLimitedError
 from adloom.runtime.http.client_address import find_client_address, rate_limit_key
 from adloom.runtime.http.rate_limit import CLIENTS_MAX, RateLimiter, take_permit
 from tests.support.builders import NOON
+from tests.support.for_each import for_each
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1"))
 
@@ -63,7 +64,7 @@ def test_the_number_of_buckets_is_bounded() -> None:
         limiter.check(str(CLIENTS_MAX), now=NOON)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("peer", "forwarded_for", "expected"),
     [
         ("192.0.2.1", [], "192.0.2.1"),

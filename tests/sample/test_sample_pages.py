@@ -17,6 +17,7 @@ from adloom.sample.pages.pages import TAG_PATH, sample_pages
 from adloom.sample.pages.routes import build_sample_routes
 from adloom.sample.visitors.visits import SIGHTS
 from adloom.taxonomy.iab import load_content
+from tests.support.for_each import for_each
 
 PAGES = sample_pages()
 STYLE = read_data("page.css").decode()
@@ -40,7 +41,7 @@ def is_ok(path: str) -> bool:
     return answer_of(path).head.startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize("path", PAGES)
+@for_each("path", PAGES)
 def test_every_link_of_a_page_leads_to_a_page(path: str) -> None:
     addresses = set(ADDRESS.findall(answer_of(path).body.decode()))
     addresses -= {TAG_PATH, "#main", PAGES[path].address}
@@ -49,7 +50,7 @@ def test_every_link_of_a_page_leads_to_a_page(path: str) -> None:
     assert [address for address in addresses if not is_ok(address)] == []
 
 
-@pytest.mark.parametrize("path", PAGES)
+@for_each("path", PAGES)
 def test_a_page_names_its_address_on_the_domain_of_its_site(path: str) -> None:
     domains = [site.domain for site in SITES if PAGES[path].address == f"https://{site.domain}{path}"]
 
@@ -77,7 +78,7 @@ def test_an_article_is_about_categories_of_the_taxonomy(article: Article) -> Non
     assert all(0 < category.confidence <= 1 for category in article.categories)
 
 
-@pytest.mark.parametrize("path", PAGES)
+@for_each("path", PAGES)
 def test_a_page_has_the_tag_once_and_its_declared_slots(path: str) -> None:
     html = PAGES[path].render_html()
 
@@ -86,7 +87,7 @@ def test_a_page_has_the_tag_once_and_its_declared_slots(path: str) -> None:
     assert html.count("<script") == bool(PAGES[path].slots)
 
 
-@pytest.mark.parametrize("path", PAGES)
+@for_each("path", PAGES)
 def test_a_page_has_one_heading_a_language_and_the_size_of_every_picture(path: str) -> None:
     html = PAGES[path].render_html()
 

@@ -2,15 +2,14 @@
 
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from adloom.sample.content.catalog import BANNERS
 from adloom.sample.content.document import find_phone_picture, find_picture
 from adloom.sample.content.pictures import HILLS, PALETTES, SUBJECTS, Picture
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize("subject", [*SUBJECTS, HILLS])
-@pytest.mark.parametrize("size", [(1200, 300), (600, 400), (400, 800)])
+@for_each("subject", [*SUBJECTS, HILLS])
+@for_each("size", [(1200, 300), (600, 400), (400, 800)])
 def test_a_picture_is_well_formed_and_has_its_declared_size(subject: str, size: tuple[int, int]) -> None:
     width, height = size
     for is_for_ad in (False, True):

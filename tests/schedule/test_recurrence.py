@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from adloom.schedule.recurrence import ALL_HOURS, RecurringDays, build_recurring_days
 from adloom.schedule.recurrence_rule import WEEKDAYS
+from tests.support.for_each import for_each
 
 FIRST: Final = datetime.fromisoformat("2025-01-01T00:00:00")
 LAST: Final = datetime.fromisoformat("2027-12-31T23:59:59")
@@ -33,7 +34,7 @@ def november(*days: int) -> list[date]:
     return [date(2026, 11, day) for day in days]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "days"),
     [
         ("FREQ=WEEKLY;BYDAY=MO,FR", [2, 6, 9, 13, 16, 20, 23, 27, 30]),

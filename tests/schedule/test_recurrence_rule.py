@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
 from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, parse_recurrence
+from tests.support.for_each import for_each
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_rule_is_parsed(text: str, expected: Recurrence) -> None:
     assert parse_recurrence(text) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("", "one RRULE"),

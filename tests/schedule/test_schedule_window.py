@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.schedule.schedule_window import ClosedReason, find_closed_reason, find_next_change, is_open
 from tests.schedule.builders import NOON, a_schedule, a_window, utc
+from tests.support.for_each import for_each
 
 BEFORE = NOON - timedelta(hours=1)
 AFTER = NOON + timedelta(hours=1)
 SECOND = timedelta(seconds=1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "publish_at", "expires_at", "closed"),
     [
         ("draft", None, None, ClosedReason.DRAFT),

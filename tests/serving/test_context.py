@@ -14,6 +14,7 @@ from adloom.runtime.geoip import Countries
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
+from tests.support.for_each import for_each
 
 PARSER = ContextParser()
 UTC_ZONE = ZoneInfo("UTC")
@@ -221,7 +222,7 @@ def test_the_referrer_is_the_host_of_its_address(referer: str, domain: str | Non
     assert context_of(referer=referer).referrer_domain == domain
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "field", "value"),
     [
         ("device=tablet", "device", "tablet"),

@@ -3,6 +3,7 @@
 import pytest
 
 from adloom.serving.request.device import AGENT_CHARACTERS_MAX, DeviceParser
+from tests.support.for_each import for_each
 
 IPHONE = b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1"
 IS_CRAWLER = DeviceParser().is_crawler
@@ -44,7 +45,7 @@ def test_a_browser_is_not_a_crawler(agent: bytes) -> None:
     assert not IS_CRAWLER(agent)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "agent",
     [
         b"curl/8.5.0",

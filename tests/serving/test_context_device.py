@@ -3,6 +3,7 @@
 import pytest
 
 from adloom.serving.request.device import CACHED_AGENTS_MAX, DeviceParser
+from tests.support.for_each import for_each
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 IOS_WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
@@ -70,9 +71,9 @@ TABLETS = {
     "PlayBook": "Mozilla/5.0 (PlayBook; U; RIM Tablet OS 2.1.0; en-US) AppleWebKit/536.2+ (KHTML, like Gecko) Version/7.2.1.0 Safari/536.2+",
 }
 CASES = [
-    pytest.param(agent, kind, id=f"{kind}: {name}")
+    (agent, kind)
     for kind, agents in (("desktop", DESKTOPS), ("mobile", MOBILES), ("tablet", TABLETS))
-    for name, agent in agents.items()
+    for agent in agents.values()
 ]
 
 
@@ -81,7 +82,7 @@ def parser() -> DeviceParser:
     return DeviceParser()
 
 
-@pytest.mark.parametrize(("agent", "kind"), CASES)
+@for_each(("agent", "kind"), CASES)
 def test_a_user_agent_has_this_kind_of_device(parser: DeviceParser, agent: str, kind: str) -> None:
     assert parser.device_of(agent.encode("latin-1")) == kind
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
 from adloom.serving.request.overrides import PARAMETERS, parse_overrides, parse_query
+from tests.support.for_each import for_each
 from tests.targeting.builders import DEFAULT_CONTEXT
 
 USER_ID = "01890000-0000-7000-8000-000000000000"
@@ -50,7 +51,7 @@ def test_no_overrides_change_nothing() -> None:
     assert parse_overrides({}).apply_to(DEFAULT_CONTEXT) is DEFAULT_CONTEXT
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "allowed"),
     [
         ("device", "phone", "one of mobile, tablet, desktop"),

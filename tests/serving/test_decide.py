@@ -23,6 +23,7 @@ from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import parse_rule
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.contexts import a_context, some_contexts
+from tests.support.for_each import for_each
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 HOUR = timedelta(hours=1)
@@ -115,7 +116,7 @@ def test_a_campaign_serves_from_its_start_until_before_its_end(
     assert bool(titles(placement_of(row))) is serves
 
 
-@pytest.mark.parametrize("status", [one for one in AssignmentStatus if one is not AssignmentStatus.LIVE])
+@for_each("status", [one for one in AssignmentStatus if one is not AssignmentStatus.LIVE])
 def test_an_assignment_that_is_not_live_is_not_a_candidate(status: AssignmentStatus) -> None:
     assert titles(placement_of(a_row("gone", status=status, is_evergreen_fallback=True))) == []
 

@@ -12,6 +12,7 @@ from adloom.runtime.postgres import Pool
 from adloom.serving.background.reporter_keys import ReporterKeys
 from tests.support.builders import Json
 from tests.support.control import Client
+from tests.support.for_each import for_each
 
 
 def ask(keys: ReporterKeys, headers: dict[str, str], placement: Json) -> bool:
@@ -58,7 +59,7 @@ async def test_a_revoked_key_reports_nothing(admin: Client, pool: Pool) -> None:
         ask(keys, {"x-api-key": key}, placement)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "headers",
     [
         {},

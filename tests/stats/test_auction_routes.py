@@ -26,6 +26,7 @@ from tests.events.builders import (
 from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON, UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.for_each import for_each
 
 PATH = "/api/v1/admin/auctions"
 MINUTE = timedelta(minutes=1)
@@ -140,7 +141,7 @@ async def test_auctions_are_found_by_user_type_and_time(admin: Client, pool: Poo
     assert await found(startDate="2026-11-14", endDate="2026-11-15") == among(feed, story, yesterday)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("params", "field"),
     [
         ({"userId": "not-a-uuid"}, "userId"),

@@ -14,6 +14,7 @@ from tests.budgets.worker_stage import Stage
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.for_each import for_each
 
 PATH = "/api/v1/admin/budget"
 
@@ -189,7 +190,7 @@ async def test_a_reset_without_an_answer_gets_503_after_two_seconds(
         assert time.monotonic() - began_at > 1.5
 
 
-@pytest.mark.parametrize("reason", [None, "", "  ", 7, "x" * 256, "a\0b"])
+@for_each("reason", [None, "", "  ", 7, "x" * 256, "a\0b"])
 async def test_a_reset_needs_a_reason(reason: object, admin: Client) -> None:
     campaign = await admin.make_campaign(budgetDailyPaisa=100)
 

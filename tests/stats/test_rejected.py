@@ -13,6 +13,7 @@ from adloom.stats.rejected.store import strip_address
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.event_rows import EventRows, noon
+from tests.support.for_each import for_each
 
 PATH = "/admin/events/rejected"
 Json = dict[str, Any]
@@ -224,7 +225,7 @@ async def test_a_publisher_sees_rejected_events_of_a_deleted_placement(publisher
     assert await found(publisher) == [event]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("params", "fields"),
     [
         ({"from": "yesterday", "to": "today"}, {"from", "to"}),

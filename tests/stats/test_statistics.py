@@ -20,6 +20,7 @@ from tests.support.control import (
     problem,
     running_control,
 )
+from tests.support.for_each import for_each
 
 TODAY = NOON.date()
 YESTERDAY = TODAY - timedelta(days=1)
@@ -363,7 +364,7 @@ async def test_a_viewer_sees_all_and_another_account_nothing(
         assert (await stats(other_account))["items"] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("params", "fields"),
     [
         ({"from": "yesterday", "to": "today"}, {"from", "to"}),

@@ -4,12 +4,12 @@ import csv
 import io
 
 import httpx
-import pytest
 
 from adloom.core.currency import Currency
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
+from tests.support.for_each import for_each
 
 QUERY = {"from": "2026-11-14", "to": "2026-11-15"}
 
@@ -50,7 +50,7 @@ async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(admin: Client, 
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "groupings", ["day", "hour", "banner", "placement", "campaign", "country", "device", "device,country,day"]
 )
 async def test_a_csv_sheet_equals_the_json(admin: Client, writer: EventWriter, groupings: str) -> None:
@@ -88,7 +88,7 @@ async def test_names_in_a_sheet_are_no_formulas_and_money_has_its_currency(
     assert (row["spendPaisa"], row["spend"], row["currency"]) == ("0", "0.00", "EUR")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("accept", "written", "kind"),
     [
         ("text/csv", None, "text/csv"),

@@ -75,17 +75,25 @@ class Databases:
         self._parts = urlsplit(template_url)
         self._loop = asyncio.new_event_loop()
         self._free: list[Database] = []
+        self._lent: dict[str, Database] = {}
         self._made = 0
 
     @contextlib.contextmanager
     def lend(self) -> Generator[str]:
         """Lend an empty database with the newest schema, to be called outside of an event loop."""
         database = self._free.pop() if self._free else self._run(self._make())
-        yield self._url(database.name)
+        url = self._url(database.name)
+        self._lent[url] = database
+        yield url
+        del self._lent[url]
         if self._run(self._empty(database)):
             self._free.append(database)
         else:
             self._run(self._drop(database))
+
+    def empty(self, url: str) -> None:
+        """Empty a database that is lent, whose user stays connected but has no transaction."""
+        assert self._run(_empty(self._lent[url])), "the schema has changed"
 
     def stop(self) -> None:
         for database in self._free:
@@ -127,6 +135,7 @@ class Databases:
         if database.uses >= USES_MAX or database.connection.is_closed():
             return False
         try:
+            await database.connection.execute(DISCONNECT)
             return await _empty(database)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
             return False
@@ -134,7 +143,6 @@ class Databases:
 
 async def _empty(database: Database) -> bool:
     connection = database.connection
-    await connection.execute(DISCONNECT)
     found = await connection.fetch(TABLES)
     added = [row["name"] for row in found if row["oid"] not in database.tables]
     kept = [row for row in found if row["oid"] in database.tables and row["bytes"]]

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 TIMES = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
@@ -15,34 +15,43 @@ def seeds(count: int) -> range:
     return range(count * TIMES)
 
 
-def for_each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Call a test with each value of one of its arguments. Fixtures are made once for all of them."""
-    listed = list(values)
-    assert listed, f"no values for {name}"
+def for_each(
+    names: str | Sequence[str], values: Iterable[Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Call a test with each value of one or some of its arguments. Fixtures are made once for all of them."""
+    known = [names] if isinstance(names, str) else list(names)
+    listed = [{names: value} if isinstance(names, str) else _name(known, value) for value in values]
+    assert listed, f"no values for {', '.join(known)}"
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         async def run_async(**fixtures: Any) -> None:
-            for value in listed:
-                with named(value):
-                    await test(**{name: value}, **fixtures)
+            for given in listed:
+                with noted(**given):
+                    await test(**given, **fixtures)
 
         def run(**fixtures: Any) -> None:
-            for value in listed:
-                with named(value):
-                    test(**{name: value}, **fixtures)
+            for given in listed:
+                with noted(**given):
+                    test(**given, **fixtures)
 
         each = functools.wraps(test)(run_async if inspect.iscoroutinefunction(test) else run)
         signature = inspect.signature(test)
-        parameters = [one for one in signature.parameters.values() if one.name != name]
+        parameters = [one for one in signature.parameters.values() if one.name not in known]
         vars(each)["__signature__"] = signature.replace(parameters=parameters)  # Read by pytest.
         return each
 
-    @contextlib.contextmanager
-    def named(value: object) -> Generator[None]:
-        try:
-            yield
-        except BaseException as error:
-            error.add_note(f"{name} = {value!r}")
-            raise
-
     return decorate
+
+
+def _name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(names, values, strict=True))
+
+
+@contextlib.contextmanager
+def noted(**values: object) -> Generator[None]:
+    """Let an error name the values with which it came."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(", ".join(f"{name} = {value!r}" for name, value in values.items()))
+        raise

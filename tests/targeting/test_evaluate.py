@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import find_failing, get_value, matches, matches_all
 from adloom.targeting.rules import OPERATORS, Operator, Rule, RuleType, parse_rule
+from tests.support.for_each import for_each
 from tests.targeting.builders import a_context
 from tests.targeting.strategies import DOMAINS, HOURS, contexts, rules
 
@@ -54,7 +55,7 @@ TABLE: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize("case", TABLE, ids=str)
+@for_each("case", TABLE)
 def test_a_rule_matches_the_values_inside_and_not_those_outside(case: Case) -> None:
     kind, operator, value, inside, outside, field = case
     rule = parse_rule(kind, operator, value)

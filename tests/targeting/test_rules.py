@@ -13,6 +13,7 @@ from adloom.targeting.rules import (
     RuleType,
     parse_rule,
 )
+from tests.support.for_each import for_each
 from tests.targeting.strategies import rules
 
 ALLOWED = {
@@ -34,8 +35,8 @@ def refusal_of(kind: str, operator: str, value: object) -> AdloomError:
     return caught.value
 
 
-@pytest.mark.parametrize("kind", RuleType)
-@pytest.mark.parametrize("operator", [*Operator, "equals", "IN", ""])
+@for_each("kind", RuleType)
+@for_each("operator", [*Operator, "equals", "IN", ""])
 def test_each_type_accepts_its_operators_and_no_other(kind: RuleType, operator: str) -> None:
     if operator in ALLOWED[kind]:
         assert operator in OPERATORS[kind]
@@ -92,7 +93,7 @@ PAIR = "must be a pair of hours"
 BOOLEAN = "must be true or false"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "operator", "value", "named", "allowed"),
     [
         ("device", "in", ["mobile", "phone"], '"phone"', DEVICE),

@@ -2,9 +2,8 @@
 
 from importlib import resources
 
-import pytest
-
 from adloom.taxonomy.iab import load_content
+from tests.support.for_each import for_each
 
 TIER = 2
 PHRASES_MIN = 8
@@ -32,7 +31,7 @@ def test_every_node_of_the_tier_has_one_row() -> None:
     assert sorted((node_id, name) for node_id, name, _ in ROWS) == sorted(wanted)
 
 
-@pytest.mark.parametrize(("node_id", "phrases"), [(row[0], row[2]) for row in ROWS])
+@for_each(("node_id", "phrases"), [(row[0], row[2]) for row in ROWS])
 def test_a_node_has_enough_short_phrases(node_id: str, phrases: list[str]) -> None:
     most = BROAD_PHRASES_MAX if load_content().list_children(node_id) else PHRASES_MAX
     assert PHRASES_MIN <= len(phrases) <= most

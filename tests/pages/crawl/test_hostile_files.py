@@ -15,6 +15,7 @@ from adloom.pages.crawl.frontier import find_pages, read_address
 from adloom.pages.crawl.robots import RobotsRules, is_not_now, name_robot, read_rules
 from adloom.pages.crawl.sitemap import URLS_MAX, read_sitemap
 from adloom.targeting.site_hosts import SiteHosts
+from tests.support.for_each import for_each
 
 HOSTS = SiteHosts("a.test")
 URL = "https://a.test/x/y?z=1"
@@ -24,7 +25,7 @@ def rules_of(text: str | bytes, *, status: int = 200) -> RobotsRules:
     return read_rules(status, text.encode() if isinstance(text, str) else text, robot="AdloomBot")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "allowed"),
     [
         ("", True),
@@ -236,7 +237,7 @@ HOSTILE_SITEMAPS: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE_SITEMAPS)
+@for_each("name", HOSTILE_SITEMAPS)
 def test_a_hostile_sitemap_costs_little_and_raises_nothing(name: str) -> None:
     body = HOSTILE_SITEMAPS[name]()
     began = time.process_time()

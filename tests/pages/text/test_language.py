@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.pages.text.language import detect_language, read_language_tag
+from tests.support.for_each import for_each
 
 SENTENCES = {
     "en": "The council has voted to close the bridge for two years, and the shops on the north bank will have to wait.",
@@ -27,7 +28,7 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("language", SENTENCES)
+@for_each("language", SENTENCES)
 def test_a_sentence_is_known(language: str) -> None:
     assert detect_language(SENTENCES[language]) == language
 

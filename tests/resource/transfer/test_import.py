@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import pytest
-
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.resource.changes import NOTICE_CHANNEL
@@ -14,6 +12,7 @@ from adloom.runtime.valkey import Valkey
 from tests.support.builders import UNKNOWN_ID
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.documents import BANNER, PLACEMENT, Importer, a_document
+from tests.support.for_each import for_each
 
 
 async def counted(pool: Pool) -> int:
@@ -180,7 +179,7 @@ async def test_items_that_refer_to_a_wrong_item_are_not_reported(importer: Impor
     assert set(problems) == {"campaigns[0].name"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lists", "field"),
     [
         ({"banners": [{"key": "b", **BANNER}, {"key": "b", **BANNER}]}, "banners[1].key"),
@@ -204,7 +203,7 @@ async def test_the_items_of_a_document_must_be_consistent(
     assert set(await importer.problems(a_document(**lists))) == {field}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         b"",

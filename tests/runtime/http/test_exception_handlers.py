@@ -14,6 +14,7 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from adloom.core.errors import FieldProblem
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers, list_field_problems
 from adloom.runtime.postgres import Pool
+from tests.support.for_each import for_each
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ class Body(BaseModel):
     opens: time | None = None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value", "said"),
     [
         ("id", "home", "must be an id such as 01a1ee54-30c5-72fb-ad0c-9a66750e8905"),

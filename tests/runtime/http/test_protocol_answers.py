@@ -240,7 +240,7 @@ def test_proxy_requests_are_rejected(wire: Wire) -> None:
     assert wire.rest() == b""
 
 
-@pytest.mark.parametrize(
+@for_each(
     "request_bytes",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.runtime.outbound.address import find_refusal
+from tests.support.for_each import for_each
 
 PUBLIC = [
     "1.1.1.1",
@@ -81,7 +82,7 @@ def test_a_public_address_is_connected_to(text: str) -> None:
     assert find_refusal(ip_address(text)) is None
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@for_each("text", REFUSED)
 def test_an_address_that_is_not_public_is_refused_with_a_reason(text: str) -> None:
     assert find_refusal(ip_address(text))
 

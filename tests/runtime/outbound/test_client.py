@@ -23,6 +23,7 @@ from adloom.runtime.outbound.client import REDIRECTS_MAX, BodyLimit, OutboundCli
 from adloom.runtime.outbound.connect import CheckedBackend
 from adloom.runtime.outbound.failure import FailureKind, OutboundError
 from adloom.runtime.outbound.settings import LocalHost, OutboundSettings, parse_local_hosts
+from tests.support.for_each import for_each
 from tests.support.website import Website, head, running_website
 
 PUBLIC = "93.184.216.34"
@@ -152,7 +153,7 @@ async def test_a_redirect_is_followed_only_where_the_caller_allows_it(
     assert website.paths == ["/a"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "location",
     [
         "http://127.0.0.1:{port}/",

@@ -18,6 +18,7 @@ from tests.support.control import (
     problem,
     running_control,
 )
+from tests.support.for_each import for_each
 from tests.sync.http.seller import API, SEAL, Seller
 
 NOUNS = ["accounts", "sellpages", "campaigns", "adsets", "ads"]
@@ -113,7 +114,7 @@ async def test_an_entity_with_children_is_not_deleted(noun: str, child: str, sel
     assert (await seller.client.get(seller.path(noun))).status_code == 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("noun", "field", "parent"),
     [
         ("campaigns", "adAccountId", "accounts"),
@@ -176,7 +177,7 @@ async def test_an_external_id_is_unique(noun: str, field: str, seller: Seller) -
     assert (await seller.client.patch(seller.path(noun), json={field: "x-1"})).status_code == 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("noun", "field", "value"),
     [
         ("accounts", "name", ""),
@@ -394,7 +395,7 @@ async def test_a_change_is_in_the_audit_trail(seller: Seller, admin: Client) -> 
     assert [{**one, "network": None} for one in all_of_them] == own
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("platform", "external_id", "status"),
     [
         ("meta", "act_1234", 201),

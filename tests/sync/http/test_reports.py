@@ -19,6 +19,7 @@ from adloom.sync.pipeline import store
 from adloom.sync.reports.model import MONEY, Order, ReportRow, build_entity_report
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.for_each import for_each
 from tests.sync.http.seller import API, DAY, Seller, a_seller
 
 LEVELS = {"campaigns": "CAMPAIGN", "adsets": "ADSET", "ads": "AD"}
@@ -387,7 +388,7 @@ async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(
     assert (written["spend"], written["cpm"], written["deletedAt"]) == ("1234567.89", "411522630.0000", "")
 
 
-@pytest.mark.parametrize("what", [*LEVELS, "sellpages"])
+@for_each("what", [*LEVELS, "sellpages"])
 async def test_every_report_is_csv_for_a_client_that_accepts_it(what: str, seller: Seller) -> None:
     params = {"dateFrom": DAY, "dateTo": DAY}
     answer = await seller.client.get(f"{API}/reports/{what}", params=params, headers={"Accept": "text/csv"})
@@ -400,7 +401,7 @@ async def test_every_report_is_csv_for_a_client_that_accepts_it(what: str, selle
 # --- refused queries
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "field"),
     [
         ({"dateFrom": "x"}, "dateFrom"),
@@ -422,7 +423,7 @@ async def test_an_invalid_report_query_is_refused(query: dict[str, Any], field: 
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {field}
 
 
-@pytest.mark.parametrize("what", [*LEVELS, "sellpages"])
+@for_each("what", [*LEVELS, "sellpages"])
 async def test_a_report_without_days_is_refused(what: str, seller: Seller) -> None:
     answer = await seller.client.get(f"{API}/reports/{what}")
 

@@ -22,6 +22,7 @@ from tests.support.control import (
     problem,
     running_control,
 )
+from tests.support.for_each import for_each
 from tests.sync.http.seller import API, DAY, Seller, a_seller, running_worker
 from tests.sync.shop import DAY as THE_DAY
 
@@ -141,7 +142,7 @@ async def test_a_range_is_a_backfill_with_progress(seller: Seller) -> None:
     assert ten > 8 * one
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "field"),
     [
         ({"date": "yesterday"}, "date"),
@@ -219,9 +220,7 @@ async def test_a_failed_job_can_be_retried(seller: Seller, redis_url: str) -> No
     problem(await seller.client.post(f"{API}/jobs/{job_id}/retry"), 409, "SYNC_JOB_NOT_FAILED")
 
 
-@pytest.mark.parametrize(
-    "job_id", ["nothing", f"sync_{UNKNOWN_ID}_{DAY}_{DAY}_AD", "%2e%2e", "sync_", "a%20b"]
-)
+@for_each("job_id", ["nothing", f"sync_{UNKNOWN_ID}_{DAY}_{DAY}_AD", "%2e%2e", "sync_", "a%20b"])
 async def test_an_unknown_job_cannot_be_retried(job_id: str, seller: Seller) -> None:
     problem(await seller.client.post(f"{API}/jobs/{job_id}/retry"), 404, "SYNC_JOB_NOT_FOUND")
     problem(

@@ -21,6 +21,7 @@ from adloom.sync.providers.protocol import (
     ThrottledError,
 )
 from adloom.sync.words import Level, Platform, Semantics
+from tests.support.for_each import for_each
 from tests.sync.builders import DAY, a_request, an_account, an_entity
 from tests.sync.providers.meta_server import TOKEN, MetaServer, Scripted, days, running_meta
 
@@ -156,7 +157,7 @@ async def test_a_too_large_page_is_requested_in_smaller_ones(
     assert [one["limit"] for one in meta.requests] == ["500", "250", "125", "125", "125"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "error", "expected"),
     [
         (400, {"code": 190, "error_subcode": 463}, CredentialsExpiredError),

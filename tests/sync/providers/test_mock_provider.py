@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-import pytest
 
 from adloom.sync.figures import compute_ratios
 from adloom.sync.providers.mock import (
@@ -18,6 +17,7 @@ from adloom.sync.providers.mock import (
     make_figures,
 )
 from adloom.sync.words import BudgetType, Level
+from tests.support.for_each import for_each
 from tests.sync.builders import a_request, an_entity
 
 GOLDEN: list[dict[str, Any]] = msgspec.json.decode(
@@ -31,7 +31,7 @@ def test_the_golden_file_has_fifty_rows() -> None:
     assert len(GOLDEN) == 50
 
 
-@pytest.mark.parametrize("row", GOLDEN, ids=lambda row: f"{row['level']}-{row['entityId']}")
+@for_each("row", GOLDEN)
 def test_a_row_equals_the_golden_file_of_another_language(row: dict[str, Any]) -> None:
     seller, entity_id, day = UUID(row["sellerId"]), UUID(row["entityId"]), date.fromisoformat(row["date"])
     entity = an_entity(
