@@ -1,6 +1,6 @@
 """The market's tables: what its actors record, and what they are rebuilt from when they wake."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -131,8 +131,47 @@ class StoredDemand(msgspec.Struct, frozen=True):
     wanted: tuple[str, ...]
 
 
-_encode: Final = msgspec.json.Encoder().encode
+class RecordTable(msgspec.Struct, frozen=True):
+    """How records of a kind are written: the fields that tell them apart, the statement, and what it gets of each."""
+
+    key: tuple[str, ...]
+    statement: str
+    list_values: Callable[[Any], tuple[object, ...]]
+
+
 _decode_demand: Final = msgspec.json.Decoder(StoredDemand).decode
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _encode_demand(demand: CampaignDemand | None) -> str | None:
+    return None if demand is None else _encode(StoredDemand(demand, tuple(sorted(demand.wanted))))
+
+
+TABLES: Final[Mapping[type, RecordTable]] = {
+    DemandRow: RecordTable(
+        ("campaign_id",), SET_DEMAND, lambda row: (row.campaign_id, row.version, _encode_demand(row.demand))
+    ),
+    CategoryVersionRow: RecordTable(("category",), SET_VERSIONS, lambda row: (row.category, row.version)),
+    ResultsRow: RecordTable(("category", "site"), SET_RESULTS, msgspec.structs.astuple),
+    PageShortlists: RecordTable(
+        ("site_id", "url"),
+        SET_SHORTLISTS,
+        lambda row: (row.site_id, row.url, row.version, _encode(row.slots), row.updated_at, row.expires_at),
+    ),
+    ApprovalSeen: RecordTable(
+        ("site_id", "banner_id"),
+        ADD_APPROVALS,
+        lambda row: (row.site_id, row.banner_id, row.campaign_id, row.state.value, row.at),
+    ),
+    FloorRow: RecordTable(
+        ("site_id", "category"),
+        SET_FLOORS,
+        lambda row: (row.site_id, row.category, row.tick, _encode(row.state)),
+    ),
+}
 
 
 class MarketWriter:
@@ -149,94 +188,16 @@ class MarketWriter:
             await self._term.check(connection)
         by_type: dict[type, dict[object, Any]] = {}
         for record in records:
-            by_type.setdefault(type(record), {})[_choose_key(record)] = record
-        writers = {
-            DemandRow: _write_demand,
-            CategoryVersionRow: _write_versions,
-            ResultsRow: _write_results,
-            PageShortlists: _write_shortlists,
-            ApprovalSeen: _write_approvals,
-            FloorRow: _write_floors,
-        }
-        for kind, write in writers.items():
+            kind = type(record)
+            if kind not in TABLES:
+                raise TypeError(f"No table takes a {kind.__name__}.")
+            key = tuple(getattr(record, field) for field in TABLES[kind].key)
+            by_type.setdefault(kind, {})[key] = record
+        for kind, table in TABLES.items():
             if rows := by_type.get(kind):
                 # Always in the same order, so that two writers of the same rows cannot deadlock.
-                await write(connection, [rows[key] for key in sorted(rows, key=repr)])
-
-
-def _choose_key(record: msgspec.Struct) -> object:
-    match record:
-        case DemandRow(campaign_id=campaign_id):
-            return campaign_id
-        case CategoryVersionRow(category=category):
-            return category
-        case ResultsRow(category=category, site=site):
-            return category, site
-        case PageShortlists(site_id=site_id, url=url):
-            return site_id, url
-        case ApprovalSeen(site_id=site_id, banner_id=banner_id):
-            return site_id, banner_id
-        case FloorRow(site_id=site_id, category=category):
-            return site_id, category
-        case _:
-            raise TypeError(f"No table takes a {type(record).__name__}.")
-
-
-async def _write_demand(connection: Connection, rows: Sequence[DemandRow]) -> None:
-    demands = [
-        None
-        if row.demand is None
-        else _encode(StoredDemand(row.demand, tuple(sorted(row.demand.wanted)))).decode()
-        for row in rows
-    ]
-    await connection.execute(
-        SET_DEMAND, [row.campaign_id for row in rows], [row.version for row in rows], demands
-    )
-
-
-async def _write_versions(connection: Connection, rows: Sequence[CategoryVersionRow]) -> None:
-    await connection.execute(SET_VERSIONS, [row.category for row in rows], [row.version for row in rows])
-
-
-async def _write_results(connection: Connection, rows: Sequence[ResultsRow]) -> None:
-    await connection.execute(SET_RESULTS, *_list_columns(rows))
-
-
-async def _write_shortlists(connection: Connection, rows: Sequence[PageShortlists]) -> None:
-    await connection.execute(
-        SET_SHORTLISTS,
-        [row.site_id for row in rows],
-        [row.url for row in rows],
-        [row.version for row in rows],
-        [_encode(row.slots).decode() for row in rows],
-        [row.updated_at for row in rows],
-        [row.expires_at for row in rows],
-    )
-
-
-async def _write_approvals(connection: Connection, rows: Sequence[ApprovalSeen]) -> None:
-    await connection.execute(
-        ADD_APPROVALS,
-        [row.site_id for row in rows],
-        [row.banner_id for row in rows],
-        [row.campaign_id for row in rows],
-        [row.state.value for row in rows],
-        [row.at for row in rows],
-    )
-
-
-async def _write_floors(connection: Connection, rows: Sequence[FloorRow]) -> None:
-    await connection.execute(
-        SET_FLOORS,
-        [row.site_id for row in rows],
-        [row.category for row in rows],
-        [row.tick for row in rows],
-        [_encode(row.state).decode() for row in rows],
-    )
-
-
-def _list_columns(rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
-    return [list(column) for column in zip(*map(msgspec.structs.astuple, rows), strict=True)]
+                values = [table.list_values(rows[key]) for key in sorted(rows, key=repr)]
+                await connection.execute(table.statement, *map(list, zip(*values, strict=True)))
 
 
 class MarketTables:
