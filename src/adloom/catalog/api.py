@@ -11,7 +11,7 @@ from pydantic import Field
 from adloom.catalog.advertiser import Advertiser, advertisers
 from adloom.catalog.assigned import AssignedBanner, read_page
 from adloom.catalog.assignment.resource import assignments, links
-from adloom.catalog.banner import Banner, banners
+from adloom.catalog.banner import banners
 from adloom.catalog.campaign.model import Campaign, CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.creative.resource import creatives
@@ -35,7 +35,7 @@ from adloom.resource.shapes import Paisa
 from adloom.resource.transfer.api import build_transfer_router
 from adloom.resource.transfer.exchange import Exchange
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Body, Moment, Patch
+from adloom.runtime.http.api.shapes import Answer, Body, Moment
 from adloom.runtime.listing import Filters, PageRequest
 
 CATALOG: Final = Exchange(
@@ -140,28 +140,9 @@ def _set_budget(advertiser: Advertiser, body: BudgetBody, now: datetime) -> Adve
     )
 
 
-def _schedule_banner(banner: Banner, patch: Patch, now: datetime) -> Banner:
-    return banners.apply(patch, banner, now)
-
-
-def _activate(banner: Banner, _body: None, now: datetime) -> Banner:
-    return banner.switched(is_active=True, now=now)
-
-
-def _deactivate(banner: Banner, _body: None, now: datetime) -> Banner:
-    return banner.switched(is_active=False, now=now)
-
-
 def _schedule_campaign(campaign: Campaign, body: ScheduleBody | None, now: datetime) -> Campaign:
     dates = body or ScheduleBody()
     return campaign.scheduled(starts_at=dates.starts_at, ends_at=dates.ends_at, now=now)
-
-
-def _add_move(action: str, target: CampaignStatus, description: str) -> None:
-    def move(campaign: Campaign, _body: None, now: datetime) -> Campaign:
-        return campaign.moved_to(target, now=now)
-
-    add_change_route(campaigns_router, campaigns, action, move, description=description)
 
 
 add_change_route(
@@ -178,7 +159,7 @@ add_change_route(
     banners_router,
     banners,
     "schedule",
-    _schedule_banner,
+    lambda banner, patch, now: banners.apply(patch, banner, now),
     body=build_patch(
         "BannerSchedulePatch",
         "Changes of when a banner may be shown.",
@@ -186,12 +167,18 @@ add_change_route(
     ),
     description="Say when a banner may be shown.",
 )
-add_change_route(banners_router, banners, "activate", _activate, description="Switch a banner on.")
+add_change_route(
+    banners_router,
+    banners,
+    "activate",
+    lambda banner, _, now: banner.switched(is_active=True, now=now),
+    description="Switch a banner on.",
+)
 add_change_route(
     banners_router,
     banners,
     "deactivate",
-    _deactivate,
+    lambda banner, _, now: banner.switched(is_active=False, now=now),
     description="Switch a banner off: it is not served until it is switched on again.",
 )
 add_change_route(
@@ -204,7 +191,13 @@ add_change_route(
     description="Let a draft begin by itself, at its own dates or at these.",
 )
 for _action, _target, _description in CAMPAIGN_MOVES:
-    _add_move(_action, _target, _description)
+    add_change_route(
+        campaigns_router,
+        campaigns,
+        _action,
+        lambda campaign, _, now, target=_target: campaign.moved_to(target, now=now),
+        description=_description,
+    )
 
 
 @placements_router.get("/{placement_id}/tag")
