@@ -1,6 +1,6 @@
 """Sessions of the console, and what pages before the log-in share: plain HTML without scripts or web sockets."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import escape
 from typing import Annotated, Final
 from urllib.parse import parse_qs, quote, urlsplit
@@ -12,7 +12,8 @@ from starlette.requests import HTTPConnection
 from adloom.console.client import ApiClient, SessionEndedError
 from adloom.console.theme import build_head, find_asset, find_asset_address
 from adloom.core.clock import Clock
-from adloom.core.errors import AdloomError, BadRequestError, RateLimitedError
+from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
+from adloom.identity.api import limit_attempts
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
 from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.http.api.dependencies import depend_on
@@ -154,6 +155,14 @@ async def read_form(request: Request) -> dict[str, str]:
     except ValueError as error:
         raise BadRequestError("This form cannot be read.") from error
     return {name: values[-1].replace("\0", "") for name, values in pairs.items()}
+
+
+async def read_own_form(request: Request, guard: SessionGuard, now: datetime) -> dict[str, str]:
+    """Read a form that one of our pages has sent; raise for one of another site, and for too many attempts."""
+    if not guard.is_same_origin(request):
+        raise ForbiddenError(FOREIGN_FORM)
+    limit_attempts(request, now)
+    return await read_form(request)
 
 
 def build_notice(text: str, *, kind: str) -> str:

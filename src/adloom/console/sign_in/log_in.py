@@ -18,6 +18,7 @@ from adloom.console.sign_in.gate import (
     enter,
     make_local_url,
     read_form,
+    read_own_form,
 )
 from adloom.console.sign_in.second_factor_pages import ask_for_second_factor
 from adloom.console.sign_in.single_sign_on_pages import make_button
@@ -104,10 +105,7 @@ async def show_welcome(request: Request, guard: Guard) -> Response:
 async def welcome(request: Request, guard: Guard, now: Now) -> Response:
     """Log in with the one-time link that the first start printed."""
     try:
-        if not guard.is_same_origin(request):
-            raise ForbiddenError(FOREIGN_FORM)
-        limit_attempts(request, now)
-        fields = await read_form(request)
+        fields = await read_own_form(request, guard, now)
         token = await guard.sessions.redeem_welcome(
             fields.get("token", ""), now=now, origin=find_origin(request)
         )

@@ -8,17 +8,16 @@ from fastapi.responses import RedirectResponse
 
 from adloom.console.sign_in.gate import (
     ADDRESS_LENGTH_MAX,
-    FOREIGN_FORM,
     HEADERS,
     LOG_IN,
     Guard,
     build_gate_page,
     build_notice,
-    read_form,
+    read_own_form,
     show_sentence,
 )
 from adloom.console.sign_in.log_in import EMAIL_LENGTH_MAX, FORGOT
-from adloom.core.errors import AdloomError, ForbiddenError, ValidationFailedError, wrong_field
+from adloom.core.errors import AdloomError, ValidationFailedError, wrong_field
 from adloom.identity.api import limit_attempts
 from adloom.identity.link.api import MailNotSetUpError, send_forgotten_mail
 from adloom.identity.link.choose_password import PasswordLinks
@@ -53,10 +52,7 @@ async def show_password_form(request: Request, now: Now) -> Response:
 async def choose_password(request: Request, guard: Guard, now: Now) -> Response:
     token = ""
     try:
-        if not guard.is_same_origin(request):
-            raise ForbiddenError(FOREIGN_FORM)
-        limit_attempts(request, now)
-        fields = await read_form(request)
+        fields = await read_own_form(request, guard, now)
         token, password = fields.get("token", ""), fields.get("newPassword", "")
         if password != fields.get("again"):
             raise wrong_field("again", "must be the same", "The two passwords are not the same.")
@@ -83,10 +79,7 @@ async def show_forgot_form(request: Request) -> Response:
 @router.post(FORGOT)
 async def ask_for_link(request: Request, guard: Guard, now: Now) -> Response:
     try:
-        if not guard.is_same_origin(request):
-            raise ForbiddenError(FOREIGN_FORM)
-        limit_attempts(request, now)
-        email = (await read_form(request)).get("email", "")[:EMAIL_LENGTH_MAX]
+        email = (await read_own_form(request, guard, now)).get("email", "")[:EMAIL_LENGTH_MAX]
         await send_forgotten_mail(request, email, find_origin(request), now)
     except AdloomError as error:
         return show_sentence(error)

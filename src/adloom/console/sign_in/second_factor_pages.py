@@ -7,18 +7,16 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from adloom.console.sign_in.gate import (
-    FOREIGN_FORM,
     Guard,
     SessionGuard,
     build_gate_page,
     build_notice,
     enter,
     make_local_url,
-    read_form,
+    read_own_form,
     show_sentence,
 )
-from adloom.core.errors import AdloomError, ForbiddenError, ValidationFailedError
-from adloom.identity.api import limit_attempts
+from adloom.core.errors import AdloomError, ValidationFailedError
 from adloom.identity.console_sessions import HalfLoggedInError
 from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.second_factors import SecondFactorWrongError
@@ -77,10 +75,7 @@ async def set_up(request: Request, guard: Guard, now: Now) -> Response:
 
 async def _read_form(request: Request, guard: SessionGuard, now: datetime) -> tuple[str, str, str]:
     """Return who is half logged in, the code, and the page to open; raise for a foreign form."""
-    if not guard.is_same_origin(request):
-        raise ForbiddenError(FOREIGN_FORM)
-    limit_attempts(request, now)
-    fields = await read_form(request)
+    fields = await read_own_form(request, guard, now)
     return fields.get("pending", ""), fields.get("code", ""), make_local_url(fields.get("next"))
 
 
