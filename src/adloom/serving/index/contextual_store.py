@@ -6,7 +6,7 @@ import msgspec
 
 from adloom.catalog.banner_content import DELIVERED, write_columns
 from adloom.market.approval import ApprovalRules
-from adloom.market.site_store import build_approval_rules
+from adloom.market.site_store import APPROVALS, build_approval_rules
 from adloom.runtime.postgres import Connection
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
 from adloom.serving.index.site import IndexedSite, SiteRow, compile_site
@@ -34,15 +34,6 @@ SITES = build_query(
     """,
     among="id = ANY ($1::integer[])",
 )
-
-APPROVALS = """
-    SELECT approval.site_id, banner.public_id AS banner_id, approval.state, payer.public_id AS advertiser_id
-      FROM site_approvals AS approval
-      JOIN banners AS banner ON banner.id = approval.banner_id
-      JOIN campaigns AS campaign ON campaign.id = approval.campaign_id
-      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
-     WHERE approval.site_id = ANY ($1::integer[])
-"""
 
 # The creatives of campaigns for contextual slots, as if each campaign were a placement with a negative key.
 CREATIVES = build_query(
