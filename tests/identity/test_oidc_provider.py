@@ -17,7 +17,7 @@ from adloom.core.setting import Secret, SettingsError
 from adloom.identity.single_sign_on.claims import choose_grant, read_person, read_words
 from adloom.identity.single_sign_on.provider import KEPT, OidcProvider
 from adloom.runtime.log_in.settings import LogInSettings, OidcSettings, parse_grants
-from adloom.runtime.settings import control_settings
+from adloom.runtime.settings import read_control_settings
 from tests.support.builders import NOON
 
 ISSUER, CLIENT, NONCE = "https://id.example.com", "adloom", "a nonce"
@@ -185,7 +185,7 @@ def test_the_first_grant_wins() -> None:
 
 def read(**variables: str) -> LogInSettings:
     needed = {"DATABASE_URL": "postgres://h/d", "REDIS_URL": "redis://h", "JWT_SECRET": "x" * 32}
-    return control_settings({**needed, **variables}).log_in
+    return read_control_settings({**needed, **variables}).log_in
 
 
 def test_settings_are_read() -> None:
