@@ -215,7 +215,7 @@ class SimulatedCampaigns:
 
     # ------------------------------------------------------------ what processes read
 
-    def campaign_row(self, campaign_id: CampaignId) -> CampaignRow:
+    def build_row(self, campaign_id: CampaignId) -> CampaignRow:
         one = self.campaigns[campaign_id]
         return CampaignRow(
             id=one.id,

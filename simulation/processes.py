@@ -119,7 +119,7 @@ class DeliveryProcess:
             publisher=ServedEventPublisher(self._appender.enqueue),
         )
         events = EventRoutes(lambda: index, self._appender, keys, clock)
-        self._table = FastRoutes([*serve.routes(), *events.routes()])
+        self._table = FastRoutes([*serve.list_routes(), *events.list_routes()])
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve; a clean stop appends or spools what has been taken in."""

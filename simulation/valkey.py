@@ -62,7 +62,7 @@ class EventLogServer:
         end = len(self._orders) if until is None else bisect_right(self._orders, parse_entry_id(until))
         return self._entries[start : min(end, start + count_max)]
 
-    async def grown(self, cursor: str) -> None:
+    async def wait_for_growth(self, cursor: str) -> None:
         while self._last <= parse_entry_id(cursor):
             self._grown.clear()
             await self._grown.wait()
@@ -161,7 +161,7 @@ class GroupConnection(Connection):
         async with self.call("wait"):
             try:
                 async with asyncio.timeout(seconds):
-                    await self._server.grown(after)
+                    await self._server.wait_for_growth(after)
             except TimeoutError:
                 return
 

@@ -74,7 +74,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
             await _record_views(valkey, index.by_key.values(), clock)
         auctions = _build_routes(index, markets, Reserver(states, leases), states, line, appender, recording)
         coming_and_going = asyncio.ensure_future(_toggle_budgets(states, campaigns))
-        await serve_routes(port, auctions.routes())
+        await serve_routes(port, auctions.list_routes())
         coming_and_going.cancel()
 
 

@@ -90,7 +90,7 @@ def _build_recorder() -> AuctionRecorder:
 
 async def main(port: int, size: ContextualSize) -> None:
     clock = SystemClock()
-    routes = build_slot_routes(build_contextual_catalog(size, clock.now()), clock).routes()
+    routes = build_slot_routes(build_contextual_catalog(size, clock.now()), clock).list_routes()
     freeze_startup_objects(REQUEST_THRESHOLD)
     await serve_routes(port, routes)
 

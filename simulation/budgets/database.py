@@ -90,7 +90,7 @@ class BudgetDatabase:
             self.faults.injected["repeated charge refused"] += 1
             raise StateRejectedError("An offer is charged already.")
 
-    def charged(self, offers: Sequence[Offer]) -> set[Offer]:
+    def find_charged(self, offers: Sequence[Offer]) -> set[Offer]:
         return self.offers.intersection(offers)
 
 
@@ -172,7 +172,7 @@ class SimulatedCatalog(_DatabaseConnection, BudgetCatalog):
             catalog = self._server.catalog
             return CatalogRows(
                 version=catalog.version,
-                campaigns=[catalog.campaign_row(one) for one in campaign_ids],
+                campaigns=[catalog.build_row(one) for one in campaign_ids],
                 advertisers=[catalog.payers[one] for one in advertiser_ids],
             )
 
@@ -229,7 +229,7 @@ class SimulatedCharges(_DatabaseConnection, ConfirmStore):
 
     async def find_charged(self, offers: Collection[Offer]) -> set[Offer]:
         async with self.call("charged"):
-            return self._server.charged(list(offers))
+            return self._server.find_charged(list(offers))
 
     async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
         del since

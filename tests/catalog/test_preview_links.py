@@ -44,7 +44,7 @@ class Delivery:
         """Return the slots of a link, or the problem that refuses it."""
         [token] = parse_qs(urlsplit(url).query)["adloom-preview"]
         request = FastRequest(b"POST", b"/v1/preview", body=msgspec.json.encode({"token": token}))
-        [route] = self._routes.routes()
+        [route] = self._routes.list_routes()
         try:
             answer = await cast("Awaitable[FastAnswer]", route.handler(request))
         except AdloomError as error:

@@ -64,7 +64,7 @@ class Edge:
             read_request_info=read_request_info,
             **options,
         )
-        self._table = FastRoutes(self.routes.routes())
+        self._table = FastRoutes(self.routes.list_routes())
 
     async def ask(
         self,

@@ -21,7 +21,7 @@ from tests.support.hot_server import serving
 async def served(valkey: Valkey) -> AsyncGenerator[httpx.AsyncClient]:
     async with EventAppender(ValkeyEventLog(valkey)) as appender:
         routes = EventRoutes(FakeIndex, appender, TokenKeys(SECRET), ManualClock(NOW))
-        async with serving(routes.routes()) as client:
+        async with serving(routes.list_routes()) as client:
             yield client
 
 

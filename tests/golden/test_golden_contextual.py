@@ -89,7 +89,7 @@ async def test_golden_contextual(path: Path) -> None:
     case = read_case(path)
     world = a_world(case)
     slots = make_slot_routes(world.index, world.pages, recent=world.recent)
-    async with serving([*world.routes.routes(), *slots.routes()]) as client:
+    async with serving([*world.routes.list_routes(), *slots.list_routes()]) as client:
         answer = await asked(case, client)
 
     assert answer.status_code == case.expect.status, answer.text

@@ -94,7 +94,7 @@ async def test_golden_events(path: Path) -> None:
             read_request_info=CONTEXTS.read_request_info,
         )
         conversions = ConversionRoutes(appender, TokenKeys(SECRET), ManualClock(NOW))
-        async with serving([*routes.routes(), *conversions.routes()]) as client:
+        async with serving([*routes.list_routes(), *conversions.list_routes()]) as client:
             answer = await asked(case.request, client)
 
     assert answer.status_code == case.expect.status, answer.text

@@ -181,7 +181,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         async with publish_meanwhile(_build_heartbeat(settings, running, figures)), health.run():
             freeze_new_objects()  # The first index.
             await serve(
-                AssetApp(files, PlainApp(health.routes()), settings.public_url, settings.public_prefix),
+                AssetApp(files, PlainApp(health.list_routes()), settings.public_url, settings.public_prefix),
                 take_socket(settings.host, settings.port),
                 protocol=make_protocol(
                     FastRoutes(routes, build_neutral_routes(routes, settings.public_prefix)),
@@ -277,16 +277,16 @@ def _build_public_routes(
     contextual = _build_contextual(settings, metrics, running, shared)
     page_slots = _build_page_slots(running, offers, auctions, contextual, figures)
     routes = [
-        *trace_routes(figures.measure(offers.routes())),
-        *trace_routes(figures.measure(auctions.routes.routes())),
-        *trace_routes(figures.measure(page_slots.routes())),
-        *trace_routes(contextual.slots.routes()),
-        *contextual.texts.routes(),
-        *events.routes(),
-        *ConversionRoutes(running.appender, keys, clock).routes(),
-        *AdEventRoutes(refresher.get_current, keys, clock, events).routes(),
-        *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).routes(),
-        *PreviewRoutes(running.pool, build_preview_keys(settings), clock, SystemIds()).routes(),
+        *trace_routes(figures.measure(offers.list_routes())),
+        *trace_routes(figures.measure(auctions.routes.list_routes())),
+        *trace_routes(figures.measure(page_slots.list_routes())),
+        *trace_routes(contextual.slots.list_routes()),
+        *contextual.texts.list_routes(),
+        *events.list_routes(),
+        *ConversionRoutes(running.appender, keys, clock).list_routes(),
+        *AdEventRoutes(refresher.get_current, keys, clock, events).list_routes(),
+        *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).list_routes(),
+        *PreviewRoutes(running.pool, build_preview_keys(settings), clock, SystemIds()).list_routes(),
     ]
     return traffic.limiter.limit(routes), auctions, figures
 

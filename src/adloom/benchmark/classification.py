@@ -136,12 +136,14 @@ def summarize(group: str, outcomes: Sequence[Outcome]) -> ClassificationFigures:
         top1=_share(_is_right(one, 1) for one in outcomes),
         top3=_share(_is_right(one, 3) for one in outcomes),
         tier2=_share(one.node == one.label.tier2 for one in with_node),
-        calibration_error=calibration_error([(one.confidence, _is_right(one, 1)) for one in outcomes]),
+        calibration_error=measure_calibration_error(
+            [(one.confidence, _is_right(one, 1)) for one in outcomes]
+        ),
         milliseconds=times[len(times) // 2],
     )
 
 
-def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
+def measure_calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
     """Return the expected calibration error: how far confidence is from accuracy, over ten bins."""
     error = 0.0
     for number in range(BINS):

@@ -90,7 +90,7 @@ class DeliveryHealth:
         """Ask the servers in the background while a block runs."""
         return run_checks(self.postgres, self.valkey, self.disk)
 
-    def routes(self) -> dict[str, PlainRoute]:
+    def list_routes(self) -> dict[str, PlainRoute]:
         return {"/health": self.check_ready, "/health/ready": self.check_ready}
 
     async def check_ready(self) -> PlainAnswer:

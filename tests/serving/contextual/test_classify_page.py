@@ -262,7 +262,7 @@ async def answer_of(routes: ClassifyPageRoutes, request: FastRequest) -> FastAns
 
 
 def test_the_route_takes_bodies_of_96_kib() -> None:
-    [route] = World().routes.routes()
+    [route] = World().routes.list_routes()
 
     assert route.body_bytes_max == 96 * 1024
 

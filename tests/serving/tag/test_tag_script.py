@@ -114,7 +114,7 @@ def test_every_part_is_in_the_script() -> None:
 
 
 def test_what_explains_a_page_is_a_script_of_its_own() -> None:
-    [debug] = [one for one in ScriptRoutes().routes() if one.path == b"/tag-debug.js"]
+    [debug] = [one for one in ScriptRoutes().list_routes() if one.path == b"/tag-debug.js"]
 
     answer = debug.handler(FastRequest(b"GET", b"/tag-debug.js"))
 
@@ -166,5 +166,5 @@ def test_a_script_below_the_prefix_is_known_and_cached_by_a_name_there() -> None
 
 
 def test_without_a_prefix_the_script_is_what_it_was() -> None:
-    assert [one.path for one in build_script_routes("")] == [one.path for one in ScriptRoutes().routes()]
+    assert [one.path for one in build_script_routes("")] == [one.path for one in ScriptRoutes().list_routes()]
     assert assemble(prefix="").body == assemble().body

@@ -41,7 +41,7 @@ class CapCounts:
         self._is_doubtful = False
         self._projected: Mapping[str, str] | None = None
         self._settled: dict[int, LifetimeCounts] = {}
-        self._counts: dict[int, LifetimeCounts] = {}
+        self._read_counts: dict[int, LifetimeCounts] = {}
 
     def recheck_settled(self) -> None:
         """Check at the next read whether the days before have changed."""
@@ -61,15 +61,15 @@ class CapCounts:
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         asked = (frozenset(campaign_keys), today - GROWING)
         if asked == self._asked and projected == self._projected and not self._is_doubtful:
-            return self._counts
+            return self._read_counts
         keys, self._projected = list(campaign_keys), None  # If it fails half way, the next read starts over.
         await self._settle(connection, asked)
-        recent = await _counts(connection, COUNTS_SINCE, keys, asked[1])
-        self._counts = {
+        recent = await _read_counts(connection, COUNTS_SINCE, keys, asked[1])
+        self._read_counts = {
             key: self._settled.get(key, NO_COUNTS).plus(recent.get(key, NO_COUNTS)) for key in keys
         }
         self._projected = projected
-        return self._counts
+        return self._read_counts
 
     async def _settle(self, connection: Connection, asked: tuple[frozenset[int], datetime]) -> None:
         """Sum up the days before, unless the sum is known to be right."""
@@ -78,15 +78,15 @@ class CapCounts:
         # Read before the sum: a write in between makes the sum doubtful again, not wrong for good.
         written = await connection.fetchrow(WRITTEN_BEFORE, asked[1])
         if asked != self._asked or written != self._written:
-            self._settled = await _counts(connection, COUNTS_BEFORE, list(asked[0]), asked[1])
+            self._settled = await _read_counts(connection, COUNTS_BEFORE, list(asked[0]), asked[1])
         self._asked, self._written, self._is_doubtful = asked, written, False
 
 
 async def read_counts(connection: Connection, keys: Sequence[int]) -> dict[int, LifetimeCounts]:
-    return await _counts(connection, COUNTS_SINCE, keys, EVER)
+    return await _read_counts(connection, COUNTS_SINCE, keys, EVER)
 
 
-async def _counts(
+async def _read_counts(
     connection: Connection, query: str, keys: Sequence[int], hour: datetime
 ) -> dict[int, LifetimeCounts]:
     return {key: LifetimeCounts(*counts) for key, *counts in await connection.fetch(query, keys, hour)}

@@ -79,12 +79,12 @@ class BudgetCatalog:
         self, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
     ) -> CatalogRows:
         """Rows that do not exist are left out."""
-        async with self._connection() as connection:
+        async with self._connect() as connection:
             return await load_rows(connection, campaign_ids, advertiser_ids)
 
     async def load_payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
         """Return the advertisers, which never change; unknown campaigns are left out."""
-        async with self._connection() as connection:
+        async with self._connect() as connection:
             rows = await connection.fetch(PAYERS, campaign_ids)
         return {row["campaign_id"]: row["advertiser_id"] for row in rows}
 
@@ -96,7 +96,7 @@ class BudgetCatalog:
         """Return the version by now and what changed since; None if that is too long ago to know."""
         if await self.load_version() == since:
             return since, []
-        async with self._connection() as connection:
+        async with self._connect() as connection:
             version = await read_version(connection)
             # A catalog that went back comes from a backup: what we know of it is void.
             if version < since or await connection.fetchval(OLDEST_CHANGE) > since + 1:
@@ -106,17 +106,17 @@ class BudgetCatalog:
 
     async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
-        async with self._connection() as connection:
+        async with self._connect() as connection:
             rows = await connection.fetch(KEPT, kinds, keys)
         return [Address(*row) for row in rows]
 
     async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
-        async with self._connection() as connection:
+        async with self._connect() as connection:
             rows = await connection.fetch(EVERYONE, after.kind, after.key, [ADVERTISER, CAMPAIGN], count_max)
         return [Address(*row) for row in rows]
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection]:
+    async def _connect(self) -> AsyncGenerator[Connection]:
         with unavailable_when_away("The catalog cannot be read"):
             async with (
                 self._pool.acquire() as connection,
@@ -133,12 +133,12 @@ async def load_rows(
     advertisers = await connection.fetch(ADVERTISERS, advertiser_ids) if advertiser_ids else []
     return CatalogRows(
         version=await read_version(connection),
-        campaigns=[_campaign(row) for row in campaigns],
+        campaigns=[_build_campaign(row) for row in campaigns],
         advertisers=[msgspec.convert(dict(row), AdvertiserRow) for row in advertisers],
     )
 
 
-def _campaign(row: Record) -> CampaignRow:
+def _build_campaign(row: Record) -> CampaignRow:
     fields = dict(row)
     payer = {name: fields.pop(f"payer_{name}") for name in PAYER_FIELDS}
     return CampaignRow(advertiser=None if payer["id"] is None else AdvertiserRow(**payer), **fields)

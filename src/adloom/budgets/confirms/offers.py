@@ -49,7 +49,7 @@ class SeenOffers:
         self._new_filter = new_filter
         self._offers_max = offers_max
         # From which second on each memory knows all offers: those of a second before may be missing.
-        self._cache_since = _first_complete_second(now)
+        self._cache_since = _find_complete_second(now)
         self._filters: deque[tuple[int, OfferFilter]] = deque(maxlen=FILTERS_MAX)  # The newest is first.
         self._in_filter = 0
         self._begin_filter(now)
@@ -86,9 +86,7 @@ class SeenOffers:
         self._evict(now)
 
     def _begin_filter(self, now: datetime) -> None:
-        self._filters.appendleft(
-            (_first_complete_second(now), self._new_filter(self._offers_max, ERROR_RATE))
-        )
+        self._filters.appendleft((_find_complete_second(now), self._new_filter(self._offers_max, ERROR_RATE)))
         self._in_filter = 0
 
     def _may_be_in_a_filter(self, offer: Offer, second: int) -> bool:
@@ -109,10 +107,10 @@ class SeenOffers:
             surplus -= 1
             if at is not last:  # Those that were noted together are of one moment.
                 last = at
-                self._cache_since = max(self._cache_since, _first_complete_second(at))
+                self._cache_since = max(self._cache_since, _find_complete_second(at))
 
 
-def _first_complete_second(moment: datetime) -> int:
+def _find_complete_second(moment: datetime) -> int:
     """Return the first second whose offers cannot have been confirmed by a moment."""
     return int(moment.timestamp()) + 1 + AHEAD_SECONDS_MAX
 

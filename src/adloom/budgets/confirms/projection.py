@@ -92,7 +92,7 @@ class ConfirmProjection:
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Confirm new offers, wait until that is persisted, and move the cursor."""
-        self._current_memory()  # It begins with the first batch, also with one that costs nothing.
+        self._get_memory()  # It begins with the first batch, also with one that costs nothing.
         costly = [record for record in records if may_cost(record.event)]
         result = BatchResult()
         if costly:
@@ -150,18 +150,18 @@ class ConfirmProjection:
         addresses = await self._addresses.find([campaign_id for campaign_id, _ in together.values()])
         known = [(addresses[one], its) for one, its in together.values() if one in addresses]
         # Before they are sent: from then on the ledger must be asked about them.
-        self._current_memory().note(new, now=self._clock.now())
+        self._get_memory().note(new, now=self._clock.now())
         await self._make_durable(_split_messages(known))
         counted = sum(len(its) for _, its in known)
         return BatchResult(counted=counted, repeated=len(charged), dropped=len(new) - counted)
 
     def _find_maybe_seen(self, confirms: ByOffer) -> set[Offer]:
         seconds = {offer: one.second for offer, (_, one) in confirms.items()}
-        maybe = self._current_memory().find_maybe_seen(seconds, now=self._clock.now())
+        maybe = self._get_memory().find_maybe_seen(seconds, now=self._clock.now())
         self.certainly_new += len(confirms) - len(maybe)
         return maybe
 
-    def _current_memory(self) -> SeenOffers:
+    def _get_memory(self) -> SeenOffers:
         """Return the memory of this term: in another term another worker confirmed offers."""
         term = self._term()
         if self._memory is None or self._memory[0] != term:

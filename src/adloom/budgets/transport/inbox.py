@@ -173,7 +173,7 @@ class Inbox:
         return "taken"
 
     def _record_heard(self, session: int) -> bool:
-        is_open = self._sessions.record_heard(session, at=_loop_seconds())
+        is_open = self._sessions.record_heard(session, at=_read_seconds())
         if not is_open:
             self._void.add(session)
         return is_open
@@ -202,28 +202,28 @@ class Inbox:
                 log.warning("mail_room_waits", reason=error.detail)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            self._sessions.restore(known.open, known.over, at=_loop_seconds())
+            self._sessions.restore(known.open, known.over, at=_read_seconds())
             self.leases = known.leases
             self._ending = {session: _Ending(is_noted=True) for session in known.unsettled}
             self._has_work.set()
             await self._subscription.run(stop)
 
     def _restart_silence(self) -> None:
-        self._sessions.reset_silence(at=_loop_seconds())
+        self._sessions.reset_silence(at=_read_seconds())
 
     async def _maintain(self) -> None:
         """Record leases, end sessions and publish it, in the order of the messages."""
-        polled_at = _loop_seconds()
+        polled_at = _read_seconds()
         while True:
             await self._wait()
-            if _loop_seconds() - polled_at > STALLED_SECONDS:
+            if _read_seconds() - polled_at > STALLED_SECONDS:
                 self._restart_silence()
-            polled_at = _loop_seconds()
+            polled_at = _read_seconds()
             self._has_work.clear()
             try:
                 self._end_silent()
                 await self._record_waiting()
-                for session in self._due_endings():
+                for session in self._list_due():
                     await self._close_next_leases(session, self._ending[session])
                 await self._publish_void()
             except UnavailableError as error:
@@ -233,13 +233,13 @@ class Inbox:
                 # The outermost loop: whatever one envelope does, the next ones are taken.
                 log.exception("mail_room_failed")
                 await asyncio.sleep(RETRY_SECONDS)
-            if self._waiting or self._due_endings():
+            if self._waiting or self._list_due():
                 self._has_work.set()
 
     async def _wait(self) -> None:
         # While we do not listen no silence counts, so do not wait for it.
         next_at = self._sessions.find_next_silence() if self._subscription.is_listening else None
-        seconds = math.inf if next_at is None else max(0.0, next_at - _loop_seconds())
+        seconds = math.inf if next_at is None else max(0.0, next_at - _read_seconds())
         if seconds > POLL_SECONDS_MAX:
             await pause_until_next(POLL_SECONDS_MAX, self._has_work)
         else:
@@ -248,7 +248,7 @@ class Inbox:
     def _end_silent(self) -> None:
         if not self._subscription.is_listening:
             return
-        for session in self._sessions.find_silent(at=_loop_seconds()):
+        for session in self._sessions.find_silent(at=_read_seconds()):
             log.warning("delivery_process_gone", session=session, process=self._processes.get(session, ""))
             self._end_session(session)
 
@@ -266,8 +266,8 @@ class Inbox:
                 elif not self._host.tell(address, usage):
                     self.envelopes["refused"] += 1
 
-    def _due_endings(self) -> list[int]:
-        return [session for session, ending in self._ending.items() if ending.again_at <= _loop_seconds()]
+    def _list_due(self) -> list[int]:
+        return [session for session, ending in self._ending.items() if ending.again_at <= _read_seconds()]
 
     async def _close_next_leases(self, session: int, ending: "_Ending") -> None:
         """Close some leases of an ended session; those that fail are tried again later."""
@@ -281,7 +281,7 @@ class Inbox:
             self.leases -= len(closed)
         if len(closed) < len(keys):
             log.warning("leases_not_closed", session=session, leases=len(keys) - len(closed))
-            ending.again_at = _loop_seconds() + CLOSE_AGAIN_SECONDS
+            ending.again_at = _read_seconds() + CLOSE_AGAIN_SECONDS
         elif len(keys) < CLOSED_MAX:
             del self._ending[session]
 
@@ -320,7 +320,7 @@ def _is_campaign(address: Address) -> bool:
         return False
 
 
-def _loop_seconds() -> float:
+def _read_seconds() -> float:
     return asyncio.get_running_loop().time()
 
 

@@ -142,19 +142,19 @@ class FrequencyRebuild:
         # Only the keys have ids: of erased users nothing but digests is kept.
         place = len(make_generation_prefix(generation.name))
         with unavailable_when_away():
-            async for keys in self._generation_keys(generation.name):
+            async for keys in self._scan_keys(generation.name):
                 if gone := [key for key in keys if _digest_key(key[place:]) in digests]:
                     await self._valkey.unlink(*gone)
 
     async def _delete_generations(self, *, keep: set[str]) -> None:
         """Delete all generations but some: those replaced, and those never finished."""
         with unavailable_when_away():
-            async for keys in self._generation_keys():
+            async for keys in self._scan_keys():
                 gone = [key for key in keys if key.split(b":")[2].decode() not in keep]
                 if gone:
                     await self._valkey.unlink(*gone)
 
-    async def _generation_keys(self, generation: str = "[0-9]*") -> AsyncGenerator[list[bytes]]:
+    async def _scan_keys(self, generation: str = "[0-9]*") -> AsyncGenerator[list[bytes]]:
         place = 0
         while True:
             # The stubs know every protocol version and decoding; ours answers bytes.

@@ -166,7 +166,7 @@ class EventRoutes:
         self.batched = 0
         self.batch_rejected = 0
 
-    def routes(self) -> Sequence[FastRoute]:
+    def list_routes(self) -> Sequence[FastRoute]:
         return (
             FastRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
             FastRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),

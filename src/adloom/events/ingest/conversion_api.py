@@ -25,7 +25,7 @@ class ConversionRoutes:
         self._tokens = tokens
         self._now = clock.now
 
-    def routes(self) -> Sequence[FastRoute]:
+    def list_routes(self) -> Sequence[FastRoute]:
         return (FastRoute(b"POST", CONVERSION_PATH, is_prefix=False, handler=self.conversion),)
 
     def conversion(self, request: FastRequest) -> asyncio.Future[FastAnswer]:

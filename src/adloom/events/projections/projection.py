@@ -178,7 +178,7 @@ class Projection:
                 self._cursor = None
                 failures_in_a_row += 1
                 self.failures += 1
-                seconds = _backoff_seconds(failures_in_a_row)
+                seconds = _compute_backoff(failures_in_a_row)
                 self._log_failure(error, retry_in_seconds=seconds)
                 # Perhaps only we cannot reach the store: another worker may try meanwhile.
                 await self._release()
@@ -244,5 +244,5 @@ class Projection:
             about.error("projection_failed", exc_info=error)
 
 
-def _backoff_seconds(failures_in_a_row: int) -> float:
+def _compute_backoff(failures_in_a_row: int) -> float:
     return min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2 ** min(failures_in_a_row - 1, 10))

@@ -38,7 +38,7 @@ class RecentEntries:
             self._before = after
         self._entries.extend(entries)
         self._records.extend([None] * len(entries))
-        self._bytes += _bytes_of(entries)
+        self._bytes += _count_bytes(entries)
         self._added.append((at, self._dropped + len(self._entries)))
         while self._added[0][0] <= at - KEPT_SECONDS:
             self._drop(self._added.popleft()[1] - self._dropped)
@@ -48,7 +48,7 @@ class RecentEntries:
     def _count_excess(self) -> int:
         """Count the entries to drop so that half of what may be kept is left."""
         gone, left = max(0, len(self._entries) - self._kept_max // 2), self._bytes
-        left -= _bytes_of(self._entries[:gone])
+        left -= _count_bytes(self._entries[:gone])
         while left > self._bytes_max // 2:
             left -= len(self._entries[gone].data)
             gone += 1
@@ -59,7 +59,7 @@ class RecentEntries:
         if count <= 0:
             return
         self._before = self._entries[count - 1].id
-        self._bytes -= _bytes_of(self._entries[:count])
+        self._bytes -= _count_bytes(self._entries[:count])
         self._dropped += count
         del self._entries[:count], self._records[:count]
 
@@ -110,7 +110,7 @@ class RecentEntries:
         return bisect_right(self._entries, parse_entry_id(entry_id), key=_order)
 
 
-def _bytes_of(entries: Iterable[LogEntry]) -> int:
+def _count_bytes(entries: Iterable[LogEntry]) -> int:
     return sum([len(entry.data) for entry in entries])
 
 

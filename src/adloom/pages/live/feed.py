@@ -117,27 +117,27 @@ class SiteFeed(EventFeed[SiteListener]):
         for site_id in followed:
             state = states.get(site_id)
             if state is not None:
-                self._known[site_id] = await self._tell_changes(connection, site_id, state)
+                self._known[site_id] = await self._send_changes(connection, site_id, state)
         self._send_first_states(followed, states)
 
-    async def _tell_changes(self, connection: Connection, site_id: SiteId, state: LiveSite) -> LiveSite:
+    async def _send_changes(self, connection: Connection, site_id: SiteId, state: LiveSite) -> LiveSite:
         """Tell what is new of a site, and return how far that is."""
         known = self._known[site_id]
         changed = known.changed
         if state.changed > known.changed:
             pages = await read_changed(connection, site_id, known.changed, count_max=PAGES_MAX)
             for page in pages:
-                self._tell(site_id, ("page", page.id), b"page", _describe(page))
+                self._send(site_id, ("page", page.id), b"page", _describe(page))
             # Where a page was removed meanwhile, there may be less to read than the version says.
             changed = pages[-1].version if len(pages) == PAGES_MAX else max(state.changed, known.changed)
         if state.removed > known.removed:
-            self._tell(site_id, "removed", b"page", RemovalEvent(version=state.removed))
+            self._send(site_id, "removed", b"page", RemovalEvent(version=state.removed))
         if state.crawl is not None and state.crawl != known.crawl:
-            self._tell(site_id, "crawl", b"crawl", state.crawl)
-        approvals = await self._tell_approvals(connection, site_id, state)
+            self._send(site_id, "crawl", b"crawl", state.crawl)
+        approvals = await self._send_approvals(connection, site_id, state)
         return LiveSite(changed, state.removed, state.crawl, approvals)
 
-    async def _tell_approvals(self, connection: Connection, site_id: SiteId, state: LiveSite) -> str:
+    async def _send_approvals(self, connection: Connection, site_id: SiteId, state: LiveSite) -> str:
         """Tell what was decided, and return the checksum of what is told by now."""
         told = self._approvals.get(site_id)
         if told is not None and self._known[site_id].approvals == state.approvals:
@@ -148,13 +148,13 @@ class SiteFeed(EventFeed[SiteListener]):
             return state.approvals
         changes = find_changes(told, found)
         for name, event in changes[:PAGES_MAX]:
-            self._tell(site_id, ("approval", event.banner_id), name.encode(), event)
+            self._send(site_id, ("approval", event.banner_id), name.encode(), event)
         left = {event.banner_id for _, event in changes[PAGES_MAX:]}
         kept = {banner_id: one for banner_id, one in told.items() if banner_id in left}
         self._approvals[site_id] = {key: one for key, one in found.items() if key not in left} | kept
         return self._known[site_id].approvals if left else state.approvals
 
-    def _tell(self, site_id: SiteId, key: Hashable, name: bytes, data: SiteEvent) -> None:
+    def _send(self, site_id: SiteId, key: Hashable, name: bytes, data: SiteEvent) -> None:
         event = _encode_event(name, data)
         for listener in self._listeners:
             if listener.site_id == site_id and listener.is_following:

@@ -68,7 +68,7 @@ def _take_in(state: SiteState, message: SiteMessage) -> Result:
         case ChangePages(pages=pages):
             return _move_to(state, state.pages.with_changes(pages))
         case RepeatPages():
-            return StepResult(state, _tell_everything(state))
+            return StepResult(state, _publish_all(state))
         case CheckSite():
             return StepResult(state)
         case _:
@@ -93,7 +93,7 @@ def _replace_pages(state: SiteState, table: PageTable) -> Result:
     # Active again: pages may have been removed meanwhile, and all but the newest were told.
     listed = _publish(state, PagesListed(state.site_id, table.version, tuple(table.entries)))
     news = [entry for entry in table.entries.values() if entry.version > state.told_version]
-    return _tell(state, table, news, (listed,))
+    return _publish_changes(state, table, news, (listed,))
 
 
 def _move_to(state: SiteState, table: PageTable) -> Result:
@@ -106,27 +106,29 @@ def _move_to(state: SiteState, table: PageTable) -> Result:
     ]
     gone = tuple(url for url in before if url not in table.entries)
     removed = (_publish(state, PagesWithdrawn(state.site_id, table.version, gone)),) if gone else ()
-    return _tell(state, table, news, removed)
+    return _publish_changes(state, table, news, removed)
 
 
-def _tell(state: SiteState, table: PageTable, news: Iterable[PageEntry], more: tuple[Effect, ...]) -> Result:
+def _publish_changes(
+    state: SiteState, table: PageTable, news: Iterable[PageEntry], more: tuple[Effect, ...]
+) -> Result:
     told_version = max(state.told_version, table.version)
     after = msgspec.structs.replace(state, pages=table, told_version=told_version)
     kept = (Persist(),) if told_version > state.told_version else ()
-    return StepResult(after, (*kept, *more, *_tell_pages(after, news)))
+    return StepResult(after, (*kept, *more, *_publish_pages(after, news)))
 
 
-def _tell_everything(state: SiteState) -> tuple[Effect, ...]:
+def _publish_all(state: SiteState) -> tuple[Effect, ...]:
     configured = SiteConfigured(state.site_id, state.config_version, state.config)
     listed = PagesListed(state.site_id, state.pages.version, tuple(state.pages.entries))
     return (
         _publish(state, configured),
         _publish(state, listed),
-        *_tell_pages(state, state.pages.entries.values()),
+        *_publish_pages(state, state.pages.entries.values()),
     )
 
 
-def _tell_pages(state: SiteState, entries: Iterable[PageEntry]) -> Iterable[Effect]:
+def _publish_pages(state: SiteState, entries: Iterable[PageEntry]) -> Iterable[Effect]:
     slots = () if state.config is None else tuple(slot.slug for slot in state.config.slots)
     for entry in entries:
         if entry.classified_at is not None:

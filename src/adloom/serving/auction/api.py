@@ -117,7 +117,7 @@ class AuctionRoutes:
         """The sum of the final prices of all wins, as if each was seen once."""
         return self._price_sum // IMPRESSIONS_PER_CPM
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [FastRoute(b"POST", SERVE_PATH, is_prefix=False, handler=self.serve, is_batched=True)]
 
     def serve(self, http: FastRequest) -> FastAnswer | DeferredAnswer:

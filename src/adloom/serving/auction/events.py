@@ -61,7 +61,7 @@ class AdEventRoutes:
         self._accept_report = events.accept_report
         self._auctioned_ads = AuctionedAds()
 
-    def routes(self) -> Sequence[FastRoute]:
+    def list_routes(self) -> Sequence[FastRoute]:
         return (
             FastRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
             FastRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),

@@ -141,7 +141,7 @@ class SlotRoutes:
         self.served = 0
         self.unfilled: dict[str, int] = {}
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [
             FastRoute(b"GET", SERVE_PATH, is_prefix=False, handler=self.serve, is_batched=True),
             FastRoute(b"POST", BATCH_PATH, is_prefix=False, handler=self.serve_batch, is_batched=True),

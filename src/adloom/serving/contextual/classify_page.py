@@ -100,7 +100,7 @@ class ClassifyPageRoutes:
         # Plain counters, read by the metrics.
         self.outcomes = {"accepted": 0, "fresh": 0, "queued": 0, "wrong_host": 0, "limited": 0}
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [
             FastRoute(
                 b"POST",

@@ -121,7 +121,7 @@ class ServeRoutes:
         self.served = 0
         self.empty = 0
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [
             FastRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve),
             FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),

@@ -152,7 +152,7 @@ class PageSlotRoutes:
         self._unknown = unknown or UnknownSlugs()
         self._stamp = MillisecondStamp()
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve)]
 
     def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:

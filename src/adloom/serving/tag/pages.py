@@ -92,7 +92,7 @@ class ScriptlessRoutes:
             b"go": self.link,
         }
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [FastRoute(b"GET", path, is_prefix=True, handler=self.answer) for path in self._scripts]
 
     def answer(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:

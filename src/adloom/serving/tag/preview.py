@@ -80,7 +80,7 @@ class PreviewRoutes:
         self._pending: set[asyncio.Future[FastAnswer]] = set()
         self._turn = asyncio.Lock()
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [FastRoute(b"POST", PREVIEW_PATH, is_prefix=False, handler=self.show)]
 
     def show(self, request: FastRequest) -> asyncio.Future[FastAnswer]:

@@ -110,7 +110,7 @@ class ScriptRoutes:
         self._long = ScriptAnswers(self.script, LONG_CACHE)
         self._debug = ScriptAnswers(assemble_debug(), SHORT_CACHE, located_at=self._debug_path)
 
-    def routes(self) -> list[FastRoute]:
+    def list_routes(self) -> list[FastRoute]:
         return [
             FastRoute(b"GET", self._script_path, is_prefix=False, handler=self.answer),
             FastRoute(b"GET", self.script.named_prefix.encode(), is_prefix=True, handler=self.answer),
@@ -124,7 +124,7 @@ class ScriptRoutes:
 
 def build_script_routes(prefix: str) -> list[FastRoute]:
     """Return the routes of the script, and those of one below the prefix if there is one."""
-    routes = ScriptRoutes(assemble(prefix=prefix)).routes()
+    routes = ScriptRoutes(assemble(prefix=prefix)).list_routes()
     if not prefix:
         return routes
     below = ScriptRoutes(
@@ -132,7 +132,7 @@ def build_script_routes(prefix: str) -> list[FastRoute]:
         script_path=name_neutrally(SCRIPT, prefix),
         debug_path=name_neutrally(DEBUG_PATH, prefix),
     )
-    return [*routes, *below.routes()]
+    return [*routes, *below.list_routes()]
 
 
 class ScriptAnswers:
