@@ -22,7 +22,7 @@ from adloom.events.log.event import (
     Mark,
     Unsold,
 )
-from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, EntryOf, PoisonEntryError
 from adloom.events.tables.apply_batch import (
     GOOD,
     Additions,
@@ -71,7 +71,7 @@ class TablesServer:
         """Do what the transaction does, at once."""
         if self.cursor != after:
             raise CursorMovedError
-        for _, event in records:
+        for event in (record.event for record in records):
             if isinstance(event, Impression | Click) and event.correlation_id.startswith(UNFOLDABLE):
                 raise PoisonEntryError("No column takes this.")
             if isinstance(event, Impression | Click) and event.correlation_id.startswith(SURPRISING):
@@ -116,9 +116,9 @@ class TablesServer:
             if keys
         }
 
-    def find_taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
+    def find_taken(self, kind: str, entries: Sequence[EntryOf[Event]]) -> frozenset[str]:
         return frozenset(
-            event.correlation_id for _, event in events if EventKey(kind, event.correlation_id) in self.rows
+            name for entry in entries if EventKey(kind, name := entry.event.correlation_id) in self.rows
         )
 
     def apply(self, added: Additions) -> None:
@@ -150,7 +150,8 @@ class TablesServer:
     def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         """Return the entries that the rows were made from."""
         found: list[CountedEntry] = []
-        for entry_id, happening in records:
+        for record in records:
+            entry_id, happening = record.entry_id, record.event
             if isinstance(happening, Unsold | Conversion):
                 continue
             if not isinstance(happening, Impression | Click):

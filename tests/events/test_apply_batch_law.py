@@ -97,7 +97,8 @@ def logs(draw: st.DrawFn) -> list[list[DecodedEntry]]:
 def expected_rows(records: Sequence[DecodedEntry], keys: dict[UUID, int]) -> dict[str, list[dict[str, Any]]]:
     """Compute the rows of a log, in the simplest way."""
     tables: dict[str, list[dict[str, Any]]] = {"banner_impressions": [], "banner_clicks": []}
-    for entry_id, event in records:
+    for record in records:
+        entry_id, event = record.entry_id, record.event
         assert isinstance(event, Impression | Click)
         rows = tables["banner_impressions" if isinstance(event, Impression) else "banner_clicks"]
         is_known = event.banner_id in keys and event.placement_id in keys

@@ -10,8 +10,9 @@ import pytest
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId
 from adloom.events.followers.counted import CountedEntry
+from adloom.events.followers.fence import split_batch
 from adloom.events.frequency.counts import FrequencyCounters
-from adloom.events.frequency.projection import PART_MAX, FrequencyProjection, split_batch
+from adloom.events.frequency.projection import PART_MAX, FrequencyProjection
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Impression, Mark
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
@@ -218,7 +219,7 @@ def test_a_large_batch_is_split_with_a_cursor_after_each_part() -> None:
         (["14-0", "15-0", "16-0"], "16-0"),
         (["17-0"], "20-0"),
     ]
-    assert list(split_batch([], after="10-0", cursor="20-0")) == [([], "20-0")]
+    assert list(split_batch([], after="10-0", cursor="20-0", part_max=3)) == [([], "20-0")]
 
 
 def test_a_batch_is_not_split_after_a_redelivered_entry() -> None:

@@ -425,7 +425,7 @@ class Faulty(EventTables):
     """Tables that fail on a good event."""
 
     async def apply_for_rebuild(self, connection: Connection, records: Sequence[DecodedEntry]) -> BatchResult:
-        for _, event in records:
+        for event in (record.event for record in records):
             if isinstance(event, Impression) and event.correlation_id == "odd":
                 raise RuntimeError("a fault of ours")
         return await super().apply_for_rebuild(connection, records)

@@ -20,6 +20,7 @@ from adloom.events.topics.publish import (
     CLICK_TRACKED,
     CONVERSION_TRACKED,
     IMPRESSION_TRACKED,
+    PART_MAX,
     TOPICS,
     TopicsProjection,
     build_message,
@@ -325,6 +326,27 @@ async def test_a_topic_is_published_from_its_first_consumer_group_until_it_is_de
     assert await followed.apply(topics) == BatchResult(counted=1, repeated=1)
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["y"]
     assert await followed.valkey.exists(*TOPICS) == 1
+
+
+async def test_a_large_batch_is_published_in_parts_and_is_one_step_without_topics(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    async def apply_many() -> tuple[BatchResult, int]:
+        """Apply more than two parts; return in how many transactions."""
+        await followed.append(*[a_served()] * (PART_MAX * 2 + 1))
+        before = await followed.valkey.info("commandstats")
+        result = await followed.apply(topics)
+        after = await followed.valkey.info("commandstats")
+        return result, after["cmdstat_exec"]["calls"] - before["cmdstat_exec"]["calls"]
+
+    assert await apply_many() == (BatchResult(counted=PART_MAX * 2 + 1), 3)
+    assert await followed.valkey.xlen(AD_SERVED) == PART_MAX * 2 + 1
+    await followed.valkey.delete(*TOPICS)
+    assert await apply_many() == (BatchResult(), 3)
+    assert await apply_many() == (BatchResult(), 1)
+    await begin_topics(followed.valkey)
+    await apply_many()
+    assert await followed.valkey.xlen(AD_SERVED) == PART_MAX * 2 + 1
 
 
 class TopicsDeletedMeanwhile:

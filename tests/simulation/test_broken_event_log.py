@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from adloom.events.log.event import Event, LogEntry, parse_entry_id
-from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, EntryOf
 from simulation.disk import Disk
 from simulation.faults import ROUGH
 from simulation.laws import EventKey
@@ -60,9 +60,9 @@ class LogThatHandsOutOnce(EventLogServer):
 class TablesWithoutKey(TablesServer):
     """Forget which correlation ids they have, and count a repeated event again."""
 
-    def find_taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
+    def find_taken(self, kind: str, entries: Sequence[EntryOf[Event]]) -> frozenset[str]:
         assert kind
-        assert events is not None
+        assert entries is not None
         return frozenset()
 
 

@@ -1,18 +1,23 @@
 """The two ports of a projection: its consumer group in the event log, and its store."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from adloom.events.log.event import LogEntry, LogEvent
 
+E_co = TypeVar("E_co", bound=LogEvent, covariant=True)
 
-class DecodedEntry(NamedTuple):
-    """One entry of the event log, decoded."""
+
+class EntryOf(msgspec.Struct, Generic[E_co], frozen=True, gc=False):
+    """One entry of the event log with an event of one kind, decoded."""
 
     entry_id: str
-    event: LogEvent
+    event: E_co
+
+
+DecodedEntry: TypeAlias = EntryOf[LogEvent]
 
 
 class BatchResult(msgspec.Struct, frozen=True):

@@ -73,7 +73,6 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
             publish.TOPICS_PROJECTION,
             publish.TopicsProjection(valkey, lookup, entries_max=topic_entries_max),
             EVENT_TABLES,
-            publish.BATCH_MAX,
         ),
         ProjectionSpec(
             frequency.FREQUENCY,

@@ -16,6 +16,7 @@ import msgspec
 
 from adloom.core.money import Micros
 from adloom.events.log.event import Conversion
+from adloom.events.ports import EntryOf
 
 # Further ones of an offer are not kept: whoever has a token could report a million.
 CONVERSIONS_PER_OFFER_MAX: Final = 20
@@ -93,7 +94,7 @@ def get_offer(event: Conversion) -> Offer:
 
 
 def select_new(
-    events: Sequence[tuple[str, Conversion]],
+    entries: Sequence[EntryOf[Conversion]],
     keys: CatalogKeys,
     *,
     known: Sequence[ConversionKey],
@@ -104,7 +105,8 @@ def select_new(
     taken = set(known)
     of_offers = Counter(kept_of_offers)
     repeated = dropped = 0
-    for entry_id, event in events:
+    for entry in entries:
+        event = entry.event
         banner_id = keys.banners.get(event.banner_id.int)
         placement_id = keys.placements.get(event.placement_id.int)
         campaign_id = keys.campaigns.get(event.campaign_id.int)
@@ -118,7 +120,7 @@ def select_new(
         else:
             taken.add((campaign_id, event.name))
             of_offers[offer] += 1
-            kept.append(NewConversion(entry_id, event, banner_id, placement_id, campaign_id))
+            kept.append(NewConversion(entry.entry_id, event, banner_id, placement_id, campaign_id))
     return NewConversions(kept, repeated, dropped)
 
 

@@ -19,6 +19,7 @@ from adloom.events.conversions.attribute import (
     select_new,
 )
 from adloom.events.log.event import Conversion, parse_entry_id
+from adloom.events.ports import EntryOf
 from adloom.runtime.postgres import Connection, Record
 
 # A valid click comes at most a day after its offer, and a browser's clock is believed within a day.
@@ -110,11 +111,11 @@ class ConversionRows:
         self._counted_devices = sorted(counted_devices)
 
     async def insert_new(
-        self, connection: Connection, events: Sequence[tuple[str, Conversion]], keys: CatalogKeys
+        self, connection: Connection, entries: Sequence[EntryOf[Conversion]], keys: CatalogKeys
     ) -> NewConversions:
         """Insert those that are new; nothing of them counts yet."""
-        known, kept_of_offers = await self._find_known(connection, events, keys)
-        new = select_new(events, keys, known=known, kept_of_offers=kept_of_offers)
+        known, kept_of_offers = await self._find_known(connection, entries, keys)
+        new = select_new(entries, keys, known=known, kept_of_offers=kept_of_offers)
         if new.kept:
             rows = [
                 (
@@ -166,19 +167,20 @@ class ConversionRows:
         return len(counted)
 
     async def _find_known(
-        self, connection: Connection, events: Sequence[tuple[str, Conversion]], keys: CatalogKeys
+        self, connection: Connection, entries: Sequence[EntryOf[Conversion]], keys: CatalogKeys
     ) -> tuple[list[ConversionKey], Counter[Offer]]:
         """Return which of the names are there, and how many conversions the offers have."""
+        events = [entry.event for entry in entries]
         named = [
             (campaign_id, event.name)
-            for _, event in events
+            for event in events
             if (campaign_id := keys.campaigns.get(event.campaign_id.int)) is not None
         ]
         rows = await connection.fetch(
             _KNOWN.format(schema=self._schema),
             [campaign_id for campaign_id, _ in named],
             [name for _, name in named],
-            list({event.request_id for _, event in events}),
+            list({event.request_id for event in events}),
         )
         known = [(row["campaign_id"], row["name"]) for row in rows if row["name"] is not None]
         offers = Counter((row["request_id"].int, row["slot"]) for row in rows if row["name"] is None)

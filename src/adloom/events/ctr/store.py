@@ -207,7 +207,9 @@ def _has_offer(record: DecodedEntry) -> bool:
 async def _keep_auctioned(pool: Pool, records: Sequence[DecodedEntry]) -> list[DecodedEntry]:
     """Leave out impressions of placements without auctions, which may be nearly all."""
     placements = {
-        event.placement_id.int: event.placement_id for _, event in records if isinstance(event, Impression)
+        event.placement_id.int: event.placement_id
+        for one in records
+        if isinstance(event := one.event, Impression)
     }
     rows = await pool.fetch(AUCTION_PLACEMENTS, list(placements.values())) if placements else ()
     known = {row["public_id"].int for row in rows}

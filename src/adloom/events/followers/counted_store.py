@@ -43,7 +43,7 @@ class CountedStore:
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         get_recent = self._recent.get
-        found = [one for entry_id, _ in records if (one := get_recent(entry_id)) is not None]
+        found = [one for record in records if (one := get_recent(record.entry_id)) is not None]
         if len(found) == len(records) and all(one.user_id is None for one in found):
             return found  # The usual case: no impression has a user who may have been erased.
         known, unknown = self._split_known(records)
@@ -58,7 +58,7 @@ class CountedStore:
                 for entry_id, one in (known.items() if erased_at else ())
                 if _is_erased(one, erased_at)
             }
-        return [one for entry_id, _ in records if (one := known.get(entry_id)) is not None]
+        return [one for record in records if (one := known.get(record.entry_id)) is not None]
 
     def _split_known(
         self, records: Sequence[DecodedEntry]
@@ -68,7 +68,7 @@ class CountedStore:
         unknown: list[DecodedEntry] = []
         get_recent = self._recent.get
         for record in records:
-            entry_id, event = record
+            entry_id, event = record.entry_id, record.event
             if isinstance(event, Impression):
                 if (one := get_recent(entry_id)) is not None:
                     known[entry_id] = one
@@ -91,7 +91,8 @@ async def _look_up(connection: Connection, records: Sequence[DecodedEntry]) -> d
         clicks = await _fetch_rows(connection, CLICKS, events, Click)
         conversions = await _fetch_conversions(connection, events)
     found: dict[str, CountedEntry] = {}
-    for entry_id, event in records:
+    for record in records:
+        entry_id, event = record.entry_id, record.event
         rows = conversions if isinstance(event, Conversion) else clicks
         if isinstance(event, Impression):
             rows = impressions

@@ -5,14 +5,14 @@ answer was lost. It does nothing either if a user was erased after the tables we
 nothing of that user comes back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedEntry, CountedLookup
-from adloom.events.log.event import BEGINNING
+from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
@@ -88,6 +88,21 @@ class FollowerCommitter:
             if refused_by != ERASURES:
                 raise CursorMovedError
         raise UnavailableError("Users are being erased faster than a batch can be committed.")
+
+
+def split_batch(
+    records: Sequence[DecodedEntry], *, after: str, cursor: str, part_max: int
+) -> Iterator[tuple[Sequence[DecodedEntry], str]]:
+    """Split a batch into parts, each with the cursor behind it."""
+    part: list[DecodedEntry] = []
+    for record in records:
+        # A redelivered entry has its first id, which is behind the cursor: no cut after it.
+        if len(part) >= part_max and parse_entry_id(part[-1].entry_id) > parse_entry_id(after):
+            after = part[-1].entry_id
+            yield part, after
+            part = []
+        part.append(record)
+    yield part, cursor
 
 
 async def read_cursor_at(valkey: Valkey, key: str) -> str:

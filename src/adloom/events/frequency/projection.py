@@ -1,7 +1,7 @@
 """The projection `frequency`: counts valid impressions per user and capped banner, each once, in the script that moves the cursor."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -15,6 +15,7 @@ from adloom.events.followers.fence import (
     FollowerCommitter,
     read_cursor_at,
     read_text,
+    split_batch,
 )
 from adloom.events.frequency.capped_store import FindCapped
 from adloom.events.frequency.counts import (
@@ -104,7 +105,7 @@ class FrequencyProjection:
             capped = await self._find_capped()
             impressions = [record for record in impressions if _is_of(record, capped)]
         counted: list[CountedEntry] = []
-        for part, end in split_batch(impressions, after=after, cursor=cursor):
+        for part, end in split_batch(impressions, after=after, cursor=cursor, part_max=PART_MAX):
             counted += await self._commit(
                 part,
                 lambda found: [pack_counts(generation.name, sum_shown(found))],
@@ -120,21 +121,6 @@ class FrequencyProjection:
             name = pointer or FIRST_GENERATION
             rebuilt = await read_text(self._valkey, make_rebuilt_key(name))
         return Generation(name, [ExpectedValue(GENERATION, pointer)], rebuilt or BEGINNING)
-
-
-def split_batch(
-    records: Sequence[DecodedEntry], *, after: str, cursor: str, part_max: int = PART_MAX
-) -> Iterator[tuple[Sequence[DecodedEntry], str]]:
-    """Split a batch into parts, each with the cursor behind it."""
-    part: list[DecodedEntry] = []
-    for record in records:
-        # A redelivered entry has its first id, which is behind the cursor: no cut after it.
-        if len(part) >= part_max and parse_entry_id(part[-1].entry_id) > parse_entry_id(after):
-            after = part[-1].entry_id
-            yield part, after
-            part = []
-        part.append(record)
-    yield part, cursor
 
 
 def sum_shown(counted: Sequence[CountedEntry]) -> list[ShownCount]:

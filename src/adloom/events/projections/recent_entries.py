@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from adloom.events.log.event import LogEntry, decode_events, parse_entry_id
-from adloom.events.ports import DecodedEntry
+from adloom.events.ports import DecodedEntry, EntryOf
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, 48 of them decoded forms.
 BYTES_MAX: Final = 2**25  # Of raw entries: three times those impressions. Large ones are as large decoded.
@@ -86,11 +86,9 @@ class RecentEntries:
         if len(found) == len(entries):
             return found
         unknown = [entry for entry, record in zip(entries, known, strict=True) if record is None]
-        decoded = iter(decode_events([entry.data for entry in unknown]))
-        found = [
-            record or DecodedEntry(entry.id, next(decoded))
-            for entry, record in zip(entries, known, strict=True)
-        ]
+        events = decode_events([entry.data for entry in unknown])
+        decoded = map(EntryOf, [entry.id for entry in unknown], events)
+        found = [record or next(decoded) for record in known]
         if start >= 0:
             self._records[start:end] = found
         return found

@@ -10,6 +10,7 @@ import asyncpg
 from adloom.events.cursor_store import find_erased_users
 from adloom.events.log.event import Conversion, Event, parse_entry_id
 from adloom.events.log.names import OFFER_NAMES, find_offer_name
+from adloom.events.ports import EntryOf
 from adloom.events.tables.apply_batch import (
     CLICKS,
     GOOD,
@@ -151,11 +152,11 @@ class StateLookup:
         self,
         connection: Connection,
         kind: str,
-        events: Sequence[tuple[str, Event]],
+        entries: Sequence[EntryOf[Event]],
         since: datetime,
         days: Collection[date],
     ) -> frozenset[str]:
-        ids: Collection[str] = {event.correlation_id for _, event in events}
+        ids: Collection[str] = {entry.event.correlation_id for entry in entries}
         if self._dedup is not None:
             ids = self._dedup.select_doubtful(kind, ids, days)
         if not ids:
@@ -193,7 +194,7 @@ class StateLookup:
             else:
                 clicks_alone.setdefault(offer, []).append(click_alone)
         clicks: dict[Offer, bool] = {}
-        clicked = {click.request_id.int for _, click in batch.clicks if click.request_id is not None}
+        clicked = {one.int for click in batch.clicks if (one := click.event.request_id) is not None}
         for request_id, slot, is_good in await _fetch_of_offers(
             connection, _CLICKS_OF_OFFERS.format(schema=self._schema), requests & clicked, since
         ):

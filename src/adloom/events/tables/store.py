@@ -132,7 +132,7 @@ class EventTables:
         """Insert new conversions, and count those whose click is there by now."""
         new = NewConversions([], 0, 0)
         if batch.conversions:
-            events = [event for _, event in batch.conversions]
+            events = [entry.event for entry in batch.conversions]
             keys = await find_keys(connection, events)
             await ensure_days(connection, self._partitions, {event.occurred_at.date() for event in events})
             new = await self._conversions.insert_new(

@@ -21,7 +21,7 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import NO_USER
 from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import CountedEntry, CountedLookup
-from adloom.events.followers.fence import ERASURES, TRIES_MAX, read_cursor_at
+from adloom.events.followers.fence import ERASURES, TRIES_MAX, read_cursor_at, split_batch
 from adloom.events.log.event import (
     AuctionEntry,
     AuctionWin,
@@ -216,7 +216,7 @@ def read_schema(topic: str) -> str:
 
 TOPICS_PROJECTION: Final = "topics"
 CURSOR: Final = "adloom:ledger:cursor:topics"
-BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
+PART_MAX: Final = 500  # The server does nothing else while it takes a part: this is about a millisecond.
 TOPIC_PERCENT_MAX: Final = 5  # Of Valkey's memory, for each topic; beyond, a topic is halved.
 ENTRIES_MAX: Final = 1_000_000  # Of each topic, about; half a gigabyte.
 FIELD: Final = b"event"
@@ -240,12 +240,21 @@ class TopicsProjection:
         self._valkey = valkey
         self._lookup = lookup
         self._entries_max = entries_max
+        self._is_published = True  # Whether there was a topic at the last commit.
 
     async def read_cursor(self) -> str:
         return await read_cursor_at(self._valkey, CURSOR)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Publish what counted and move the cursor, in one transaction; if nothing is kept, only move it."""
+        """Publish what counted and move the cursor, in one transaction a part; if nothing is kept, only move it."""
+        part_max = PART_MAX if self._is_published else len(records) + 1
+        result = BatchResult()
+        for part, end in split_batch(records, after=after, cursor=cursor, part_max=part_max):
+            result += await self._commit_part(part, after=after, cursor=end)
+            after = end
+        return result
+
+    async def _commit_part(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         for _ in range(TRIES_MAX):
             with unavailable_when_away("Valkey does not take the batch"):
                 async with borrow_connection(self._valkey) as execute_packed:
@@ -262,6 +271,7 @@ class TopicsProjection:
         if found != after.encode():
             raise CursorMovedError
         published = self._find_published(kinds)
+        self._is_published = bool(published)
         wanted = [one for one in records if _TOPICS_BY_KIND.get(type(one.event)) in published]
         counted = await self._lookup.find_counted(wanted) if wanted else []
         payloads = {topic: several for topic, several in _build_payloads(counted).items() if several}
