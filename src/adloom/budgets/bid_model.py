@@ -1,4 +1,4 @@
-"""The multiplier of a campaign's bids: what its actor keeps, asks and is told, and the row that is kept of a decision."""
+"""The multiplier of a campaign's bids: what its actor stores, its requests and answers, and the row of a decision."""
 
 # pure
 

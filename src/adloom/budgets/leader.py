@@ -78,7 +78,7 @@ class LeaderLoop:
             log.info("brains_end")
 
     async def _renew_lock(self, stop: asyncio.Event) -> None:
-        """Renew the lock until told to stop, or until another worker holds it."""
+        """Renew the lock until `stop` is set, or until another worker holds it."""
         is_leader = True
         while is_leader and not stop.is_set():
             await pause_until_next(self._renew_seconds, stop)

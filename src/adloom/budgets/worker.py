@@ -37,7 +37,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey
 
-# How often campaigns of several workers hear again what they are configured from, should a message be lost.
+# How often campaigns of several workers are configured again, in case a message was lost.
 REFRESH_SECONDS: Final = 60.0
 
 
@@ -55,7 +55,7 @@ class WorkerIdentity(NamedTuple):
 
 
 class BudgetService(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells budget actors of the world, while a worker leads, and the projection that confirms.
+    """What sends messages to budget actors while a worker leads, and the projection that confirms.
 
     The event tables report to `recent_counted` what they count in the same process.
     """
@@ -85,7 +85,7 @@ class SharedBudgetActors(BudgetService, frozen=True, kw_only=True):
 
 
 class _Parts(NamedTuple):
-    """What the actors of this process are configured by, recorded by and heard by."""
+    """What configures the actors of this process, stores their rows and publishes their messages."""
 
     configurer: EntityConfigurer
     money: MoneyWriter
@@ -107,7 +107,7 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
 ) -> BudgetActors:
     """Build budget actors that run in one process.
 
-    What follows the catalog reads by `look_pool`: all who look by one pool at the same moment ask once.
+    What follows the catalog reads by `look_pool`: reads of one pool at the same moment share one query.
     """
     parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds, weights=weights)
     host = ActorHost(
@@ -196,7 +196,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     beside: Sequence[Run] = (),
     again_seconds: float | None = None,
 ) -> BudgetService:
-    """Build what tells the actors of a host of the world; `beside` runs on the leader too."""
+    """Build what sends messages to the actors of a host; `beside` runs on the leader too."""
     look_pool = look_pool or pool
     counts = CountFollower(
         CountReader(look_pool, clock), ValkeyEventLog(valkey), host, clock, again_seconds=again_seconds

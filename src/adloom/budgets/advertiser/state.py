@@ -53,7 +53,7 @@ class AdvertiserState(msgspec.Struct, frozen=True, kw_only=True):
     # Of today, over all slices: kept, because an advertiser may have thousands of campaigns.
     spent: Micros = NOTHING
     allotted: Micros = NOTHING
-    cost_max: Micros = NOTHING  # Of an offer of any campaign, as heard today.
+    cost_max: Micros = NOTHING  # Of an offer of any campaign, as reported today.
     waiting: tuple[CampaignId, ...] = ()  # Turned away with readers waiting; the first is the next.
     asked_back_at: datetime | None = None
     is_exhausted: bool = False

@@ -87,7 +87,7 @@ class BidDecider:
             self._has_work.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Answer until told to stop."""
+        """Answer until `stop` is set."""
         self._waiting.clear()
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(pass_on(stop, self._has_work))
@@ -170,7 +170,7 @@ def build_decided(
     memory: BidState,
     shadows: Mapping[BidStrategy, BidDecision],
 ) -> BidsDecided:
-    """Build what a campaign that asked is told."""
+    """Build the answer to a campaign that asked."""
     return BidsDecided(
         day=request.day,
         window=request.window.window,

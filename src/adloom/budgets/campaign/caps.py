@@ -108,7 +108,7 @@ def count_click(state: CampaignState, entry_id: str) -> tuple[CampaignState, boo
     if before is None:
         entries = (*entries, entry_id)
     elif before and entry_id != BEGINNING and parse_entry_id(entry_id) <= parse_entry_id(state.clicked_until):
-        before -= 1  # The tables have told of it: it counts once.
+        before -= 1  # The tables have counted it already: it counts once.
     state = _changed(state, clicked_before=before)
     return _changed(state, clicked=state.clicked + 1, clicked_entries=entries), state.has_click_left
 
@@ -147,7 +147,7 @@ def release_offers(state: CampaignState, now: datetime, effects: list[Effect]) -
 
 
 def request_counts(state: CampaignState, second: int, effects: list[Effect]) -> CampaignState:
-    """Ask for the counts, once a second at most; a campaign that does not run hears none and needs none."""
+    """Ask for the counts, once a second at most; a campaign that does not run gets none and needs none."""
     config = state.configured
     if not config.is_running or state.counts_asked_second == second:
         return state

@@ -172,7 +172,7 @@ def drop_settled(state: CampaignState) -> CampaignState:
     }
     spent = state.spent_by_day
     if state.report is None and not state.buffer:
-        # Otherwise the advertiser has not heard yet what was spent on them.
+        # Otherwise the advertiser does not know yet what was spent on them.
         days = {state.day, *(lease.day for lease in kept.values())}
         spent = {day: amount for day, amount in spent.items() if day in days}
     if len(kept) == len(state.leases) and len(spent) == len(state.spent_by_day):
@@ -343,7 +343,7 @@ def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict
 
 
 def _confirm_ownership(state: CampaignState, lease: Lease) -> list[Effect]:
-    """Persist before a process is told that it may give.
+    """Persist before a process gets the grant.
 
     This fails if another worker owns the campaign by now, whose state may be older than ours.
     """

@@ -43,7 +43,7 @@ def apply_refund(state: CampaignState, refund: Refund, now: datetime, effects: l
 
 
 def _recall_days(state: CampaignState, refund: Refund) -> CampaignState:
-    """Know recent days again that are settled: the advertiser still adds them up, and hears of them by our report."""
+    """Restore settled days that are recent: the advertiser still adds them up, and gets them with our report."""
     recent = {one.day: int(one.day_spent) for one in refund.parts if one.day >= state.day - RECENT}
     return _changed(state, spent_by_day={**recent, **state.spent_by_day})
 

@@ -192,6 +192,6 @@ def _send_report(
         report=PendingReport(attempts=attempts, again_at=now + delay),
         has_news=False,
         wanted=wanted,
-        # What we no longer ask for is not ours from here on, whether the advertiser has heard it yet or not.
+        # What we no longer ask for is not ours from here on, whether the advertiser knows it yet or not.
         allotted=min(state.allotted, report.target),
     )

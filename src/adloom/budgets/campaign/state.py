@@ -50,7 +50,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     # Of an impression cap: by lease, offers in place of micros.
     offers: dict[int, Lease] = {}
     counted: CampaignCounts | None = None  # As the event tables say,
-    seen: tuple[str, ...] = ()  # and the entries after that which we were told of,
+    seen: tuple[str, ...] = ()  # and the later entries that we were sent,
     seen_until: str = BEGINNING  # up to this one.
     clicked: int = 0  # Clicks that were confirmed since there is a click cap,
     clicked_before: int | None = None  # others, as the tables first said,
@@ -62,7 +62,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     offers_held_since: int | None = None  # The same of the offers of an impression cap,
     offers_released_until: int = 0  # which come back when it is known how many were seen.
     counts_asked_second: int = 0  # In which the counts were last asked for.
-    cost: Micros = NOTHING  # What an offer holds, as last heard: less than that is dust.
+    cost: Micros = NOTHING  # What an offer holds, as last reported: a remainder below it cannot be used.
     price: Micros = NOTHING  # Of a click, where clicks are charged.
     waiting: tuple[WaitingConfirm, ...] = msgspec.field(
         default=(), name="clicks"

@@ -1,7 +1,7 @@
 """Tells campaigns and advertisers what has changed in the catalog.
 
 A notice through Valkey brings a change within milliseconds; polling the catalog's version every second, or
-twice while Valkey is away, finds lost ones. The last version is stored, so changes made while no worker ran are told at the next
+twice while Valkey is away, finds lost ones. The last version is stored, so changes made while no worker ran are sent at the next
 start. An actor without a state gets its configuration with its first message.
 """
 
@@ -20,7 +20,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
 POLL_SECONDS: Final = 1.0
-POLL_SOON_SECONDS: Final = 0.5  # While no notices are heard.
+POLL_SOON_SECONDS: Final = 0.5  # While no notices arrive.
 PART_MAX: Final = 1_000  # Told at once; the next part waits until the host has had its turn.
 FIRST: Final = Address("", "")
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)

@@ -44,7 +44,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class CampaignCount(NamedTuple):
-    """What a campaign has had, and who pays it."""
+    """What a campaign has had, and its advertiser."""
 
     campaign_id: CampaignId
     payer_id: AdvertiserId | None
@@ -160,7 +160,7 @@ class CountFollower:
                 self._told[campaign_id] = counts
 
     def _find_complete(self, until: str) -> set[CampaignId]:
-        """Return who asked, if the tables have by now what was in the log then."""
+        """Return the campaigns that asked, if the tables now have all that was in the log then."""
         if self._awaited is None or parse_entry_id(until) < parse_entry_id(self._awaited[0]):
             return set()
         self._complete_until = self._awaited[1]

@@ -58,7 +58,7 @@ class NullHost:
 
     def send_durably(self, address: Address, message: object) -> asyncio.Future[None]:
         del message
-        raise UnavailableError(f"No budget actors run here, so nothing can be told to {address.key}.")
+        raise UnavailableError(f"No budget actors run here, so nothing can be sent to {address.key}.")
 
     async def wait_until_sent(self) -> None:
         """Return at once: nothing was sent."""

@@ -43,7 +43,7 @@ class ConfirmStore:
 
     async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
         """Return the offers with a valid click; `since` is the second of the earliest offer."""
-        # A browser's clock may be wrong by as much as we believe it.
+        # A browser's clock may be wrong by as much as we accept.
         first = datetime.fromtimestamp(since, UTC) - OCCURRED_AGE_MAX
         return await self._find_offers(CLICKED, offers, first)
 

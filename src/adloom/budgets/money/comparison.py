@@ -18,7 +18,7 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 COMPARE_SECONDS: Final = 60.0
 # After books that took long to read, the wait is so many times as long: reading them stays a small part of the load.
 REST_TIMES: Final = 20
-# An advertiser hears of a charge a moment after its campaign has kept it, and a report may have to be repeated.
+# An advertiser gets a charge a moment after its campaign has stored it, and a report may have to be repeated.
 TRIES: Final = 4
 RETRY_SECONDS: Final = 1.0
 # The hours by which days of time zones begin after and before those of UTC.

@@ -39,7 +39,7 @@ class DayReconciliation(msgspec.Struct, frozen=True, kw_only=True):
     unbilled: Micros
     released: Micros
     refunded: Micros = Micros(0)
-    arriving: Micros = Micros(0)  # What advertisers who agreed a moment ago have not heard of yet.
+    arriving: Micros = Micros(0)  # What has not reached advertisers that agreed a moment ago.
     differences: tuple[SpendDifference, ...]
 
     @property

@@ -206,7 +206,7 @@ async def _take_from_hours(connection: Connection, refunds: Sequence[MoneyRow]) 
 
 
 async def _mark_over_budget(connection: Connection, free: Sequence[MoneyRow]) -> None:
-    # A browser's clock may be wrong by as much as we believe it.
+    # A browser's clock may be wrong by as much as we accept.
     since = datetime.fromtimestamp(min(row.second for row in free), UTC) - OCCURRED_AGE_MAX
     await connection.execute(BY_INDEX)
     await connection.execute(

@@ -89,7 +89,7 @@ class TrafficLearner:
                 continue
             counts = await read_counts(self._valkey, site.key, day)
             if learned.day != day.starts and not any(hour.requests for hour in counts):
-                continue  # Nobody came, or nobody counted.
+                continue  # There were no visitors, or no worker counted them.
             for hour in range(len(learned.counts) if learned.day == day.starts else 0, ended):
                 requests = counts[hour].requests
                 if learned.day is None and not requests:

@@ -1,7 +1,7 @@
 """Which delivery processes are alive.
 
-Times are seconds of a monotonic clock. A process that was not heard for too long is gone; while we could
-not have heard anyone, silence does not count.
+Times are seconds of a monotonic clock. A process that was silent for too long is gone. Time in which we
+could not receive anything does not count.
 """
 
 # pure
@@ -12,7 +12,7 @@ from typing import Final
 
 from adloom.budgets.transport.wire import SESSION_SECONDS_MAX
 
-# Sessions that are over; an older one that speaks again holds no lease any more.
+# Sessions that are over; an older one that sends again holds no lease any more.
 REMEMBERED_MAX: Final = 100_000
 
 
@@ -42,7 +42,7 @@ class DeliverySessions:
         return True
 
     def restore(self, sessions: Iterable[int], over: Iterable[int], *, at: float) -> None:
-        """Take over known sessions; each gets the full time to be heard."""
+        """Take over known sessions; each gets the full time for its next heartbeat."""
         self._heard_at.clear()
         self._over = OrderedDict.fromkeys(over)
         for session in sessions:
@@ -56,7 +56,7 @@ class DeliverySessions:
             self._over.popitem(last=False)
 
     def reset_silence(self, *, at: float) -> None:
-        """Restart everyone's silence: until now we could not have heard them."""
+        """Restart the silence of all sessions: until now we could not receive their heartbeats."""
         for session in self._heard_at:
             self._heard_at[session] = at
 
@@ -70,6 +70,6 @@ class DeliverySessions:
         return silent
 
     def find_next_silence(self) -> float | None:
-        """When a session will have been silent for too long, if none is heard until then."""
+        """When a session will have been silent for too long, if no heartbeat comes until then."""
         first = next(iter(self._heard_at.values()), None)
         return None if first is None else first + self._silence_max

@@ -30,7 +30,7 @@ INBOX_CHANNEL: Final = "adloom:brain:mail"
 SPEND_CHANNEL: Final = "adloom:brain:spend"
 SESSION_KIND: Final = "session"
 
-# A process says so every 2 s; one that was not heard of for 10 s is gone.
+# A process sends one every 2 s; one that is silent for 10 s is gone.
 HEARTBEAT_SECONDS: Final = 2.0
 SESSION_SECONDS_MAX: Final = 10.0
 

@@ -159,7 +159,7 @@ class CatalogIds(Protocol):
 
 
 class Trust(Enum):
-    """Why an event is believed, or that it is not."""
+    """Why an event is accepted, or that it is not."""
 
     TOKEN = auto()
     API_KEY = auto()

@@ -235,7 +235,7 @@ class EventRoutes:
         now = self._now()
         offer = verify_token(token, tokens=self._tokens, now=now)
         if request.method == b"HEAD":
-            return answer  # The client looks at the address; nobody looks at the banner.
+            return answer  # The client only checks the address; no visitor sees the banner.
         report = build_impression_report(offer, self._find_user(request.query, offer))
         sender, info = self._identify_sender(request), self._read_request_info(request)
         entry = self._encode_offered(report, offer, request, sender, info, now, is_immediate)

@@ -129,7 +129,7 @@ class ChargedBy(StrEnum):
 
 
 class LogStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES, tag_field="k", gc=False):
-    """What all events have in common: how they are encoded, and that the collector need not look for cycles."""
+    """What all events have in common: how they are encoded, and that the garbage collector need not search them for cycles."""
 
 
 class TrackedEvent(LogStruct, frozen=True, kw_only=True):

@@ -118,7 +118,7 @@ def _pack_add_head(stream: str, field: bytes, options: tuple[str, ...]) -> bytes
 
 
 class ValkeyEventLog:
-    """Appends to the stream, reads it and trims it; whoever appends all the time gives it a connection for that."""
+    """Appends to the stream, reads it and trims it; a process that appends all the time gives it its own connection."""
 
     def __init__(self, valkey: Valkey, line: DedicatedConnection | None = None) -> None:
         self._valkey = valkey

@@ -42,8 +42,8 @@ WAIT_SECONDS: Final = 4.0  # For the first new entry; a connection gives up afte
 RENEW_SECONDS: Final = 2.0  # How often an owner renews its lock: twice while the lock lasts.
 STANDBY_SECONDS: Final = 1.0  # How often a worker without the lock tries to take it.
 FOLLOW_SECONDS: Final = 0.1  # How often a follower asks for a cursor that another process moves.
-# How long a follower waits to be told of a cursor that this process moves, before it looks at the log itself; as a
-# multiple of the wait for an entry. It is told too when another process begins to move it.
+# How long a follower waits for a notice that this process has moved the cursor, before it reads the log itself; as a
+# multiple of the wait for an entry. It gets one too when another process begins to move it.
 FOLLOW_TOLD_WAITS: Final = 5
 BACKOFF_SECONDS_MIN: Final = 0.1
 BACKOFF_SECONDS_MAX: Final = 5.0
@@ -225,7 +225,7 @@ class Projection:
             self._nap = None
 
     def _set_owner(self, *, is_owner: bool) -> None:
-        """Note who applies; followers that wait to be told by us look for themselves when it is another process."""
+        """Note which process applies; when it is another one, followers that wait for our notices poll for themselves."""
         if self.is_owner and not is_owner:
             self.cursor_moved.notify()
         self.is_owner = is_owner

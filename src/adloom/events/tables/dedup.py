@@ -54,7 +54,7 @@ class DedupFilter:
         self._reading: UnreadIds | None = None
 
     def begin(self, *, cursor: str, table: int) -> None:
-        """Start a batch; clear the filter if somebody else has written since the last one."""
+        """Start a batch; clear the filter if another process has written since the last one."""
         if self._valid_at != (cursor, table):
             self._clear()
         self._valid_at = (cursor, table)

@@ -303,7 +303,7 @@ class TopicsProjection:
         after: str,
         cursor: str,
     ) -> None:
-        """Undo a batch of which a topic took nothing, because its key became another one after the look."""
+        """Undo a batch of which a topic took nothing, because its key was replaced after the check."""
         _, found = await execute_packed(pack_command("WATCH", CURSOR) + pack_command("GET", CURSOR), 2)
         if found != cursor.encode():
             raise CursorMovedError

@@ -32,7 +32,7 @@ BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
 IDLE_MAX: Final = timedelta(minutes=5)
 # Clocks are changed, and the previous owner may have stored an alarm after we had looked.
 POLL_SECONDS: Final = 60.0
-STOP_SECONDS_MAX: Final = 1.0  # For messages that wait when the host is told to stop; the rest is refused.
+STOP_SECONDS_MAX: Final = 1.0  # For messages that wait when the host is stopped; the rest is refused.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -44,7 +44,7 @@ class NotHostedError(UnavailableError):
 class ActorHost:
     """Owns actors of some kinds, all of them in this process."""
 
-    def __init__(  # noqa: PLR0913 - what a host needs of the world
+    def __init__(  # noqa: PLR0913 - what a host is built from
         self,
         kinds: Sequence[AnyKind],
         store: StateStore,
@@ -80,7 +80,7 @@ class ActorHost:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages are accepted: from the start of `run` until it is told to stop."""
+        """Whether messages are accepted: from the start of `run` until it is stopped."""
         return self._is_open
 
     @property
@@ -123,7 +123,7 @@ class ActorHost:
         """Return at once: a mailbox is of this process, and an actor that becomes active again is configured anew."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Process messages until told to stop; what was accepted by then is persisted, the rest is refused."""
+        """Process messages until `stop` is set; what was accepted by then is persisted, the rest is refused."""
         assert not self._is_open, "a host runs once at a time"
         self._is_open = True
         try:
@@ -136,7 +136,7 @@ class ActorHost:
             self._leave()
 
     async def _run_as_owner(self, stop: asyncio.Event) -> None:
-        """Run until told to stop, or until another host turns out to own the actors."""
+        """Run until `stop` is set, or until another host turns out to own the actors."""
         try:
             await self._set_alarms(stop)
             while not stop.is_set():

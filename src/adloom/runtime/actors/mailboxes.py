@@ -140,5 +140,5 @@ class Host(Protocol):
         ...
 
     async def wait_until_sent(self) -> None:
-        """Wait until what was told would survive this process; UnavailableError if that takes too long."""
+        """Wait until the messages sent would survive this process; UnavailableError if that takes too long."""
         ...

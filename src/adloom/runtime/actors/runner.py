@@ -49,7 +49,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class BatchRunner:
     """The actors that are in memory, and what is done with messages to them."""
 
-    def __init__(  # noqa: PLR0913 - what it needs of the world
+    def __init__(  # noqa: PLR0913 - what it is built from
         self,
         kinds: Mapping[str, AnyKind],
         store: StateStore,

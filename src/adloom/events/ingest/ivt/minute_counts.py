@@ -83,7 +83,7 @@ class AddressCount:
         return self.begins_at <= second < self.ends_at
 
     def note_shared(self, told: "PendingCount", total: int, ends_at: float) -> None:
-        """Note what other processes have counted; `total` is of all, with what was told."""
+        """Note what other processes have counted; `total` is of all processes, with what this one shared."""
         if told.begins_at == self.begins_at:
             others = total - told.requests
             self._count += others - self._others
@@ -106,7 +106,7 @@ class AddressCount:
 
 
 class PendingCount(NamedTuple):
-    """What a process has counted of an address in its minute, and has not told all of."""
+    """What a process has counted of an address in its minute, and has not shared in full."""
 
     key: bytes
     address: AddressCount

@@ -36,7 +36,7 @@ class SharedPair:
     def __init__(self, here: int) -> None:
         self.here = here  # Counted by this process.
         self.told = 0  # Of these, what other processes know.
-        self.others = 0  # Counted by them, as last heard.
+        self.others = 0  # Counted by them, as last read.
 
 
 class PairCounts:
@@ -96,7 +96,7 @@ class PairCounts:
         return [(pair, one.here) for pair, one in self.shared.items() if one.here != one.told]
 
     def note_shared(self, begun: int, pair: Pair, told: int, total: int) -> None:
-        """Note what was told, and how many all processes have told by then."""
+        """Note what was shared, and how many all processes have shared by then."""
         one = self.shared.get(pair)
         if one is not None and begun == self.begun:
             one.told = told

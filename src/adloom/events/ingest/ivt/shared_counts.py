@@ -3,7 +3,7 @@
     adloom:counted:<what>:<keyed hash>      hash of a process -> what it counted, of a pair in its hour
                                             or of an address in its minute
 
-Each process writes all that it has counted, so what is told twice counts once. Addresses are not stored: a pair is
+Each process writes all that it has counted, so what is shared twice counts once. Addresses are not stored: a pair is
 there as a keyed hash for two hours, an address for a minute at most.
 """
 

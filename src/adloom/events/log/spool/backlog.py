@@ -169,7 +169,7 @@ class Backlog:
     async def read_batch(self, count_max: int) -> SpooledBatch | None:
         """Return the next entries, our own first; the same again until `advance`.
 
-        OSError where the disk fails; a file that goes on failing is left to the next look.
+        OSError where the disk fails; a file that goes on failing is left to the next poll.
         """
         for queue in (self._own, self._adopted):
             while queue:
@@ -189,7 +189,7 @@ class Backlog:
                     if is_busy or (isinstance(error, OSError) and segment.failures < READ_TRIES_MAX):
                         raise
                     log.exception("spool_file_not_read", file=segment.file.name)
-                    # The next look, which may be ours, tries it again.
+                    # The next poll, which may be ours, tries it again.
                     await self._take_first(queue).file.release()
         return None
 

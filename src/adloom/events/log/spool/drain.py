@@ -46,7 +46,7 @@ class SpoolLimits(msgspec.Struct, frozen=True, kw_only=True):
     segment_bytes_max: int = SEGMENT_BYTES_MAX
     batch_max: int = BATCH_MAX
     append_seconds_max: float = APPEND_SECONDS_MAX
-    poll_seconds: float = 30.0  # Between looks for what dead processes left.
+    poll_seconds: float = 30.0  # Between polls for what dead processes left.
 
 
 DEFAULT_LIMITS: Final = SpoolLimits()

@@ -25,7 +25,7 @@ class WorkerBeat(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Peers:
-    """The other workers, as far as they were heard; times are seconds of a monotonic clock."""
+    """The other workers, by their last messages; times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._heard: dict[str, tuple[float, WorkerBeat]] = {}

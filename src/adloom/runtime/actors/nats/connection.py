@@ -48,7 +48,7 @@ class NatsConnection:
         return self._client.max_payload
 
     async def open(self, stop: asyncio.Event) -> None:
-        """Connect, however long that takes, unless told to stop."""
+        """Connect, however long that takes, unless `stop` is set."""
         self._stop = stop
         await self._connect(stop)
 

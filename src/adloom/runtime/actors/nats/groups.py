@@ -73,7 +73,7 @@ def _open_message(message: SentMessage, kinds: Mapping[str, AnyKind], now: datet
     if not message.is_exact:
         return Envelope(message.address, body, is_fresh=message.is_fresh)
     if not is_current(message.id, now):
-        raise UnreadableMessageError("It is too old: nobody knows whether it was applied.")
+        raise UnreadableMessageError("It is too old: whether it was applied is not known.")
     loop = asyncio.get_running_loop()
     return Envelope(
         message.address,

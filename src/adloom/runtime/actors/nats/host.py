@@ -54,7 +54,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class NatsActorHost:
     """Owns the actors of some shards, among all workers of an installation."""
 
-    def __init__(  # noqa: PLR0913 - what a host needs of the world
+    def __init__(  # noqa: PLR0913 - what a host is built from
         self,
         families: Sequence[ActorFamily],
         connection: Messaging,
@@ -116,7 +116,7 @@ class NatsActorHost:
         return sum(len(one.alarms) for one in self._runners)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run the actors of this worker's shards until told to stop; the connection is open."""
+        """Run the actors of this worker's shards until `stop` is set; the connection is open."""
         assert not self._is_open, "a host runs once at a time"
         self._is_open = True
         over = asyncio.Event()

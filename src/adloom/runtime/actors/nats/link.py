@@ -61,7 +61,7 @@ class NatsLink:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Connect and run until told to stop; the sender outlives the host, which still sends."""
+        """Connect and run until `stop` is set; the sender outlives the host, which still sends."""
         over = asyncio.Event()
         await self._connection.open(stop)
         if stop.is_set():

@@ -1,7 +1,7 @@
 """Messages between the processes of an installation, as bytes.
 
 A group is what one NATS message carries: messages to actors of one shard. A sender that waits for results names the
-subject that it hears them on.
+subject on which it receives them.
 """
 
 # pure
@@ -19,7 +19,7 @@ FORMAT: Final = 1
 # A group stays far below the megabyte that a NATS message may have by default; a larger message goes alone.
 GROUP_MESSAGES_MAX: Final = 64
 GROUP_BYTES_MAX: Final = 256 * 1024
-# An id that was made so long ago, or ahead, is not applied: nobody would know whether it was before.
+# An id that was made so long ago, or ahead, is not applied: whether it was applied before is not known.
 ID_AGE_MAX: Final = timedelta(days=2)
 ID_AHEAD_MAX: Final = timedelta(days=1)
 

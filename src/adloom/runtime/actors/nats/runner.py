@@ -66,7 +66,7 @@ class ActorFamily(msgspec.Struct, frozen=True, kw_only=True):
 class ShardRunner(BatchRunner):
     """The actors of one family that are in this worker's memory."""
 
-    def __init__(  # noqa: PLR0913 - what it needs of the world
+    def __init__(  # noqa: PLR0913 - what it is built from
         self,
         family: ActorFamily,
         *,

@@ -1,7 +1,7 @@
 """Sends messages to actors, wherever they run: a host for senders, without actors of its own.
 
 Messages of one moment to one shard travel as one NATS message. Until JetStream has acknowledged one it is published
-again under the same id. A sender that waits for the result sends the message again when nothing is heard: the worker
+again under the same id. A sender that waits for the result sends the message again when no answer comes: the worker
 recognises its id. What is told, and not waited for, is published until JetStream has it.
 """
 
@@ -65,7 +65,7 @@ class NatsSender:
         self._connection = connection
         self._kinds = kinds
         self._ids = ids
-        # Random: nobody else may hear or answer in its place by accident.
+        # Random, so that no other process receives or answers in its place by accident.
         self._inbox = f"_INBOX.adloom.{ids.new().hex}"
         self._unsent: dict[tuple[int, int], list[SentMessage]] = {}  # By shard and attempt.
         self._published: dict[int, _Published] = {}
@@ -160,7 +160,7 @@ class NatsSender:
             raise UnavailableError("NATS does not take messages.") from error
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Send until told to stop; the connection is open."""
+        """Send until `stop` is set; the connection is open."""
         await self._connection.subscribe(f"{self._inbox}.sent.*", self._on_sent)
         await self._connection.subscribe(f"{self._inbox}.results", self._on_results)
         self._is_open = True

@@ -17,7 +17,7 @@ PULL_MAX: Final = 64
 # Of a shard that we have: a frozen worker's last pull may take messages for so long, and holds its pin two seconds more.
 OWN_PULL_SECONDS: Final = 1.0
 OTHER_PULL_SECONDS: Final = 20.0
-LATE_SECONDS: Final = 1.0  # After the end of a pull, of which the server should have told us.
+LATE_SECONDS: Final = 1.0  # After the end of a pull, which the server should have announced.
 GIVEN_UP_SECONDS: Final = 3.0  # In which a shard that we gave up is not pulled, so that others get it.
 TAKEN_SECONDS: Final = 1.0  # Within which others say that they have a shard that was given up.
 WAITING_MAX: Final = 2_048  # Messages that wait in this process; beyond, it pulls nothing.
@@ -171,7 +171,7 @@ class ShardPulls:
                 return
         elif found.status is not PullStatus.ENDED:
             self._lose(found.shard)
-            # One that is gone is made at the next look.
+            # One that is gone is made at the next poll.
             self._is_made = self._is_made and found.status is not PullStatus.GONE
         shard.pulled_until = 0.0
         if self.is_pulling and self._is_made:
