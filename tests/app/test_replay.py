@@ -20,6 +20,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import NOW, an_impression
 from tests.events.catalog import insert_catalog
+from tests.support.for_each import for_each
 from tests.support.forked import ForkedPopen
 from tests.support.product import Finished, clean_environment
 
@@ -209,7 +210,7 @@ def test_a_replay_can_start_at_an_entry_a_time_a_day_or_the_beginning(text: str,
     assert parse_start(text) == entry_id
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["", "end", "2026-11", "2026-11-31", "2026-11-15T00:00:00", "12-0", "-1-0", "1794700800000"]
 )
 def test_the_error_for_any_other_start_says_what_is_expected(text: str) -> None:

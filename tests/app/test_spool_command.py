@@ -21,6 +21,7 @@ from adloom.ops.doctor import examine
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.settings import DeliverySettings, SettingsError, read_delivery_settings
 from tests.events.builders import NOW, an_impression
+from tests.support.for_each import for_each
 
 NEEDED = {
     "DATABASE_URL": "postgresql://db/ads",
@@ -125,7 +126,7 @@ def test_the_variable_overrides_the_folder_in_the_data_directory(tmp_path: Path)
     assert locate_spool({"ADLOOM_SPOOL_DIR": "/elsewhere"}, directory) == Path("/elsewhere")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("files", "has_ledger", "state"),
     [
         ([], True, FindingState.OK),

@@ -12,9 +12,10 @@ from adloom.auction.price import (
     price_thousand_clicks,
 )
 from adloom.core.money import Micros
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("bid_type", "bid", "ctr", "quality", "ecpm"),
     [
         (BidType.CPM, 2_000_000, 12_000_000, 11_000, 2_200_000),
@@ -31,7 +32,7 @@ def test_an_ecpm_is_rounded_half_up(bid_type: BidType, bid: int, ctr: int, quali
     assert compute_ecpm(bid_type, compute_worth(Micros(bid), Quality(quality)), Ctr(ctr)) == ecpm
 
 
-@pytest.mark.parametrize(("final", "charge"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 3), (9, 3)])
+@for_each(("final", "charge"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 3), (9, 3)])
 def test_a_charge_is_the_bid_reduced_to_the_final_price(final: int, charge: int) -> None:
     assert charge_of(Micros(3), ecpm=Micros(9), final=Micros(final)) == charge
 

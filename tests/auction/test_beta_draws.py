@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from adloom.auction.beta_draws import draw_weighted, prepare_beta
 from simulation.loop import make_random
+from tests.support.for_each import for_each
 
 DRAWS = 8_000
 SHARES = (0.02, 0.1, 0.5, 0.9, 0.98)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("alpha", "beta"),
     [(0.3, 199.0), (0.9, 250.0), (1.0, 1.0), (4.0, 2.0), (2.2, 100.0), (5.0, 100.0), (30.0, 9_000.0)],
 )

@@ -17,6 +17,7 @@ from adloom.auction.calibration import (
 )
 from adloom.auction.score import Signals
 from adloom.auction.training import Example, Learner
+from tests.support.for_each import for_each
 
 rates = st.floats(0.0, 1.0)
 
@@ -73,7 +74,7 @@ def test_good_predictions_are_not_far_off() -> None:
         assert part.predicted_clicks == pytest.approx(part.clicks, rel=0.5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("predicted", "clicks", "is_far_off"),
     [
         (200.0, 100.0, True),

@@ -30,6 +30,7 @@ from adloom.auction.model import (
     round_up_to_bound,
 )
 from adloom.auction.score import HIGH_INTENT, Heuristic, Signals
+from tests.support.for_each import for_each
 
 
 class SomeAd(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ def test_without_a_model_every_ad_has_the_same_ctr_and_the_version_is_zero() -> 
     assert policy.build_scorer(Signals(placement_type="feed")).is_uniform
 
 
-@pytest.mark.parametrize(
+@for_each(
     "feature",
     [
         "all",
@@ -232,7 +233,7 @@ def test_slots_without_weights_take_few_bytes() -> None:
     assert len(encode_model(a_model())) < 6_000
 
 
-@pytest.mark.parametrize(
+@for_each(
     "blob",
     [
         b"",

@@ -6,6 +6,7 @@ import pytest
 
 from adloom.auction.score import Heuristic, Signals, rate_quality
 from tests.auction.bids import a_bid
+from tests.support.for_each import for_each
 
 
 class AnAd:
@@ -13,7 +14,7 @@ class AnAd:
     format = "video"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("placement_type", "signals", "ctr"),
     [
         ("story", {}, 18_000_000),

@@ -3,8 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from adloom.budgets.campaign.reports import retry_delay
 from adloom.budgets.messages import (
     Allotment,
@@ -17,6 +15,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.money import Micros
 from tests.budgets.builders import ADVERTISER_ID, NOON, SECOND, UNIT, CampaignBench, a_campaign, a_usage
+from tests.support.for_each import for_each
 
 TODAY = NOON.date()
 
@@ -30,9 +29,7 @@ def answer(bench: CampaignBench, allotted: int) -> None:
     bench.take(Allotment(sequence=bench.state.sequence, day=bench.state.day, allotted=Micros(allotted)))
 
 
-@pytest.mark.parametrize(
-    ("attempt", "seconds"), [(1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.6), (6, 3.2), (7, 5.0)]
-)
+@for_each(("attempt", "seconds"), [(1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.6), (6, 3.2), (7, 5.0)])
 def test_the_delay_between_attempts_doubles_up_to_five_seconds(attempt: int, seconds: float) -> None:
     assert retry_delay(attempt) == timedelta(seconds=seconds)
 

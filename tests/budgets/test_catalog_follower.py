@@ -38,6 +38,7 @@ from tests.budgets.worker_stage import (
     wait_for_subscriber,
 )
 from tests.support.eventually import eventually
+from tests.support.for_each import for_each
 from tests.support.rows import an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -147,7 +148,7 @@ def configure(row: CampaignRow) -> ConfigureCampaign:
     return build_campaign_config(row, version=1, hold_seconds=300, now=NOON)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "is_running"),
     [
         ({}, True),

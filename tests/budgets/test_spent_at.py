@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from adloom.budgets.spent_at import NEVER, SpentAt, find_spent_at
 from adloom.budgets.status import BudgetStatus
 from adloom.core.money import Micros
 from adloom.schedule.budget_day import build_budget_day
+from tests.support.for_each import for_each
 
 NOON = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
 DAY = build_budget_day(NOON.date(), "UTC")
@@ -35,7 +35,7 @@ def a_status(
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "found"),
     [
         # Half of the day is over.

@@ -19,6 +19,7 @@ from tests.budgets.builders import (
     a_campaign,
     an_advertiser,
 )
+from tests.support.for_each import for_each
 
 TODAY = NOON.date()
 TOMORROW = TODAY + timedelta(days=1)
@@ -157,7 +158,7 @@ def test_a_pace_is_the_spend_divided_by_the_allowance(
     assert compute_pace(Micros(spent), allowance) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spent", "hours", "left", "expected"),
     [
         (0, 12, None, 0),

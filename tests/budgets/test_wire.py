@@ -38,6 +38,7 @@ from adloom.budgets.transport.wire import (
 )
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
+from tests.support.for_each import for_each
 
 CAMPAIGN, ADVERTISER = CampaignId(UUID(int=7)), AdvertiserId(UUID(int=1))
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -83,7 +84,7 @@ def test_a_message_is_decoded_as_it_was_encoded(message: BudgetMessage) -> None:
     assert decode_envelopes(encode_envelopes([envelope, envelope])) == [envelope, envelope]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "update",
     [
         ANSWER,

@@ -16,6 +16,7 @@ from adloom.catalog.asset.prepare import prepare_asset
 from adloom.catalog.asset.svg import ELEMENTS_MAX, sanitize_svg
 from adloom.runtime.files.place import AssetSettings
 from tests.catalog.asset_files import INDEX, SECRET, SVG, a_box, a_picture, a_video, a_zip, with_secrets
+from tests.support.for_each import for_each
 
 SETTINGS = AssetSettings(html_bytes_max=1_000_000, video_bytes_max=100_000)
 
@@ -124,8 +125,8 @@ def test_a_picture_is_measured_as_people_see_it() -> None:
     assert (asset.width, asset.height) == (30, 40)
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF"])
-@pytest.mark.parametrize("orientation", [1, 6])
+@for_each("kind", ["JPEG", "PNG", "WEBP", "GIF"])
+@for_each("orientation", [1, 6])
 def test_a_picture_is_stored_without_what_nobody_sees_and_looks_the_same(kind: str, orientation: int) -> None:
     data = with_secrets(kind, orientation)
 

@@ -11,6 +11,7 @@ from adloom.catalog.asset.prepare import prepare_asset
 from adloom.catalog.asset.svg import ELEMENTS_MAX, sanitize_svg
 from adloom.runtime.files.place import AssetSettings
 from tests.catalog.asset_files import INDEX, SVG, a_box, a_video, a_zip, with_secrets
+from tests.support.for_each import for_each
 
 SETTINGS = AssetSettings(html_bytes_max=1_000_000)
 
@@ -113,7 +114,7 @@ def damage(data: bytes, chance: random.Random) -> bytes:
     return bytes(damaged)
 
 
-@pytest.mark.parametrize("kind", WHOLE)
+@for_each("kind", WHOLE)
 def test_a_damaged_file_is_shown_or_refused_with_a_sentence(kind: str) -> None:
     chance = random.Random(7)  # noqa: S311 - the same files every time
     refused = 0

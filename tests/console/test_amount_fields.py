@@ -16,9 +16,10 @@ from adloom.console.components.forms.amounts import (
 from adloom.console.components.forms.checks import INTEGER_MAX, check_natural, check_positive
 from adloom.console.components.forms.values import list_zones, offer_zone
 from adloom.core.currency import Currency
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "value", "error"),
     [
         ("USD", 12.34, None),
@@ -44,7 +45,7 @@ def test_an_amount_is_shown_with_the_decimals_of_its_currency(value: float, plac
     assert write_amount(value, places) == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "value"),
     [
         ("12,50", 12.5),
@@ -62,9 +63,7 @@ def test_an_amount_may_have_a_comma_before_its_decimals(text: str, value: float 
     assert read_amount(text, 2) == value
 
 
-@pytest.mark.parametrize(
-    "text", ["1,250", "1,250.00", "1.250,00", "abc", "1e5", "nan", ".", "-", "9" * 31, "1,5,0"]
-)
+@for_each("text", ["1,250", "1,250.00", "1.250,00", "abc", "1e5", "nan", ".", "-", "9" * 31, "1,5,0"])
 def test_what_is_no_amount_or_may_be_two_is_refused(text: str) -> None:
     assert read_amount(text, 2) == read_amount(text, 4) == text
     assert make_money_check(Currency("EUR"))(text) == check_price(text) == NO_AMOUNT

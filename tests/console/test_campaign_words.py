@@ -12,6 +12,7 @@ from adloom.console.words.campaign_words import (
     describe_moment,
     describe_spent,
 )
+from tests.support.for_each import for_each
 
 NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
 
@@ -27,7 +28,7 @@ def a_campaign(status: str = "active", **fields: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("campaign", "text", "kind"),
     [
         (a_campaign(), "Active", "good"),
@@ -67,7 +68,7 @@ def test_tomorrow_is_tomorrow_in_the_campaigns_zone() -> None:
     assert describe_moment(late + timedelta(hours=1), "UTC", late) == "today at 23:30"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("daily", "total", "sentences"),
     [
         (None, None, []),

@@ -1,9 +1,8 @@
-import pytest
-
 from adloom.console.components.charts.chart import has_lone_point, share_top
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shares", "top"),
     [
         ([], 1),
@@ -21,7 +20,7 @@ def test_a_percent_axis_ends_at_100_if_values_come_near_it_or_are_missing(
     assert share_top(shares) == top
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "is_lone"),
     [
         ([], False),

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-import pytest
-
 from adloom.console.history import format_value
 from adloom.console.words.field_labels import LABELS, label_field, name_fields
 from adloom.resource.audit.difference import describe_creation
@@ -59,7 +57,7 @@ def test_every_field_of_a_campaign_has_words_in_the_history() -> None:
     assert label_field("somethingNewPaisa") == "Something new"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "named"),
     [
         (

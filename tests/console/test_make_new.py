@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from adloom.console.components.forms.make_new import address_of_form, find_made,
 from adloom.core.caller import Role
 from tests.console.visitor import Visitor
 from tests.support.control import ControlPlane
+from tests.support.for_each import for_each
 
 ID = "01a1e38f-0000-7000-8000-000000000001"
 
@@ -24,7 +24,7 @@ def test_the_form_of_what_is_new_knows_the_way_back() -> None:
     assert find_way_back({}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "then",
     [
         "https://evil.example/console/",

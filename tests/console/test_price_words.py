@@ -1,12 +1,12 @@
 """Why the winner of an auction pays what it pays, as the rule of prices has it."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.auction.price import compute_final_price
 from adloom.console.words.price_words import RULE, explain_price
 from adloom.core.money import Micros
+from tests.support.for_each import for_each
 
 MICROS = 1_000_000
 prices = st.integers(1, 2_000).map(lambda cents: cents * 10_000)
@@ -23,7 +23,7 @@ def an_auction(
     return {"finalPrice": price, "winningeCPM": own, "floorCpm": floor, "bids": bids}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("auction", "sentence"),
     [
         (an_auction(9.01, 12, [9.0, 3.0]), "A cent more than the second eCPM, which was 9.00."),

@@ -7,6 +7,7 @@ import pytest
 from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
 from adloom.console.pages.campaigns.targeting import CHOICES, OPERATOR_LABELS
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
+from tests.support.for_each import for_each
 
 
 def a_rule(rule_type: str, operator: str, value: Any, *, is_active: bool = True) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def test_a_rule_that_is_off_does_not_count_but_is_mentioned() -> None:
     assert describe_rules(rules) == "Shown to new visitors. One condition is switched off."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "part"),
     [
         (a_rule("country", "not_in", ["DE", "AT", "CH"]), "outside Germany, Austria and Switzerland"),

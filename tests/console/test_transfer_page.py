@@ -5,9 +5,10 @@ import pytest
 from adloom.catalog.api import CATALOG
 from adloom.console.pages.system.transfer import NAMES, find_place, find_type
 from tests.console.visitor import Visitor
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "place"),
     [
         ("row 5.primaryImageUrl", ("Row 5", "Address of the picture (primaryImageUrl)")),

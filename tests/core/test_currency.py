@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.currency import PLACES, SYMBOLS, Currency
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "paisa", "written"),
     [
         ("EUR", 123456, "€1,234.56"),

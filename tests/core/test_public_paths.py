@@ -6,6 +6,7 @@ from adloom.core.public_paths import NEUTRAL_NAMES, find_blocked_word, name_neut
 from adloom.core.setting import SettingValueError
 from adloom.runtime.background_settings import read_crawler_settings
 from adloom.runtime.settings import read_delivery_settings
+from tests.support.for_each import for_each
 
 GOOD = {
     "DATABASE_URL": "postgresql://adloom@db.internal/adloom",
@@ -19,7 +20,7 @@ def test_no_neutral_name_has_a_word_that_ad_blockers_look_for() -> None:
     assert len(set(NEUTRAL_NAMES.values())) == len(NEUTRAL_NAMES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "name"),
     [
         ("/banners/serve/home-hero", "/a/items/home-hero"),
@@ -36,7 +37,7 @@ def test_a_path_has_a_neutral_name_below_the_prefix(path: str, name: str) -> Non
     assert name_neutrally(path, "") == path
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("slug", "word"),
     [
         ("home-banner", "banner"),
@@ -59,7 +60,7 @@ def test_words_that_ad_blockers_look_for_are_found_in_slugs(slug: str, word: str
     assert find_blocked_word(slug) == word
 
 
-@pytest.mark.parametrize(
+@for_each(
     "prefix", ["a", "/", "/A", "/a b", "/a//b", "/ads", "/my/banners", "/i", "/v1", "/health", "/tag-x"]
 )
 def test_a_prefix_that_would_not_work_is_refused(prefix: str) -> None:

@@ -21,6 +21,7 @@ from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST, UNKNOWN_ID, FakeIndex, a_token
 from tests.events.edge import Edge, MemoryStore, a_report, an_edge
+from tests.support.for_each import for_each
 
 
 @pytest.fixture
@@ -282,7 +283,7 @@ def german_phone(request: FastRequest) -> RequestInfo:
     return RequestInfo("mobile", "DE")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reported", "kept"),
     [
         ({}, ("mobile", "DE")),
@@ -291,7 +292,7 @@ def german_phone(request: FastRequest) -> RequestInfo:
         ({"deviceType": "tv", "countryCode": "T1"}, ("tv", "T1")),
     ],
 )
-@pytest.mark.parametrize("kind", ["impression", "click"])
+@for_each("kind", ["impression", "click"])
 async def test_missing_fields_of_a_report_are_taken_from_the_request(
     kind: str, reported: dict[str, str], kept: tuple[str, str]
 ) -> None:

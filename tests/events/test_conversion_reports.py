@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.runtime.http.body import BodyDecoder
 from tests.events.builders import NOW, SECRET, USER, FakeIndex, a_token
 from tests.events.edge import an_edge
+from tests.support.for_each import for_each
 
 OFFER = TokenKeys(SECRET).verify(a_token(), now=NOW)
 decode = BodyDecoder(ConversionRequest).decode
@@ -38,7 +38,7 @@ def test_a_value_is_exact_or_refused(value: Decimal | str) -> None:
     assert problems in ([], ["value"])
 
 
-@pytest.mark.parametrize("text", ["7", "7.5", '"7.5"', "0", "1000000000", "1e3", "0.0001", "-0"])
+@for_each("text", ["7", "7.5", '"7.5"', "0", "1000000000", "1e3", "0.0001", "-0"])
 def test_values_may_be_numbers_or_texts(text: str) -> None:
     assert isinstance(OFFER, OfferToken)
     given = decode(f'{{"correlationId":"a","trackingToken":"b","value":{text}}}'.encode())

@@ -17,6 +17,7 @@ from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from tests.events.builders import NOW, a_token
 from tests.events.edge import a_report, an_edge
+from tests.support.for_each import for_each
 
 SECOND = NOW.timestamp()
 PROXIES = [ip_network("192.0.2.0/24")]
@@ -38,7 +39,7 @@ def a_request(client: str | None = "203.0.113.7", **headers: str | list[str]) ->
     return FastRequest(b"POST", b"/banners/events/impression", headers=pairs, client=client)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("client", "forwarded", "address"),
     [
         ("203.0.113.7", [], "203.0.113.7"),

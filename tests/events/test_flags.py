@@ -18,6 +18,7 @@ from adloom.events.ingest.ivt.flags import (
     truncate_address,
 )
 from adloom.events.log.event import Mark
+from tests.support.for_each import for_each
 
 HOME = ipaddress.ip_address("203.0.113.7")
 CLOUD = ipaddress.ip_address("198.51.100.7")
@@ -59,7 +60,7 @@ def test_an_event_gets_the_marks_of_all_reasons() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("purposes", "is_ahead"),
     [
         ([b"prefetch"], True),
@@ -76,7 +77,7 @@ def test_purpose_headers_identify_a_prefetch(purposes: list[bytes], is_ahead: bo
     assert is_prefetch(purposes) is is_ahead
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "127.0.0.1",

@@ -43,6 +43,7 @@ from tests.events.builders import (
 from tests.events.catalog import insert_catalog
 from tests.events.followed import USER, Followed, a_served, begin_topics, ids_of
 from tests.events.json_schema import problems
+from tests.support.for_each import for_each
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_a_message_of_an_offer_without_a_user_has_no_user_id(event: Served | Auc
     assert json.loads(message.payload)["userId"] is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "wrong"),
     [
         ("adId", "no uuid"),

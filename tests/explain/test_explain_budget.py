@@ -23,6 +23,7 @@ from adloom.serving.index.rows import PlacementRows
 from tests.support.catalogs import NOON
 from tests.support.contexts import a_context
 from tests.support.control import Client, ControlPlane
+from tests.support.for_each import for_each
 from tests.support.rows import a_placement_row, an_assignment_row
 
 CAMPAIGN, ADVERTISER = CampaignId(UUID(int=7)), AdvertiserId(UUID(int=1))
@@ -69,7 +70,7 @@ def a_campaign(*, offers: int = 0, now: datetime = NOON, **fields: Any) -> Any:
     return kind.step(state, last, now, CHANCE).state
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "reason"),
     [
         ({"offers": 3}, None),

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from adloom.core.money import Micros, micros_from_decimal
 from adloom.resource.shapes import PRICE_MAX, Domain, Price, PriceShown, TimeOfDay, TimeZone
+from tests.support.for_each import for_each
 
 read_price = TypeAdapter[Micros](Price).validate_python
 write_price = TypeAdapter[Micros](PriceShown).dump_json
@@ -35,7 +36,7 @@ def test_a_fifth_decimal_place_is_refused(price: Decimal, digit: int) -> None:
         read_price(float(price % 1_000_000 + Decimal(digit) / 100_000))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [-1, -0.0001, PRICE_MAX + 1, 1e300, 10**400, float("nan"), float("inf"), True, "1.5", None, [1], {}],
 )
@@ -52,7 +53,7 @@ def test_a_time_of_day_has_minutes_or_seconds(text: str, written: str) -> None:
     assert TypeAdapter[Any](TimeOfDay).validate_python(text).isoformat() == written
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     ["9:30", "24:00", "09:60", "09:30:60", "09:30Z", "09:30:00.5", "0930", "٠٩:٣٠", "09:30\n", 930, None],
 )
@@ -61,7 +62,7 @@ def test_an_invalid_time_of_day_is_refused(value: Any) -> None:
         TypeAdapter[Any](TimeOfDay).validate_python(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     ["", "Mars/Olympus", "../etc/passwd", "/usr/share/zoneinfo/UTC", "Europe", "a\0b", "UTC\n", "\ud800"],
 )

@@ -20,6 +20,7 @@ from adloom.runtime.files.place import find_folder, open_files, parse_files_url
 from adloom.runtime.files.signing import StoreKey, encode_path, sign_request
 from adloom.runtime.files.store import FilesAwayError, FileStore
 from adloom.runtime.ports import find_port
+from tests.support.for_each import for_each
 
 KEY = StoreKey(access="AKIDEXAMPLE", secret="wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", region="eu-central-1")
 START_SECONDS_MAX = 60.0
@@ -141,7 +142,7 @@ def test_signatures_are_those_of_amazons_library(
     assert ours["authorization"] == theirs["Authorization"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "",

@@ -18,6 +18,7 @@ from adloom.runtime.settings import (
     read_worker_settings,
 )
 from adloom.sync.jobs import CONCURRENCY
+from tests.support.for_each import for_each
 
 GOOD = {
     "DATABASE_URL": "postgresql://adloom:hunter2@db.internal/adloom",
@@ -64,7 +65,7 @@ def test_without_traffic_limits_no_bound_goes_by_address() -> None:
     assert (bounds.impression_after, bounds.click_after) == (timedelta(), timedelta())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "expected"),
     [
         (

@@ -3,12 +3,12 @@
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.schedule.budget_day import build_budget_day, find_budget_day
 from tests.schedule.builders import NOON
+from tests.support.for_each import for_each
 
 # Ordinary zones; zones that change at midnight, after it, or by half an hour; a zone that skipped a day.
 ZONES = (
@@ -29,7 +29,7 @@ moments = st.datetimes(datetime(2005, 1, 1), datetime(2035, 1, 1), timezones=st.
 zones = st.sampled_from(ZONES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("zone", "day", "hours"),
     [
         ("UTC", date(2026, 11, 15), 24),

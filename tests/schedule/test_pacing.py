@@ -11,6 +11,7 @@ from adloom.core.money import Micros
 from adloom.schedule.budget_day import BudgetDay, build_budget_day, find_budget_day
 from adloom.schedule.pacing import PacingStrategy, compute_allowance
 from tests.schedule.builders import NOON
+from tests.support.for_each import for_each
 
 TODAY = find_budget_day(NOON, "UTC")
 budgets = st.integers(0, 10**15).map(Micros)
@@ -30,7 +31,7 @@ def at(hours: float, day: BudgetDay = TODAY) -> datetime:
     return day.starts_at + timedelta(hours=hours)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("hours", "spendable"),
     [
         (0, 1_000),  # An hour's worth.

@@ -12,7 +12,7 @@ from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, p
 from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("FREQ=DAILY", Recurrence(frequency=Frequency.DAILY)),

@@ -50,7 +50,7 @@ def test_status_and_dates_decide_whether_a_schedule_is_open(
     assert is_open(schedule, now=NOON) == (closed is None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("start", "end", "moment", "expected"),
     [
         ("09:00:00", "17:00:00", "08:59:59.999999", False),
@@ -173,7 +173,7 @@ def test_a_schedule_with_an_unreadable_rule_or_zone_is_closed(unreadable: dict[s
     assert find_next_change(schedule, now=NOON) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("schedule", "expected"),
     [
         (a_schedule(), None),

@@ -62,7 +62,7 @@ def test_the_device_comes_from_the_user_agent() -> None:
     assert context_of(user_agent=IPHONE).device == "mobile"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("headers", "country"),
     [
         ({"x_country_code": "DE"}, "DE"),
@@ -105,7 +105,7 @@ def test_only_a_trusted_proxy_may_forward_an_address() -> None:
     assert context_by(behind_a_proxy, client="93.184.216.34", x_forwarded_for=forwarded).country == "US"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("peer", "trusted", "country"),
     [
         ("93.184.216.34", (), None),
@@ -149,7 +149,7 @@ def test_without_a_country_file_the_address_gives_no_country() -> None:
     assert context_by(ContextParser(None), client="93.184.216.34").country is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("accepted", "language"),
     [
         ("de-DE,de;q=0.9,en;q=0.8", "de"),
@@ -169,7 +169,7 @@ def test_the_language_is_the_primary_subtag_of_the_first_tag(accepted: str, lang
     assert context_of(accept_language=accepted).language == language
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("authorization", "is_logged_in"),
     [
         ("Bearer abc.def.ghi", True),
@@ -199,7 +199,7 @@ def test_a_visitor_without_device_id_and_session_id_is_new(headers: dict[str, st
     assert context_of(**headers).is_new_visitor is is_new
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("referer", "domain"),
     [
         ("https://News.Example.com/a/b?c=d#e", "news.example.com"),

@@ -9,7 +9,7 @@ IPHONE = b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/60
 IS_CRAWLER = DeviceParser().is_crawler
 
 
-@pytest.mark.parametrize(
+@for_each(
     "agent",
     [
         b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",

@@ -3,16 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.serving.request.context import LocalTimes
+from tests.support.for_each import for_each
 
 ZONES = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("zone", "moment", "expected"),
     [
         ("UTC", "2026-11-15T12:00", (12, 0)),

@@ -92,7 +92,7 @@ def test_fallbacks_fill_the_remaining_slots_by_priority_if_partial_render_is_all
     assert titles(placement_of(*rows, allow_partial_render=False)) == ["primary"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("starts", "ends", "serves"),
     [
         (None, None, True),

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from adloom.app.control import openapi_document
 from adloom.core.clock import ManualClock
@@ -16,6 +15,7 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Snapshot
 from tests.support.answers import at_once
 from tests.support.catalogs import NOON
+from tests.support.for_each import for_each
 from tests.support.rows import a_placement_row, an_assignment_row
 
 ROUTES = {
@@ -70,7 +70,7 @@ def test_every_public_route_has_a_neutral_name() -> None:
     assert public == set(NEUTRAL_NAMES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "required"),
     [
         ("/banners/serve", {"placements"}),

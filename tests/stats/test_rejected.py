@@ -271,7 +271,7 @@ async def test_the_list_is_read_from_the_index_of_invalid_events(pool: Pool, row
     assert any("occurred_at_idx" in row[0] for row in plan), plan
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "bare"),
     [
         (None, None),

@@ -11,6 +11,7 @@ from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, TargetingBlock, compi
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import Rule, parse_rule
+from tests.support.for_each import for_each
 from tests.targeting.builders import a_context
 from tests.targeting.strategies import contexts, rules
 
@@ -48,7 +49,7 @@ def test_several_rules_of_one_candidate_must_all_hold(one: tuple[Rule, ...], con
     assert bool(together) == (apart == (1 << len(one)) - 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "host", "is_eligible"),
     [
         (("in", ["example.com"]), ("in", ["a.example.com"]), "x.a.example.com", True),

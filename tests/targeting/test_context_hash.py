@@ -2,9 +2,8 @@
 
 from hashlib import sha256
 
-import pytest
-
 from adloom.targeting.context import hash_context
+from tests.support.for_each import for_each
 from tests.targeting.builders import a_context
 
 
@@ -28,7 +27,7 @@ def test_an_unknown_value_is_empty_in_the_hash() -> None:
     assert hash_context(context) == sha256(b"||false||0|0|true|").hexdigest()[:16]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value"),
     [
         ("device", "tablet"),

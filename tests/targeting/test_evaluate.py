@@ -1,6 +1,5 @@
 """Every rule type with every operator, and the laws that hold for all of them."""
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -112,7 +111,7 @@ def test_a_campaign_without_rules_targets_all_visitors() -> None:
     assert find_failing([], a_context()) is None
 
 
-@pytest.mark.parametrize("kind", RuleType)
+@for_each("kind", RuleType)
 def test_every_rule_type_reads_a_value_of_the_context(kind: RuleType) -> None:
     full_context = a_context(segment="buyers", referrer_domain="example.com")
 

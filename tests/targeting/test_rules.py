@@ -58,7 +58,7 @@ def test_the_error_for_an_unknown_type_lists_the_known_types() -> None:
     assert all(kind in refusal.detail for kind in RuleType)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "operator", "value", "normal"),
     [
         ("device", "in", [" Mobile", "TABLET", "mobile"], ["mobile", "tablet"]),

@@ -56,7 +56,7 @@ def test_a_group_for_others_is_not_joined_with_ours() -> None:
     assert not rules_of(text).allows("https://a.test/p")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "wanted"),
     [(200, False), (404, False), (403, False), (429, True), (500, True), (503, True), (302, True)],
 )
@@ -74,7 +74,7 @@ def test_what_follows_the_bound_is_not_read() -> None:
     assert rules_of(text).allows(URL)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "seconds"),
     [("5", 5.0), ("0.5", 0.5), ("9999", 30.0), ("-1", 0.0), ("nan", 0.0), ("inf", 0.0), ("x", 0.0)],
 )
@@ -104,7 +104,7 @@ GIANTS: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", GIANTS)
+@for_each("name", GIANTS)
 def test_a_hostile_robots_file_costs_little(name: str) -> None:
     body = GIANTS[name]()
     tracemalloc.start()
@@ -270,7 +270,7 @@ def test_any_text_is_an_address_of_the_site_or_none(address: str) -> None:
     assert found is None or found.url.startswith("a.test")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "https://b.test/",

@@ -17,6 +17,7 @@ from adloom.pages.text.extract import (
     TextExtractor,
 )
 from adloom.pages.text.extracted import ExtractedPage, UnreadablePage
+from tests.support.for_each import for_each
 
 ADDRESS = "https://paper.test/cars/story"
 STORY = (
@@ -110,7 +111,7 @@ def test_a_page_that_scripts_make_has_no_text() -> None:
     assert (page.text, page.has_text) == ("", False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "charset", "text"),
     [
         ("Brücke".encode(), None, "Brücke"),
@@ -161,7 +162,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@for_each("name", HOSTILE)
 def test_hostile_html_ends_soon_and_within_bounds(name: str) -> None:
     body = HOSTILE[name]()
     began = time.process_time()

@@ -19,6 +19,7 @@ from adloom.resource.audit.difference import (
     name_action,
 )
 from tests.support.builders import NOON, a_campaign
+from tests.support.for_each import for_each
 
 
 class Thing(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ def test_a_difference_names_exactly_the_fields_that_differ(before: Thing, after:
     assert describe_change(before, before) == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after", "action"),
     [
         (a_campaign(), a_campaign(deleted_at=NOON), "delete"),

@@ -12,6 +12,7 @@ from adloom.catalog.api import CATALOG
 from adloom.core.errors import ValidationFailedError
 from adloom.resource.transfer.sheet import read_cell, read_cell_types, read_csv, write_cell
 from tests.support.documents import Importer
+from tests.support.for_each import for_each
 
 json_values = st.recursive(
     st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
@@ -95,7 +96,7 @@ async def test_an_empty_cell_clears_a_field_and_a_missing_column_keeps_it(import
     assert (after["headline"], after["description"], after["priority"]) == (None, "Kept", 4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sheet", "field"),
     [
         (b"", "row 1"),

@@ -19,6 +19,7 @@ from adloom.runtime.http.fast.fast_routes import (
 )
 from adloom.runtime.http.fast.known_heads import HEAD_BYTES_MAX, HEADS_MAX, Head, KnownHeads
 from adloom.runtime.http.fast.request_parser import RequestParser
+from tests.support.for_each import for_each
 
 ANSWER = FastAnswer(encode_head(HTTPStatus.OK, None))
 ROUTES = FastRoutes(
@@ -222,7 +223,7 @@ def test_a_proxy_may_name_its_client_in_the_first_line() -> None:
     assert [head is not None for head in sink.heads] == [False, False, True, True]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "Cookie: a=b",

@@ -12,6 +12,7 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     make_alias_route,
 )
+from tests.support.for_each import for_each
 
 
 def a_route(method: bytes, path: bytes, *, is_prefix: bool = False) -> FastRoute:
@@ -25,7 +26,7 @@ SELF = a_route(b"POST", b"/serve/self")
 ROUTES = FastRoutes([SERVE, SERVE_PAGE, EXPLAIN, SELF])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path", "route"),
     [
         (b"GET", b"/serve/home", SERVE),

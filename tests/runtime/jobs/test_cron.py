@@ -10,13 +10,14 @@ from adloom.core.clock import ManualClock
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.runtime.jobs.schedule import CronJob, CronSchedule
 from adloom.runtime.settings import SettingsError, read_worker_settings
+from tests.support.for_each import for_each
 
 
 def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expression", "moment", "last", "following"),
     [
         ("* * * * *", "2026-11-15T12:00:30", "2026-11-15T12:00", "2026-11-15T12:01"),

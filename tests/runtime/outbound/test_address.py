@@ -2,7 +2,6 @@
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,7 +76,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("text", PUBLIC)
+@for_each("text", PUBLIC)
 def test_a_public_address_is_connected_to(text: str) -> None:
     assert find_refusal(ip_address(text)) is None
 

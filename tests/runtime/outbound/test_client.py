@@ -498,7 +498,7 @@ def test_local_hosts_are_parsed() -> None:
     assert found == {"a.test": LocalHost("127.0.0.1", 9001), "b.test": LocalHost("::1", 9002)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "a.test",

@@ -8,6 +8,7 @@ import pytest
 
 from adloom.core.errors import ValidationFailedError
 from adloom.serving.auction.request import CONTEXT_BYTES_CACHED_MAX, parse_request
+from tests.support.for_each import for_each
 from tests.support.rows import an_id
 
 USER = an_id(7)
@@ -22,7 +23,7 @@ def test_a_user_id_is_normalized(written: str) -> None:
     assert parse_request(a_body(userId=written)).user == str(USER)
 
 
-@pytest.mark.parametrize("written", ["", "nobody", f"{USER}0", f" {USER}", str(USER)[:-1] + "g", 7, None])
+@for_each("written", ["", "nobody", f"{USER}0", f" {USER}", str(USER)[:-1] + "g", 7, None])
 def test_the_error_for_an_invalid_user_id_names_its_field(written: object) -> None:
     with pytest.raises(ValidationFailedError) as failure:
         parse_request(a_body(userId=written))

@@ -22,6 +22,7 @@ from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
 from tests.serving.auction.auction_server import KEYS, SECOND, USER, AuctionServer, token_of
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
+from tests.support.for_each import for_each
 
 CPC = BidType.CPC
 
@@ -112,7 +113,7 @@ def test_a_placement_without_auctions_is_not_found(body: dict[str, str]) -> None
     assert json.loads(answer.body)["errorCode"] == "PLACEMENT_NOT_FOUND"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "field"),
     [
         ({"userId": "nobody"}, "userId"),

@@ -19,6 +19,7 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Caps, Delivery, OfferPrice, Snapshot
 from adloom.serving.tag.pages import ScriptlessRoutes
 from tests.serving.test_serve import leased
+from tests.support.for_each import for_each
 from tests.support.rows import a_snapshot, an_assignment_row
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -144,7 +145,7 @@ def test_the_link_counts_a_click_without_a_charge() -> None:
     assert [one.charge for one in events.seen_tokens] == [5_000]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("site", "referer", "is_billed"),
     [
         (SITE, b"https://www.news.example/", True),

@@ -21,6 +21,7 @@ from adloom.serving.tag.script import (
     assemble_debug,
     build_script_routes,
 )
+from tests.support.for_each import for_each
 
 # rjsmin does not shorten names: 7.7 KB. A minifier of our own, 200 lines, saved a tenth and was dropped.
 GZIPPED_BYTES_MAX = 7_700
@@ -88,7 +89,7 @@ def test_another_script_has_another_name(tmp_path: Path) -> None:
     assert assemble(tmp_path).name != assemble().name
 
 
-@pytest.mark.parametrize("part", [*PARTS, DEBUG_PART])
+@for_each("part", [*PARTS, DEBUG_PART])
 def test_the_source_uses_no_syntax_after_2020_and_creates_no_markup_from_text(part: str) -> None:
     source = (BROWSER_PARTS / f"{part}.js").read_text(encoding="utf-8")
 
