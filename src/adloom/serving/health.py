@@ -18,7 +18,7 @@ from adloom.runtime.http.background_check import (
 from adloom.runtime.http.plain import PlainAnswer, PlainRoute
 from adloom.serving.background.index_refresh import IndexRefresher
 
-DISK_EVERY_SECONDS = 2.0  # Each look writes a block.
+DISK_EVERY_SECONDS = 2.0  # Each check writes a block.
 
 
 class IndexCheck(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,1 +1,1 @@
-"""Servers with a stand-in: which PostgreSQL takes writes now, and which Valkey is the primary."""
+"""Servers with a standby: which PostgreSQL takes writes now, and which Valkey is the primary."""

@@ -43,7 +43,7 @@ from adloom.serving.index.rows import Delivery
 from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 
 SERVE_PATH: Final = b"/api/v1/ads/serve"
-# Why nobody won, beside the names of frequency caps.
+# Why no bid won, beside the names of frequency caps.
 NOBODY: Final = "nobody"
 NOT_HELD: Final = "not_held"
 
@@ -165,7 +165,7 @@ class AuctionRoutes:
             request.seen = known
         is_open = known is None and auction.capped_banner_ids
         answer = self._look_up(request) if is_open else self._answer(request)
-        assert isinstance(answer, FastAnswer), "what the visitor has seen is known, or nobody can know it"
+        assert isinstance(answer, FastAnswer), "what the visitor has seen is known, or cannot be known"
         win = request.auction.win
         if win is None:
             return _name_unfilled(request.auction.input)

@@ -29,7 +29,7 @@ class ResultsLoader:
         self._sites: OrderedDict[SiteId | PlacementId, SiteResults] = (
             OrderedDict()
         )  # Least recently used first.
-        # Found since the last look, by the numbers of ids: looking for an id itself calls Python, twice.
+        # Found since the last poll, by the numbers of ids: looking for an id itself calls Python, twice.
         self._found: dict[int, SiteResults] = {}
         self._loop = PollLoop(self.refresh, every_seconds=POLL_SECONDS, away=VALKEY_AWAY, name="site_results")
 

@@ -83,10 +83,10 @@ class TableLoader(Generic[TableT]):
         self._check_seconds = check_seconds
         self._pages_max = pages_max
         self._tables: dict[SiteId, TableT] = {}  # Least recently used first.
-        # Found since the last look, by the numbers of ids: looking for an id itself calls Python, twice.
+        # Found since the last poll, by the numbers of ids: looking for an id itself calls Python, twice.
         self._found: dict[int, TableT] = {}
         self._wanted: dict[SiteId, asyncio.Event] = {}
-        self._behind: dict[SiteId, int] = {}  # The versions that notices told of.
+        self._behind: dict[SiteId, int] = {}  # The versions that notices named.
         self._noticed = asyncio.Event()
         self._check_now = False
         self._subscription = Subscription(
@@ -156,7 +156,7 @@ class TableLoader(Generic[TableT]):
                     await pause_until_next(self._check_seconds, self._noticed)
 
     async def catch_up(self) -> None:
-        """Read the sites that are wanted, and those that a notice told of."""
+        """Read the sites that are wanted, and those that a notice named."""
         self._found.clear()
         for site_id in list(self._wanted):
             if site_id not in self._tables:

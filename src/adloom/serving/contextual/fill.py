@@ -207,7 +207,7 @@ class SlotFiller:
     def _leave_out(
         self, eligible: Sequence[PreparedCandidate], visit: SlotVisit
     ) -> tuple[Sequence[PreparedCandidate], Sequence[PreparedCandidate]]:
-        """Draw whom the pace of campaigns leaves out of this request; return the others, and those."""
+        """Draw which candidates the pace of campaigns leaves out of this request; return the others, and those."""
         is_left_out, keys = self._unheld.is_left_out if visit.is_unheld else self._is_left_out, self._paced
         paced = [
             one
@@ -227,7 +227,7 @@ class SlotFiller:
     ) -> FilledSlot | None:
         """Hold the price of the best, or else of the next best."""
         rules = prepared.shortlist.rules
-        if record is None and len(eligible) == 1:  # Whatever is drawn, it wins, and nobody raises its price.
+        if record is None and len(eligible) == 1:  # Whatever is drawn, it wins, and no bid raises its price.
             one = eligible[0]
             price = one.creative.bid if rules.is_first_price else rules.find_floor(one.candidate)
             return self._offer(prepared, visit, one, price, number)

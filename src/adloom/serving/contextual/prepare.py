@@ -96,7 +96,7 @@ class PreparedShortlist(msgspec.Struct, gc=False):
     removed: tuple[RemovedCandidate, ...]
     reason: str
     removed_at: int
-    # What requests have found, as long as it holds: what those that are ready bid now, who of them is available, and
+    # What requests have found, as long as it holds: what those that are ready bid now, which of them are available, and
     # how they are drawn.
     bidding: Sequence[PreparedCandidate]
     open: OpenSlot | None = None

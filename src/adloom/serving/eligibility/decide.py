@@ -18,7 +18,7 @@ def decide(placement: IndexedPlacement, context: Context, available: Sequence[in
     return list(islice(iter_eligible(placement, context, available), placement.slots_max))
 
 
-def iter_eligible(  # noqa: PLR0913 - all that may stand in the way
+def iter_eligible(  # noqa: PLR0913 - all that may exclude a candidate
     placement: IndexedPlacement,
     context: Context,
     available: Sequence[int],

@@ -90,7 +90,7 @@ class LeaseClient:
         self.leases = LocalLeases(new_session(), on_urgent=self._has_work.set, draw=draw)
         self._demand = Demand(self.leases.list_placements)
         self._is_heard = asyncio.Event()  # Whether we are subscribed to answers.
-        self._over: list[int] = []  # Ended sessions that the budget service has not been told of.
+        self._over: list[int] = []  # Ended sessions that were not yet reported to the budget service.
         self._beats_at = 0.0
         self._polls_at = 0.0
         self._sleeps_until = 0.0
@@ -109,7 +109,7 @@ class LeaseClient:
         self._has_work.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until told to stop; then return all leases, as far as the budget service hears it."""
+        """Run until `stop` is set; then return all leases, as far as that reaches the budget service."""
         ends = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(_wake_on(stop, self._has_work))

@@ -67,7 +67,7 @@ class LocalLeases:
         self.late = 0
         self.left_out = 0
 
-    # ------------------------------------------------------------ who may be offered
+    # ------------------------------------------------------------ which campaigns may be offered
 
     def take_changes(self) -> dict[int, str | None]:
         """Return why campaigns are excluded, or None, for those that changed since the last call."""

@@ -86,7 +86,7 @@ class UnheldReserver(Reserver):
         second: int,  # noqa: ARG002 - likewise
         is_drawn: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> int | None:
-        """Return what stands for the lease of an offer, None if it is not to be made."""
+        """Return `UNHELD_LEASE` for an offer that may be made, else None."""
         if not candidate.is_leased:
             return UNHELD_LEASE
         lease = self._leases.registry.leases.get(candidate.campaign_key)
