@@ -77,6 +77,10 @@ def main() -> None:
     open_standard_streams()
     try:
         read_dotenv(sys.argv[1:])
+        if sys.argv[1:2] == ["up"] and "--help" not in sys.argv:
+            from adloom.app.up.fork import start_for_up
+
+            start_for_up()  # It loads what takes longest, while the options are parsed and the servers start.
         app()
     except KeyboardInterrupt:
         sys.exit(130)
@@ -126,10 +130,7 @@ def up(  # noqa: PLR0913 - one for each option
     ] = 0,
 ) -> None:
     """Run everything on this machine, embedded servers included, until Ctrl-C."""
-    from adloom.app.up.fork import start_for_up
-
-    server = start_for_up()  # It loads what takes longest while we load the rest and start the servers.
-    from adloom.app.up import plan
+    from adloom.app.up import fork, plan
     from adloom.app.up import run as command
 
     options = plan.UpOptions(
@@ -147,7 +148,7 @@ def up(  # noqa: PLR0913 - one for each option
         entity_workers=entity_workers,
         is_empty=empty,
     )
-    with server:
+    with fork.start_for_up() as server:
         command.run(options, os.environ, server.start)
 
 

@@ -4,6 +4,7 @@ Modules are loaded in this order. Control takes longest and goes on loading when
 delivery, such as the schema upgrade, can be forked before it.
 """
 
+from functools import cache
 from typing import Final
 
 from adloom.runtime.supervisor.forking import ForkServer
@@ -19,7 +20,9 @@ UP_MODULES: Final = (
 )
 
 
+@cache
 def start_for_up() -> ForkServer:
+    """Start it, once in a process."""
     return ForkServer(UP_MODULES)
 
 
