@@ -108,17 +108,17 @@ def _apply_unheld(
 
 def settle_waiting(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Charge what waits and fits by now; what has waited long enough is free."""
-    waiting = state.waiting
-    state = _changed(state, waiting=())
-    for one in waiting:
+    left: list[WaitingConfirm] = []
+    for one in state.waiting:
         unfit = _find_unfit(state, one.confirm, now)
         # It cannot be further ahead, unless the clock was set back.
         is_patient = one.until - ALLOTMENT_WAIT <= now < one.until
         if unfit is BudgetVerdict.ADVERTISER_BUDGET and is_patient:
-            state = _changed(state, waiting=(*state.waiting, one))
+            left.append(one)
         else:
+            state = _changed(state, waiting=tuple(left))
             state = _record_unheld(state, one.confirm, now, effects, kind=_choose_kind(one.confirm, unfit))
-    return state
+    return _changed(state, waiting=tuple(left))
 
 
 def _find_unfit(state: CampaignState, confirm: Confirm, now: datetime) -> BudgetVerdict | None:
