@@ -298,7 +298,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         )
 
     def _is_reported(self) -> bool:
-        """Whether advertisers have answered all reports, and no click waits for one."""
+        """Whether advertisers have answered all reports, and nothing waits for one."""
         return not any(state.report or state.waiting for state in self.laws.campaigns)
 
     def _count(self) -> dict[str, int]:

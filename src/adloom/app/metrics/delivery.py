@@ -144,7 +144,7 @@ def register_senders(metrics: Metrics, limiter: RequestLimiter, senders: SenderC
     )
     metrics.counters(
         "adloom_serve_free",
-        "Answers whose offers hold and cost nothing because of their sender, by why.",
+        "Answers whose offers hold nothing because of their sender, by why.",
         "reason",
         lambda: senders.free,
     )
