@@ -38,7 +38,7 @@ def test_every_accepted_event_is_counted_once_whatever_goes_wrong(first: int) ->
 
 
 def test_everything_that_can_go_wrong_does_in_a_rough_run() -> None:
-    outcome = checked(rough(3))
+    outcome = checked(rough(7))
 
     assert outcome.figures["events accepted"] > 300
     assert outcome.figures["writes to the spool"] > 50
