@@ -66,6 +66,14 @@ async def test_connections_that_all_can_do_without_are_closed_however_often_they
 
         assert (opened, pool.get_size()) == (3, 1)
 
+        # The server would notice a while after that a lock is not held any more.
+        async with pool.acquire() as other:
+            async with pool.acquire() as connection:
+                reset_after_use(connection)
+                await connection.execute("SELECT pg_advisory_lock(1, 2)")
+            assert await other.fetchval("SELECT pg_try_advisory_xact_lock(1, 2)")
+            assert pool.get_size() == 2
+
 
 async def test_a_process_frozen_in_a_transaction_loses_its_locks(pool: Pool) -> None:
     bound = await pool.fetchval("SHOW idle_in_transaction_session_timeout")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, TypeAlias, cast
 
 import asyncpg
@@ -75,10 +75,11 @@ class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] 
         timeout: float | None = None,  # noqa: ASYNC109 - the driver's
     ) -> None:
         now = asyncio.get_running_loop().time()
-        if self.get_size() > 1 and now - self._spared_at > self._spare_seconds:
+        # One that is to be reset may have locks, and the server notices late that it is gone; one that is lost has nothing.
+        is_spare = self.get_size() > 1 and not getattr(connection, "is_reset_due", True)
+        if is_spare and now - self._spared_at > self._spare_seconds:
             self._spared_at, self._spare_seconds = now, min(2 * self._spare_seconds, SPARE_SECONDS_MAX)
-            with suppress(asyncpg.InterfaceError):  # It is lost already.
-                connection.terminate()
+            connection.terminate()
         try:
             await super().release(connection, timeout=timeout)
         finally:
@@ -120,10 +121,10 @@ class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] 
 class _LeanConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] - see above
     """A connection that is reset after use only where that was asked for; an open transaction is always rolled back."""
 
-    _is_reset_due = False
+    is_reset_due = False
 
     def ask_for_reset(self) -> None:
-        self._is_reset_due = True
+        self.is_reset_due = True
 
     async def executemany(
         self,
@@ -152,9 +153,9 @@ class _LeanConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeA
 
     def get_reset_query(self) -> str:
         """Skip a reset that is not due: it takes as long as a query."""
-        if not self._is_reset_due:
+        if not self.is_reset_due:
             return ""
-        self._is_reset_due = False
+        self.is_reset_due = False
         return super().get_reset_query()
 
 
