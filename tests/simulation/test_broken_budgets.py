@@ -232,7 +232,7 @@ def _campaigns(step: Any) -> AnyKind:
     [
         ({"database": DatabaseWithoutFence}, "is charged", 0),
         ({"database": DatabaseThatIsToldTooLate}, "was granted", 0),
-        ({"database": DatabaseWithoutKey}, "is charged twice", 0),
+        ({"database": DatabaseWithoutKey}, "is charged twice", 7),
         ({"database": DatabaseWithoutAlarms}, "outstanding", 1),
         ({"selling": ProcessThatGivesTwice}, "is offered", 0),
         ({"selling": ProcessThatTakesTheFullBid, "auctioned": 1.0}, "and pays", 1),
