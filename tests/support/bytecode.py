@@ -1,18 +1,15 @@
 """Bytecode of a fresh checkout: each worker compiles a part of it, where all of them would compile everything at once.
 
-Half of the time in which a worker finds its tests goes into their assertions, which pytest rewrites. And Hypothesis
-draws from the constants of our code, which it keeps in a file for each of ours.
+Half of the time in which a worker finds its tests goes into their assertions, which pytest rewrites.
 """
 # pyright: reportPrivateUsage=false
 
 import compileall
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from _pytest.assertion import rewrite
-from hypothesis.internal.constants_ast import constants_from_module
 
 TESTS = "test_*.py"
 COMPILED = ("src", "simulation", "bench", "tests/support")
@@ -30,9 +27,6 @@ def compile_part(config: pytest.Config, part: int, parts: int) -> None:
         others = sorted(file for name in COMPILED for file in (config.rootpath / name).rglob("*.py"))
         for file in others[part::parts]:
             compileall.compile_file(file, quiet=2)
-            module = ModuleType(file.stem)
-            module.__file__ = str(file)
-            constants_from_module(module)
 
 
 def _rewrite(config: pytest.Config, test: Path) -> None:
