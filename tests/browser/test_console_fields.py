@@ -17,10 +17,10 @@ def test_money_has_the_decimals_of_its_currency_and_zones_are_searched_inside(
     page.goto(f"{product.control_url}/console/advertisers/new")
     budget = page.get_by_label("Daily budget")
 
-    budget.fill("1.239")
+    budget.fill("1.2395")
     budget.press("Tab")
     expect(page.get_by_text("must have at most 2 decimals")).to_be_visible()
-    expect(budget).to_have_value("1.239")
+    expect(budget).to_have_value("1.2395")
     budget.fill("5.5")
     budget.press("Tab")
     expect(page.get_by_text("must have at most 2 decimals")).to_have_count(0)
