@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from adloom.app.progress import show_progress
 from adloom.runtime.process.tuning import use_one_thread
+from bench.figures import PROGRESS
 from bench.load import BenchPlan
 from bench.processes import LoadError
 from bench.routes.measure import measure_routes
@@ -73,7 +73,7 @@ if __name__ == "__main__":
         app.command(name)(resolve_name(function))
     # Task groups raise exception groups.
     try:
-        with show_progress("adloom bench") if is_work(sys.argv[1:]) else nullcontext() as work:
-            app(prog_name="adloom bench", obj=work)
+        with PROGRESS.show() if is_work(sys.argv[1:]) else nullcontext():
+            app(prog_name="adloom bench")
     except* LoadError as errors:
         sys.exit(f"adloom bench: {_find_message(errors)}")

@@ -23,7 +23,7 @@ from adloom.ops.capacity.coefficients_file import find_own_file
 from bench.budgets.charges import CHARGED, COUNTED, ChargeRound, measure_rounds
 from bench.budgets.idle import measure_states
 from bench.contextual.serve import FEW, MANY_CAMPAIGNS, MANY_PAGES, measure_size
-from bench.figures import EVENT, BenchTable, find_progress, render
+from bench.figures import EVENT, PROGRESS, BenchTable, render
 from bench.load import (
     BROWSER_HEADERS,
     SERIAL,
@@ -60,7 +60,7 @@ def main(
     """Measure what `adloom capacity` computes with, and keep it for that command."""
     console = Console()
     plan = BenchPlan(seconds=seconds, rounds=rounds, connections=32, workers=1)
-    found = measure_coefficients(plan, events=events, campaigns=campaigns, say=find_progress().say)
+    found = measure_coefficients(plan, events=events, campaigns=campaigns, say=PROGRESS.say)
     console.print(render(_tabulate(found)))
     encoded = msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
     own = find_own_file(os.environ)

@@ -7,7 +7,6 @@ from datetime import datetime
 from statistics import median
 from typing import Final
 
-import click
 import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -21,6 +20,7 @@ from bench.processes import ShowStatus
 SERVE: Final = "serve"
 EVENT: Final = "event"
 MEBIBYTE: Final = 1 << 20
+PROGRESS: Final = WorkProgress("adloom bench")  # Of the bench that this process runs.
 
 
 class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,15 +181,8 @@ def render(bench: BenchTable) -> RenderableType:
 
 def show(measure: Callable[[ShowStatus], BenchTable], *, width: int | None = None) -> None:
     """Say how far a bench is, and print its table."""
-    table = measure(find_progress().say)
+    table = measure(PROGRESS.say)
     Console(width=width).print(render(table))
-
-
-def find_progress() -> WorkProgress:
-    """Return what shows the progress of this command."""
-    context = click.get_current_context(silent=True)
-    found = context and context.find_object(WorkProgress)
-    return found or WorkProgress("")
 
 
 def _render_goal(goal: GoalResult) -> Text:

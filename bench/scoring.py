@@ -28,7 +28,7 @@ from adloom.auction.learned import LearnedScoring
 from adloom.auction.model import decode_model, encode_model
 from adloom.auction.score import HIGH_INTENT, Heuristic, Scoring, Signals
 from adloom.auction.training import Example, Learner, log_loss
-from bench.figures import BenchTable, find_progress, render
+from bench.figures import PROGRESS, BenchTable, render
 
 TYPES: Final = ("story", "banner", "feed")
 LEVELS: Final = {"story": 0.8, "banner": 1.3, "feed": 0.5}
@@ -273,11 +273,11 @@ def main(
     impressions: Annotated[int, typer.Option(min=1_000, help="A day.")] = 30_000,
 ) -> None:
     """Compare predictions on days that were not learned from, and measure what they cost."""
-    console, work = Console(), find_progress()
-    work.say("living through 13 days")
+    console = Console()
+    PROGRESS.say("living through 13 days")
     learned, judged = simulate_traffic(TrafficSize(seed=seed, impressions_a_day=impressions))
     clicks = sum(seen.example.is_clicked for seen in judged)
-    work.say("learning")
+    PROGRESS.say("learning")
     held_out = compare_predictors(learned, judged)
     early = compare_beginners([seen for seen in learned if seen.second < FIRST_HOURS * SECONDS_AN_HOUR])
     console.print(

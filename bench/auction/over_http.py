@@ -14,12 +14,12 @@ from adloom.runtime.ports import find_port
 from adloom.serving.auction.request import describe_context
 from bench.catalog import build_auction_requests
 from bench.figures import (
+    PROGRESS,
     CpuGoal,
     TargetFigures,
     build_report,
     compute_figures,
     compute_share,
-    find_progress,
     render_report,
 )
 from bench.load import KIND, NO_OP, SERIAL, USER, BenchPlan, BenchSubject, Sample, Target, take_samples
@@ -78,7 +78,7 @@ def _measure(console: Console, redis_url: str, campaigns: int) -> None:
 def _take_samples(redis_url: str, campaigns: int, *without: str) -> list[Sample]:
     with run_delivery("bench.auction.delivery_process", redis_url, campaigns, *without) as (pid, port):
         subjects = [BenchSubject(target=target, pids=[pid]) for target in _build_targets(port)]
-        return take_samples(subjects, PLAN, find_progress().say)
+        return take_samples(subjects, PLAN, PROGRESS.say)
 
 
 def _show(console: Console, title: str, figures: list[TargetFigures], goals: list[CpuGoal]) -> None:

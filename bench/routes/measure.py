@@ -13,6 +13,7 @@ from rich.text import Text
 from adloom.core.clock import SystemClock
 from bench.figures import (
     EVENT,
+    PROGRESS,
     SERVE,
     BenchReport,
     BenchTable,
@@ -21,7 +22,6 @@ from bench.figures import (
     build_report,
     compute_figures,
     describe_verdicts,
-    find_progress,
     render,
 )
 from bench.load import (
@@ -66,7 +66,7 @@ def measure_routes(plan: BenchPlan, json_file: Path | None = None, last_file: Pa
     """Measure, print the table, and keep the figures for the next run."""
     console = Console()
     last_file = last_file or find_last_file(os.environ)
-    samples, behind = _take_samples(plan, find_progress().say)
+    samples, behind = _take_samples(plan, PROGRESS.say)
     figures = compute_figures([*samples, *(one.sample for one in behind)])
     report = build_report(plan, figures, GOALS, now=SystemClock().now())
     report = msgspec.structs.replace(report, behind=[one.judge() for one in behind])

@@ -62,16 +62,9 @@ class StepProgress:
 class WorkProgress:
     """How far long work is: what it does now, how much of that is done, and what else there is to say."""
 
-    def __init__(
-        self,
-        title: str,
-        total: float | None = None,
-        *,
-        unit: str = "",
-        on_begin: Callable[[str], object] | None = None,
-    ) -> None:
+    def __init__(self, title: str, total: float | None = None, *, unit: str = "") -> None:
         self._title, self._total, self._unit = title, total, unit
-        self._on_begin = on_begin
+        self._on_begin: Callable[[str], object] | None = None
         self._done: float = 0
         self._note = ""
         self._bar: Progress | None = None
@@ -106,8 +99,19 @@ class WorkProgress:
         return f"{line}, {self._note}" if self._note else line
 
     @contextlib.contextmanager
-    def show_on(self, console: Console) -> Generator[None]:
-        """Show a bar while the work goes on; where its size is not known, one that moves."""
+    def show(self, console: Console | None = None) -> Generator[None]:
+        """Show a bar on a terminal while the work goes on, a line a second elsewhere, on the side of errors."""
+        console = console or Console(stderr=True)
+        if console.is_terminal:
+            with self._show_bar(console):
+                yield
+            return
+        self._on_begin = partial(console.print, highlight=False)
+        with print_elapsed(self.describe, _write_error, every_seconds=LINE_SECONDS):
+            yield
+
+    @contextlib.contextmanager
+    def _show_bar(self, console: Console) -> Generator[None]:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -146,15 +150,9 @@ class WorkProgress:
 def show_progress(
     title: str, total: float | None = None, *, unit: str = "", console: Console | None = None
 ) -> Generator[WorkProgress]:
-    """Show how far long work is: a bar on a terminal, a line a second elsewhere, on the side of errors."""
-    console = console or Console(stderr=True)
-    if console.is_terminal:
-        work = WorkProgress(title, total, unit=unit)
-        with work.show_on(console):
-            yield work
-        return
-    work = WorkProgress(title, total, unit=unit, on_begin=partial(console.print, highlight=False))
-    with print_elapsed(work.describe, _write_error, every_seconds=LINE_SECONDS):
+    """Show how far long work is."""
+    work = WorkProgress(title, total, unit=unit)
+    with work.show(console):
         yield work
 
 
