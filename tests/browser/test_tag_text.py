@@ -85,7 +85,10 @@ def open_page(visit: Visit, address: str, answers: Answers | None = None) -> Non
 def texts(visit: Visit) -> list[dict[str, Any]]:
     """Wait until the browser has had nothing to do for a while, and return the texts that it sent."""
     visit.page.wait_for_load_state("networkidle")
-    visit.page.evaluate("new Promise((done) => requestIdleCallback(() => setTimeout(done, 300)))")
+    # A browser may never call back otherwise.
+    visit.page.evaluate(
+        "new Promise((done) => requestIdleCallback(() => setTimeout(done, 300), {timeout: 30_000}))"
+    )
     return visit.sent_json("/v1/classify-page")
 
 
