@@ -1,4 +1,7 @@
+from collections.abc import Sequence
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +14,6 @@ from adloom.auction.creative_choice import (
     ChoicePolicy,
     Contender,
     ScoredContender,
-    compute_second_price,
     draw_scores,
     prepare_contender,
     prepare_draws,
@@ -19,6 +21,7 @@ from adloom.auction.creative_choice import (
 )
 from adloom.core.money import Micros
 from adloom.core.random import Chance
+from adloom.serving.contextual.decide import SlotRules, price_winner
 
 UNIT = 1_000_000
 
@@ -51,6 +54,22 @@ def a_contender(
     return Contender(Micros(round(cpm * UNIT)), category_score, impressions, clicks)
 
 
+def price_first(
+    ranked: Sequence[ScoredContender], bids: Sequence[int], *, floor: int, bid_weight: float
+) -> Micros:
+    """Return what the first of a ranking pays; `bids` are in the order of the contenders, of different advertisers."""
+    rules = SlotRules(
+        domain="paper.test",
+        width=None,
+        height=None,
+        floor=Micros(floor),
+        accepts_filler=False,
+        bid_weight=bid_weight,
+    )
+    eligible: Any = [SimpleNamespace(creative=SimpleNamespace(bid=bid), advertiser=None) for bid in bids]
+    return price_winner(ranked[0].position, [one.score for one in sorted(ranked)], eligible, rules)
+
+
 @given(contenders, policies, st.integers(0, 1000))
 def test_all_contenders_are_ranked_once_with_positive_engagement(
     given_ones: list[Contender], policy: ChoicePolicy, seed: int
@@ -72,11 +91,12 @@ def test_the_same_seed_gives_the_same_choice(
 def test_the_price_is_between_the_floor_and_the_bid(
     given_ones: list[Contender], policy: ChoicePolicy, seed: int, floor: int
 ) -> None:
-    winner, *losers = rank(given_ones, policy, seeded(seed))
-    bid = given_ones[winner.position].bid
+    ranked = rank(given_ones, policy, seeded(seed))
+    bids = [one.bid for one in given_ones]
+    bid = bids[ranked[0].position]
     floor = min(floor, bid)
 
-    price = compute_second_price(winner, losers, bid=bid, floor=Micros(floor), bid_weight=policy.bid_weight)
+    price = price_first(ranked, bids, floor=floor, bid_weight=policy.bid_weight)
 
     assert floor <= price <= bid
 
@@ -95,13 +115,11 @@ def test_no_other_bid_gains_more_than_the_truth(
     value = rivals[0].bid
 
     def gain(bid: int) -> int:
-        ranked = rank([rivals[0]._replace(bid=Micros(bid)), *rivals[1:]], policy, seeded(seed))
+        bidders = [rivals[0]._replace(bid=Micros(bid)), *rivals[1:]]
+        ranked = rank(bidders, policy, seeded(seed))
         if ranked[0].position != 0:
             return 0
-        price = compute_second_price(
-            ranked[0], ranked[1:], bid=Micros(bid), floor=Micros(1), bid_weight=bid_weight
-        )
-        return value - price
+        return value - price_first(ranked, [one.bid for one in bidders], floor=1, bid_weight=bid_weight)
 
     rounding = 1 + value // 10**9
     assert gain(other_bid) <= max(gain(value), 0) + rounding
@@ -116,19 +134,15 @@ def test_the_second_price_is_adjusted_by_quality(bid: float, losing: float, expe
     winner = ScoredContender(0, 0.05, 0.05 * bid**0.5)
     losers = [ScoredContender(1, 0.02, losing), ScoredContender(2, 0.02, losing / 2)]
 
-    price = compute_second_price(
-        winner, losers, bid=Micros(round(bid * UNIT)), floor=Micros(UNIT // 2), bid_weight=0.5
-    )
+    price = price_first([winner, *losers], [round(bid * UNIT), UNIT, UNIT], floor=UNIT // 2, bid_weight=0.5)
 
     assert price == round(expected * UNIT)
 
 
 def test_a_higher_score_that_did_not_win_sets_no_price() -> None:
-    newcomer = ScoredContender(0, 0.01, 0.02)
+    newcomer, higher = ScoredContender(0, 0.01, 0.02), ScoredContender(1, 0.9, 0.9)
 
-    price = compute_second_price(
-        newcomer, [ScoredContender(1, 0.9, 0.9)], bid=Micros(UNIT), floor=Micros(100), bid_weight=0.5
-    )
+    price = price_first([newcomer, higher], [UNIT, UNIT], floor=100, bid_weight=0.5)
 
     assert price == 100
 

@@ -175,22 +175,6 @@ def _rank_by_score(
     return scored
 
 
-def compute_second_price(
-    winner: ScoredContender,
-    losers: Sequence[ScoredContender],
-    *,
-    bid: Micros,
-    floor: Micros,
-    bid_weight: float,
-) -> Micros:
-    """Return the lowest bid with which the winner would still have won, within the floor and its own bid.
-
-    A loser with a higher score lost because it could not be held, or to a newcomer's turn: it sets no price.
-    """
-    best = max((one.score for one in losers if one.score <= winner.score), default=0.0)
-    return share_bid(best / winner.score, bid, floor, bid_weight) if best > 0.0 else floor
-
-
 def share_bid(share: float, bid: Micros, floor: Micros, bid_weight: float) -> Micros:
     """Return the lowest bid that reaches a share of a bid's score with the same engagement, at least the floor."""
     assert floor <= bid, "a bid under the floor takes no part"
