@@ -180,7 +180,7 @@ def render(bench: BenchTable) -> RenderableType:
 
 
 def show(measure: Callable[[ShowStatus], BenchTable], *, width: int | None = None) -> None:
-    """Say how far a bench is, and print its table."""
+    """Run a bench, show its progress, and print its table."""
     table = measure(PROGRESS.say)
     Console(width=width).print(render(table))
 

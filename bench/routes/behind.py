@@ -23,7 +23,7 @@ BEHIND_PAID: Final = "behind a paid event"
 CAMPAIGNS: Final = {BEHIND: 1, BEHIND_PAID: 50}
 EVENTS_PER_SECOND: Final = 5_000
 MICROS_MAX: Final = 40.0
-# With 32, whoever waits longer than 6 ms for an answer slows the load.
+# With 32, answers that take longer than 6 ms would slow the load down.
 CONNECTIONS: Final = 128
 COLLECT_SECONDS: Final = 1.0
 # The processes that work on events, by a word of their command lines.

@@ -81,7 +81,7 @@ class WorkProgress:
         self.update(self._done + count, note=note)
 
     def say(self, note: str) -> None:
-        """Say what is being done, where it is not known how much that is of the whole."""
+        """Show what is being done, where the share of the whole is not known."""
         self.update(self._done, note=note)
 
     def update(self, done: float, *, note: str = "") -> None:
@@ -91,7 +91,7 @@ class WorkProgress:
             self._draw(self._bar)
 
     def describe(self) -> str:
-        """Say in one line how far it is."""
+        """Describe the progress in one line."""
         parts = [self._title]
         if figure := self._describe_done():
             parts.append(figure)

@@ -186,7 +186,7 @@ class _RestingWorker(bullmq.Worker):
         )
 
     async def runStalledJobsCheck(self) -> None:  # noqa: N802 - the library's
-        """Look for jobs whose process was killed; the library's look is a write, which Valkey takes to disk."""
+        """Look for jobs whose process was killed; the library's check writes to Valkey, so it runs only while a job is active."""
         try:
             is_under_way = await cast("Valkey", self.client).llen(
                 cast("Mapping[str, str]", self.keys)["active"]
