@@ -20,7 +20,7 @@ from adloom.budgets.messages import DayTotal, MoneyRow, WaitingOffer
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.event import BEGINNING
+from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.events.tables.apply_batch import get_offer
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
@@ -231,12 +231,19 @@ class SimulatedCharges(_DatabaseConnection, ConfirmStore):
         async with self.call("charged"):
             return self._server.find_charged(list(offers))
 
-    async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
+    async def find_clicked(self, offers: Collection[Offer], *, since: int) -> dict[Offer, str]:
         del since
         await self.begin("clicked")
-        rows = self._server.tables.rows.items()
-        clicked = {get_offer(row.event) for key, row in rows if key.kind == "click" and row.is_valid}
-        return {offer for offer in offers if offer in clicked}
+        clicked: dict[Offer, str] = {}
+        seen: dict[Offer, str] = {}
+        for key, row in self._server.tables.rows.items():  # In the order of the log.
+            offer, is_click = get_offer(row.event), key.kind == "click"
+            if offer is not None and offer in offers and (row.is_valid or not is_click):
+                (clicked if is_click else seen).setdefault(offer, row.entry_id)
+        return {
+            offer: max(entry_id, seen.get(offer, BEGINNING), key=parse_entry_id)
+            for offer, entry_id in clicked.items()
+        }
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         await self.begin("counted")

@@ -175,6 +175,22 @@ async def test_a_click_and_its_late_impression_in_one_batch_are_one_charge(event
     assert await events.charged() == [1]
 
 
+@pytest.mark.parametrize("order", [(seen, clicked), (clicked, seen)])
+async def test_a_click_counts_with_the_later_of_its_two_entries_also_if_charges_are_behind(
+    events: ChargedEvents, order: tuple[Callable[..., Impression | Click], ...]
+) -> None:
+    """A click cap compares that entry with the last one that its counts include."""
+    host = FailingHost()
+    host.fails = False
+    for make in order:
+        await events.record(make(1, charged_by=ChargedBy.CLICK))
+    first, last = await events.records()
+
+    await make_projection(events, host).commit([first], after="0-0", cursor=first.entry_id)
+
+    assert [one.entry_id for together in host.taken for one in together.confirms] == [last.entry_id]
+
+
 async def test_an_invalid_click_is_not_charged_after_a_late_impression(events: ChargedEvents) -> None:
     by_click = {"charged_by": ChargedBy.CLICK}
     await events.record(clicked(1, marks=(Mark.CRAWLER,), **by_click))

@@ -97,11 +97,7 @@ def apply_counts(
 
 
 def count_click(state: CampaignState, entry_id: str) -> tuple[CampaignState, bool]:
-    """Count a click that is confirmed, and return whether it is within the click cap.
-
-    A click that came before its impression counts in the tables from that on. If the first counts after a cap was set
-    are of a moment between the two, it is taken for one of them, and one more click may be billed than the cap.
-    """
+    """Count a click that is confirmed, and return whether it is within the click cap."""
     if state.configured.click_cap is None:
         return state, True
     before, entries = state.clicked_before, state.clicked_entries

@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeAlias
 
 from adloom.budgets.messages import COUNTED_LEASE, ChargeKind, Confirm
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.event import BEGINNING, EVENTS, Event, Impression, LogEvent
+from adloom.events.log.event import EVENTS, Event, Impression, LogEvent
 
 OFFERS_MAX: Final = 50_000  # In the cache, and in a filter.
 ERROR_RATE: Final = 0.0001  # Of a filter.
@@ -132,22 +132,17 @@ def may_cost(happening: LogEvent) -> bool:
 
 
 def build_confirm(counted: CountedEntry) -> Confirm | None:
-    """Return what a counted event confirms: None if it is not valid, or the other kind confirms the offer."""
-    event = counted.event
-    if not isinstance(event, EVENTS) or not counted.is_valid or not event.charge:
-        return None
-    kind = _IMPRESSION if isinstance(event, Impression) else _CLICK
-    if event.charged_by != kind:
-        return None
-    return _build_confirm(event, kind, BEGINNING if kind is _IMPRESSION else counted.entry_id)
+    """Return what a counted event may confirm: None if it confirms nothing.
 
-
-def build_awaited_click(counted: CountedEntry) -> Confirm | None:
-    """Return what an earlier click confirms that became valid with this impression."""
+    An offer that is charged by its click may be confirmed with either event: the click counts when both are there.
+    """
     event = counted.event
-    if not isinstance(event, Impression) or event.charged_by != _CLICK or not event.charge:
+    if not isinstance(event, EVENTS) or not event.charge:
         return None
-    return _build_confirm(event, _CLICK, counted.entry_id)
+    is_impression = isinstance(event, Impression)
+    if event.charged_by == _CLICK:
+        return _build_confirm(event, _CLICK) if is_impression or counted.is_valid else None
+    return _build_confirm(event, _IMPRESSION) if is_impression and counted.is_valid else None
 
 
 def find_capped_impression(counted: CountedEntry) -> tuple[int, int, str] | None:
@@ -158,7 +153,7 @@ def find_capped_impression(counted: CountedEntry) -> tuple[int, int, str] | None
     return event.lease & ~COUNTED_LEASE, event.offered_at, counted.entry_id
 
 
-def _build_confirm(event: Event, kind: ChargeKind, entry_id: str) -> Confirm:
+def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
     assert event.request_id is not None
     assert event.slot is not None
     return Confirm(
@@ -171,7 +166,6 @@ def _build_confirm(event: Event, kind: ChargeKind, entry_id: str) -> Confirm:
         banner_id=event.banner_id,
         placement_id=event.placement_id,
         occurred_at=event.occurred_at,
-        entry_id=entry_id,
     )
 
 

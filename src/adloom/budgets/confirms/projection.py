@@ -1,8 +1,8 @@
 """The projection `charges`: confirms each valid impression or click of a priced offer once.
 
 It follows the event tables, which know what counted and with which marks. The token of an offer says
-whether its first valid impression or its first valid click confirms it. A click that came before its
-impression becomes valid with it, so such an impression looks for the click. Offers already in the money
+whether its first valid impression or its first valid click confirms it. A click is valid when its impression is there
+too, whichever came first, so both look for it in the tables. Offers already in the money
 ledger are left out. The rest goes to the campaigns, and the cursor moves when all have persisted it; if
 anything fails before, the batch is repeated. The money ledger is not asked about offers that were made since we
 started and that we have not confirmed.
@@ -14,20 +14,20 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 from uuid import UUID
 
+import msgspec
 from rbloom import Bloom
 
 from adloom.budgets.config.entity_config import CatalogAddresses
 from adloom.budgets.confirms.offers import (
     Offer,
     SeenOffers,
-    build_awaited_click,
     build_confirm,
     find_capped_impression,
     may_cost,
     offer_key,
 )
 from adloom.budgets.confirms.store import ConfirmStore
-from adloom.budgets.messages import CheckClock, Confirm, Confirms, CountedImpressions
+from adloom.budgets.messages import ChargeKind, CheckClock, Confirm, Confirms, CountedImpressions
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedEntry, CountedLookup
@@ -123,20 +123,19 @@ class ConfirmProjection:
     async def _find_confirms(self, entries: Sequence[CountedEntry]) -> ByOffer:
         """Return what these entries confirm, each offer once."""
         found: ByOffer = {}
-        awaited: ByOffer = {}
+        by_click: ByOffer = {}
         for counted in entries:
             event = counted.event
             if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
                 continue
             if (confirm := build_confirm(counted)) is not None:
-                found.setdefault(offer_key(confirm), (campaign_id, confirm))
-            elif (confirm := build_awaited_click(counted)) is not None:
-                awaited.setdefault(offer_key(confirm), (campaign_id, confirm))
-        awaited = {offer: one for offer, one in awaited.items() if offer not in found}
-        if awaited:
-            since = min(confirm.second for _, confirm in awaited.values())
-            for offer in await self._store.find_clicked(awaited, since=since):
-                found[offer] = awaited[offer]
+                offers = by_click if confirm.kind is ChargeKind.CLICK else found
+                offers.setdefault(offer_key(confirm), (campaign_id, confirm))
+        if by_click:
+            since = min(confirm.second for _, confirm in by_click.values())
+            for offer, entry_id in (await self._store.find_clicked(by_click, since=since)).items():
+                campaign_id, confirm = by_click[offer]
+                found[offer] = campaign_id, msgspec.structs.replace(confirm, entry_id=entry_id)
         return found
 
     async def _confirm(self, confirms: ByOffer) -> BatchResult:
