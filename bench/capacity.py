@@ -90,7 +90,6 @@ def measure_coefficients(plan: BenchPlan, *, events: int, campaigns: int, say: S
 
 
 def _measure_requests(plan: BenchPlan, say: ShowStatus) -> dict[str, float]:
-    say("starting the product")
     with run_product(workers=plan.workers) as product:
         targets = {target.name: target for target in build_targets(product)}
         subjects = [

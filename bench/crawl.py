@@ -118,7 +118,7 @@ async def _measure(pages: int, kilobytes: int, say: ShowStatus) -> BenchTable:
         site = await servers.pool.fetchval(NEW_SITE, SystemIds().new(), DOMAIN, pages)
         crawler = await stack.enter_async_context(_run(servers, "crawler", port))
         classifier = await stack.enter_async_context(_run(servers, "classifier", port))
-        say("starting")
+        say("starting the crawler and the classifier")
         await asyncio.sleep(START_SECONDS)
         say("crawling")
         first = await _crawl(servers, site, crawler, classifier)

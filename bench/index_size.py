@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from rich.console import Console
-
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.ingest.token import TokenKeys
@@ -20,9 +18,9 @@ from adloom.serving.index.index import Index
 from adloom.serving.index.rows import Snapshot
 from adloom.serving.leases.local_leases import LocalLeases
 from bench.catalog import IndexSize, add_budgets, build_catalog, build_contexts, lease_all
-from bench.figures import MEBIBYTE, BenchTable, render
+from bench.figures import MEBIBYTE, BenchTable, show
 from bench.load import BROWSER_HEADERS
-from bench.processes import measure_usage, run_in_fresh_process
+from bench.processes import ShowStatus, measure_usage, run_in_fresh_process
 
 SIZES: Final = (
     IndexSize(1_000, 1_000, 30_000),
@@ -50,14 +48,18 @@ SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - a
 
 def main() -> None:
     """Measure compiling, memory, decisions and answers in process, by size of the catalog."""
-    rows = [
-        [f"{number:,}" for number in (size.campaigns, size.placements, size.assignments)]
-        + run_in_fresh_process(measure_cost, size)
-        for size in SIZES
-    ]
+    show(measure_sizes, width=120)
+
+
+def measure_sizes(say: ShowStatus) -> BenchTable:
+    rows: list[list[str]] = []
+    for place, size in enumerate(SIZES, start=1):
+        numbers = [f"{number:,}" for number in (size.campaigns, size.placements, size.assignments)]
+        said = ", ".join(f"{number} {what}" for number, what in zip(numbers, SIZE_HEADINGS, strict=True))
+        say(f"{place} of {len(SIZES)}: {said}")
+        rows.append(numbers + run_in_fresh_process(measure_cost, size))
     title = "CPU µs per request, the best of many turns"
-    table = BenchTable(title=title, headings=[*SIZE_HEADINGS, *COST_HEADINGS], rows=rows)
-    Console(width=120).print(render(table))
+    return BenchTable(title=title, headings=[*SIZE_HEADINGS, *COST_HEADINGS], rows=rows)
 
 
 def measure_cost(size: IndexSize) -> list[str]:

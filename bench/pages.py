@@ -90,6 +90,7 @@ def main(
 
     def measure(say: ShowStatus) -> BenchTable:
         with run_product(workers=1) as product:
+            say(f"creating {SITES} sites")
             slots = [make_slot(product, number) for number in range(SITES)]
             texts = read_texts()
             say("loading the classifier")

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from adloom.runtime.ports import find_port
+from bench.figures import PROGRESS
 from bench.load import SERIAL
 from bench.processes import LoadError, find_descendants, stop
 from bench.servers import filter_environment, open_folder
@@ -92,6 +93,7 @@ def run_product(*, workers: int, python: str = sys.executable) -> Generator[Prod
 
     With the `python` of another checkout it is the product of that.
     """
+    PROGRESS.say("starting the product")
     with open_folder() as folder:
         ports = {plane: find_port() for plane in ("delivery", "control", "worker")}
         flags = [word for plane, port in ports.items() for word in (f"--{plane}-port", str(port))]

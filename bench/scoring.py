@@ -279,11 +279,13 @@ def main(
     clicks = sum(seen.example.is_clicked for seen in judged)
     PROGRESS.say("learning")
     held_out = compare_predictors(learned, judged)
+    PROGRESS.say("learning from nothing")
     early = compare_beginners([seen for seen in learned if seen.second < FIRST_HOURS * SECONDS_AN_HOUR])
     console.print(
         _render_qualities(f"The last days: {len(judged):,} impressions, {clicks:,} clicks", held_out)
     )
     console.print(_render_qualities(f"A beginner's first {FIRST_HOURS} hours", early))
+    PROGRESS.say("measuring the cost")
     console.print(render(_measure_costs(learned[:SAMPLE_MAX])))
 
 

@@ -31,6 +31,7 @@ from adloom.runtime.ports import find_port, is_taken
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
+from bench.figures import PROGRESS
 from bench.fill import CatalogSize, fill_catalog
 from bench.load import FLOOR, NGINX, BenchSubject, Target
 from bench.processes import LoadError, keep_off_last_cpu, list_descendants, measure_usage, stop
@@ -95,6 +96,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 @contextlib.asynccontextmanager
 async def run_servers(size: CatalogSize) -> AsyncGenerator[Servers]:
     """Run servers with a catalog, and remove them at the end."""
+    PROGRESS.say("starting PostgreSQL and Valkey")
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(open_folder())
         postgres = EmbeddedPostgres(

@@ -77,9 +77,9 @@ def main(
 async def _measure(sellers: int, entities: int, lookback: int, say: ShowStatus) -> BenchTable:
     async with run_servers(CatalogSize()) as servers:
         pool = servers.pool
+        say(f"creating {entities:,} entities")
         await _fill(pool, sellers, campaigns=max(1, entities // sellers // 25))
-        say("syncing")
-        seconds = await _measure_seconds(pool, servers.redis_url, lookback)
+        seconds = await _measure_seconds(pool, servers.redis_url, lookback, say)
         rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
         found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
     title = f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows"
@@ -90,7 +90,7 @@ async def _measure(sellers: int, entities: int, lookback: int, say: ShowStatus) 
     return msgspec.structs.replace(tabulate_ratios(title, seconds, heading="to copying"), goals=[goal])
 
 
-async def _measure_seconds(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:
+async def _measure_seconds(pool: Pool, redis_url: str, lookback: int, say: ShowStatus) -> dict[str, float]:
     clock, stop = SystemClock(), asyncio.Event()
     processor = SyncProcessor(pool, {Platform.MOCK: MockProvider()}, clock=clock)
     worker = JobWorker(
@@ -99,7 +99,9 @@ async def _measure_seconds(pool: Pool, redis_url: str, lookback: int) -> dict[st
     async with open_stats_queue(redis_url) as queue, asyncio.TaskGroup() as group:
         group.create_task(worker.run(stop))
         scheduler = SyncScheduler(pool, queue, clock, lookback_days=lookback)
+        say("syncing")
         first = await measure_seconds(lambda: _sync(scheduler, worker))
+        say("syncing again")
         again = await measure_seconds(lambda: _sync(scheduler, worker))
         stop.set()
     return {

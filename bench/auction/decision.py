@@ -27,7 +27,7 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from bench.catalog import AUCTION_TYPES, SEED, build_auction_catalog, build_auction_requests, choose_half
-from bench.figures import MEBIBYTE, BenchTable, render
+from bench.figures import MEBIBYTE, PROGRESS, BenchTable, render
 from bench.processes import measure_usage, run_in_fresh_process
 
 SIZES: Final = (1_000, 10_000, 100_000)
@@ -48,23 +48,29 @@ Spread = tuple[float, float]  # The mean and the 99th percentile of the time per
 
 def main() -> None:
     """Measure auctions in process, by type and by slug, with flat and with learned CTRs, by number of campaigns."""
-    memory = [run_in_fresh_process(measure_resident_mebibytes, size) for size in SIZES]
-    benches = [AuctionBench(size) for size in SIZES]
+    memory: list[float] = []
+    benches: list[AuctionBench] = []
+    for size in SIZES:
+        PROGRESS.say(f"memory of {size:,} campaigns")
+        memory.append(run_in_fresh_process(measure_resident_mebibytes, size))
+        PROGRESS.say(f"compiling and ranking {size:,} campaigns")
+        benches.append(AuctionBench(size))
     gc.collect()
     gc.freeze()
-    # All sizes in rotation, so that other load on the machine affects all alike.
-    spreads = {
-        "by type": _measure_spreads([(bench.run_auction, bench.by_type) for bench in benches]),
-        "by slug": _measure_spreads([(bench.run_auction, bench.by_slug) for bench in benches]),
-        "learned, type": _measure_spreads([(bench.run_learned_auction, bench.by_type) for bench in benches]),
-        "learned, slug": _measure_spreads([(bench.run_learned_auction, bench.by_slug) for bench in benches]),
+    works: dict[str, list[tuple[Work, Sequence[MarketRequest]]]] = {
+        "by type": [(bench.run_auction, bench.by_type) for bench in benches],
+        "by slug": [(bench.run_auction, bench.by_slug) for bench in benches],
+        "learned, type": [(bench.run_learned_auction, bench.by_type) for bench in benches],
+        "learned, slug": [(bench.run_learned_auction, bench.by_slug) for bench in benches],
         # Visitors of a segment that never came before: nothing is ranked or cached for them.
-        "unseen, type": _measure_spreads([(bench.run_unseen_auction, bench.by_type) for bench in benches]),
-        "unseen, slug": _measure_spreads([(bench.run_unseen_auction, bench.by_slug) for bench in benches]),
+        "unseen, type": [(bench.run_unseen_auction, bench.by_type) for bench in benches],
+        "unseen, slug": [(bench.run_unseen_auction, bench.by_slug) for bench in benches],
         # To list the highest 256 bids and count the others, for the record.
-        "listed, type": _measure_spreads([(bench.count_bids, bench.by_type[:LISTED]) for bench in benches]),
-        "listed, slug": _measure_spreads([(bench.count_bids, bench.by_slug[:LISTED]) for bench in benches]),
+        "listed, type": [(bench.count_bids, bench.by_type[:LISTED]) for bench in benches],
+        "listed, slug": [(bench.count_bids, bench.by_slug[:LISTED]) for bench in benches],
     }
+    spreads = {name: _measure_spreads(name, of_sizes) for name, of_sizes in works.items()}
+    PROGRESS.say("counting wins and bids")
     rows = [
         [*bench.format_cells(mebibytes), *(f"{mean:.1f} / {p99:.1f}" for mean, p99 in of_size)]
         for bench, mebibytes, *of_size in zip(benches, memory, *spreads.values(), strict=True)
@@ -178,11 +184,13 @@ def _require_market(market: Market | None) -> Market:
     return market
 
 
-def _measure_spreads(works: Sequence[tuple[Work, Sequence[MarketRequest]]]) -> list[Spread]:
+def _measure_spreads(name: str, works: Sequence[tuple[Work, Sequence[MarketRequest]]]) -> list[Spread]:
+    """Measure all sizes in rotation, so that other load on the machine affects all alike."""
     best = [[1 << 62] * len(asked) for _, asked in works]
     gc.disable()
-    for _ in range(REPEATS):
-        for (work, asked), of_work in zip(works, best, strict=True):
+    for repeat in range(1, REPEATS + 1):
+        for size, (work, asked), of_work in zip(SIZES, works, best, strict=True):
+            PROGRESS.say(f"{name}, round {repeat} of {REPEATS}: {size:,} campaigns")
             _measure_once(work, asked, of_work)
     gc.enable()
     return [(sum(nanos) / len(nanos) / 1e3, sorted(nanos)[len(nanos) * 99 // 100] / 1e3) for nanos in best]

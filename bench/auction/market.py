@@ -14,13 +14,14 @@ from adloom.forecast.market_run import MarketRun
 from adloom.forecast.seeded_runs import make_chances
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import Delivery
-from bench.figures import BenchTable, render
+from bench.figures import PROGRESS, BenchTable, render
 
 PLACEMENTS: Final = 20
 COUNTRIES: Final = ("BR", "DE", "FR", "IN", "US")
 DEVICES: Final = ("desktop", "mobile")
 DAY: Final = (3, 2, 2, 2, 2, 3, 5, 8, 10, 12, 13, 14, 14, 13, 13, 13, 13, 14, 16, 18, 18, 15, 10, 6)
 SECONDS_MAX: Final = 60
+HOURS: Final = 24
 LOOPS: Final = 1_000_000
 
 
@@ -29,14 +30,15 @@ def main(
     requests: Annotated[int, typer.Option(min=1, max=100_000_000, help="On the simulated day.")] = 1_000_000,
 ) -> None:
     """Simulate one day: half of the placements are auctioned, half of the campaigns are paced, most are targeted."""
+    PROGRESS.say(f"compiling {campaigns:,} campaigns")
     market = build_bench_market(campaigns, requests)
     index = market.compile_index()
-    run = MarketRun(market, index, make_chances(1, 0), hours=24)
+    run = MarketRun(market, index, make_chances(1, 0), hours=HOURS)
     gc.collect()
     gc.freeze()
     began, began_cpu = time.perf_counter(), time.process_time()
-    for _ in run.iter_hours():
-        pass
+    for hour in run.iter_hours():
+        PROGRESS.say(f"{hour} of {HOURS} hours, {run.tally.requests:,} requests")
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     tally = run.tally
     budget = sum(one.config.daily_budget or 0 for one in market.campaigns)

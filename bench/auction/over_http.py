@@ -76,9 +76,11 @@ def _measure(console: Console, redis_url: str, campaigns: int) -> None:
 
 
 def _take_samples(redis_url: str, campaigns: int, *without: str) -> list[Sample]:
+    what = f"{campaigns:,} campaigns {'without' if without else 'with'} frequency caps"
+    PROGRESS.say(f"{what}: starting")
     with run_delivery("bench.auction.delivery_process", redis_url, campaigns, *without) as (pid, port):
         subjects = [BenchSubject(target=target, pids=[pid]) for target in _build_targets(port)]
-        return take_samples(subjects, PLAN, PROGRESS.say)
+        return take_samples(subjects, PLAN, lambda done: PROGRESS.say(f"{what}: {done}"))
 
 
 def _show(console: Console, title: str, figures: list[TargetFigures], goals: list[CpuGoal]) -> None:

@@ -29,7 +29,7 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Effect, Publish
 from adloom.runtime.process.tuning import BATCH_THRESHOLD, freeze_startup_objects
 from adloom.schedule.pacing import PacingStrategy
-from bench.figures import BenchTable, render
+from bench.figures import PROGRESS, BenchTable, render
 
 UNIT: Final = 1_000_000
 SECONDS_MAX: Final = 2.0
@@ -114,12 +114,14 @@ def decide_for(requests: Sequence[MultiplierRequest], nets: Nets) -> list[BidsDe
 
 def main(campaigns: Annotated[int, typer.Option(min=1, max=1_000_000)] = 10_000) -> None:
     """Measure how long all campaigns need to decide their bids, on one core."""
+    PROGRESS.say(f"starting {campaigns:,} campaigns")
     nets = load_nets()
     actors = [BiddingCampaign(number) for number in range(campaigns)]
     now = NOON
     asking = reporting = deciding = taking = 0.0
     freeze_startup_objects(BATCH_THRESHOLD)  # As the worker.
-    for _ in range(WARM_WINDOWS):
+    for window in range(1, WARM_WINDOWS + 1):
+        PROGRESS.say(f"window {window} of {WARM_WINDOWS}")
         now += WINDOW
         moment = now
         requests, asking = _time(lambda moment=moment: [one.ask(moment) for one in actors])

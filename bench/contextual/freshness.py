@@ -44,7 +44,6 @@ def main(
 
 
 def measure_freshness(rounds: int, say: ShowStatus) -> BenchTable:
-    say("starting the product")
     with run_product(workers=PROCESSES) as product:
         market = FreshMarket(product)
         shown: list[float] = []

@@ -126,6 +126,8 @@ def measure_size(
     *,
     has_references: bool = True,
 ) -> SizeFigures:
+    what = f"{size.pages:,} pages, {size.campaigns:,} campaigns, {size.candidates} candidates"
+    say(f"{what}: starting")
     with contextlib.ExitStack() as stack:
         pid, port = stack.enter_context(run_delivery(DELIVERY, *_list_words(size)))
         targets = _build_targets(port, size)
@@ -133,7 +135,7 @@ def measure_size(
         subjects = [BenchSubject(target=target, pids=[pid]) for target in targets]
         if has_references:
             subjects += _run_references(stack, size, answer_bytes, base)
-        samples = take_samples(subjects, plan, say)
+        samples = take_samples(subjects, plan, lambda done: say(f"{what}: {done}"))
     by_name = {
         one.target.name: [each for each in samples if each.target == one.target.name] for one in subjects
     }

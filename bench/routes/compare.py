@@ -66,7 +66,6 @@ def _take_samples(base: Path, plan: BenchPlan, report: ShowStatus) -> list[Sampl
     if not python.is_file():
         raise LoadError(f"{python} is missing: run `uv sync --all-groups` in {base}.")
     with contextlib.ExitStack() as stack:
-        report("starting both products")
         products = {
             BASE: stack.enter_context(run_product(workers=1, python=str(python.absolute()))),
             OURS: stack.enter_context(run_product(workers=1)),

@@ -146,7 +146,6 @@ def _take_samples(plan: BenchPlan, report: ShowStatus) -> tuple[list[Sample], li
     """Measure a product of our own beside Python's floor, and nginx if it is installed; then what is behind events."""
     find_wrk()
     with contextlib.ExitStack() as stack:
-        report("starting the product")
         product = stack.enter_context(run_product(workers=plan.workers))
         size = len(msgspec.json.encode(product.serve(product.serve_path)))
         subjects = [
