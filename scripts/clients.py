@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from adloom.app.control import openapi_document
+from adloom.app.control import build_openapi_document
 
 RULESET = 'extends: ["spectral:oas"]\n'
 # By the name of each program: how it is brought here if it is not installed, and what it is told.
@@ -49,7 +49,7 @@ def main() -> None:
 
 def run_program(name: str, folder: Path) -> str:
     """Run a program on the description in a folder, and return what it has to object to."""
-    (folder / "openapi.json").write_text(json.dumps(openapi_document()), encoding="utf-8")
+    (folder / "openapi.json").write_text(json.dumps(build_openapi_document()), encoding="utf-8")
     (folder / "ruleset.yml").write_text(RULESET, encoding="utf-8")
     bring, arguments = PROGRAMS[name]
     installed = shutil.which(name)

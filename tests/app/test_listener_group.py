@@ -32,26 +32,26 @@ def accepted(listeners: list[socket.socket]) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a program choose")
-def test_a_silent_process_gets_no_connections_until_it_is_heard_again() -> None:
+def test_a_silent_process_gets_no_connections_until_it_responds_again() -> None:
     with listen("127.0.0.1", 0, count=3) as listeners:
         group = ListenerGroup(listeners)
 
-        group.set_heard(1, is_heard=False)
+        group.set_responding(1, is_responding=False)
         without_one = accepted(listeners)
-        group.set_heard(0, is_heard=False)
+        group.set_responding(0, is_responding=False)
         with_one = accepted(listeners)
-        group.set_heard(2, is_heard=False)
+        group.set_responding(2, is_responding=False)
         all_silent = accepted(listeners)
         for number in range(3):
-            group.set_heard(number, is_heard=True)
-        all_heard = accepted(listeners)
+            group.set_responding(number, is_responding=True)
+        all_responding = accepted(listeners)
 
     assert without_one[1] == 0
     assert min(without_one[0], without_one[2]) > 0
     assert with_one == [0, 0, CONNECTIONS]
-    # Where nobody is heard, connections wait in all sockets.
-    assert sum(all_silent) == sum(all_heard) == CONNECTIONS
-    assert all(all_heard)
+    # Where no process responds, connections wait in all sockets.
+    assert sum(all_silent) == sum(all_responding) == CONNECTIONS
+    assert all(all_responding)
 
 
 @given(st.integers(1, 64).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1)))))

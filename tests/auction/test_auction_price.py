@@ -4,8 +4,8 @@ import pytest
 
 from adloom.auction.bid import CTR_ONE, BidType, Ctr, Quality
 from adloom.auction.price import (
-    charge_of,
-    click_hold,
+    compute_charge,
+    compute_click_hold,
     compute_ecpm,
     compute_worth,
     find_lowest_bid,
@@ -34,7 +34,7 @@ def test_an_ecpm_is_rounded_half_up(bid_type: BidType, bid: int, ctr: int, quali
 
 @for_each(("final", "charge"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 3), (9, 3)])
 def test_a_charge_is_the_bid_reduced_to_the_final_price(final: int, charge: int) -> None:
-    assert charge_of(Micros(3), ecpm=Micros(9), final=Micros(final)) == charge
+    assert compute_charge(Micros(3), ecpm=Micros(9), final=Micros(final)) == charge
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_charge_is_the_bid_reduced_to_the_final_price(final: int, charge: int)
     ],
 )
 def test_an_offer_holds_three_times_its_expected_cost(ecpm: int, quality: int, hold: int) -> None:
-    assert click_hold(Micros(1_000_000), ecpm=Micros(ecpm), quality=Quality(quality)) == hold
+    assert compute_click_hold(Micros(1_000_000), ecpm=Micros(ecpm), quality=Quality(quality)) == hold
 
 
 def test_no_cpc_bid_reaches_an_ecpm_at_a_ctr_of_zero() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from adloom.app.control import openapi_document
+from adloom.app.control import build_openapi_document
 from adloom.core.caller import Role
 from adloom.core.errors import ValidationFailedError
 from adloom.resource.etag import IF_MATCH_PATTERN, parse_if_match
@@ -25,13 +25,13 @@ Json = dict[str, Any]
 
 
 def schemas() -> Json:
-    return openapi_document()["components"]["schemas"]
+    return build_openapi_document()["components"]["schemas"]
 
 
 def operations() -> dict[str, Json]:
     return {
         f"{method.upper()} {path}": operation
-        for path, item in openapi_document()["paths"].items()
+        for path, item in build_openapi_document()["paths"].items()
         for method, operation in item.items()
     }
 
@@ -43,13 +43,15 @@ def on_delivery() -> dict[str, Json]:
 def lists() -> list[str]:
     return [
         path
-        for path, item in openapi_document()["paths"].items()
+        for path, item in build_openapi_document()["paths"].items()
         if "{" not in path and "sort" in {one["name"] for one in item.get("get", {}).get("parameters", ())}
     ]
 
 
 def query_of(path: str, name: str) -> Json:
-    [found] = [one for one in openapi_document()["paths"][path]["get"]["parameters"] if one["name"] == name]
+    [found] = [
+        one for one in build_openapi_document()["paths"][path]["get"]["parameters"] if one["name"] == name
+    ]
     return found["schema"]
 
 
@@ -69,7 +71,7 @@ def test_every_operation_has_a_name_of_its_own_and_a_description() -> None:
 
 
 def test_each_plane_has_its_server() -> None:
-    assert [one["url"] for one in openapi_document()["servers"]] == ["http://127.0.0.1:8090"]
+    assert [one["url"] for one in build_openapi_document()["servers"]] == ["http://127.0.0.1:8090"]
     assert {one["servers"][0]["url"] for one in on_delivery().values()} == {"http://127.0.0.1:8080"}
     assert not any("servers" in one for name, one in operations().items() if name not in on_delivery())
 
@@ -84,7 +86,7 @@ async def test_a_running_installation_names_its_own_servers(control: ControlPlan
 
 
 def test_a_stream_has_no_schema_but_that_of_its_events() -> None:
-    [described] = openapi_document()["paths"]["/admin/spend/stream"]["get"]["responses"]["200"][
+    [described] = build_openapi_document()["paths"]["/admin/spend/stream"]["get"]["responses"]["200"][
         "content"
     ].values()
 
@@ -153,7 +155,7 @@ def test_an_if_match_is_accepted_exactly_if_it_is_as_described(header: str) -> N
 
 
 async def test_the_example_of_an_import_can_be_imported(admin: Client) -> None:
-    described = openapi_document()["paths"]["/admin/import"]["post"]["requestBody"]["content"][
+    described = build_openapi_document()["paths"]["/admin/import"]["post"]["requestBody"]["content"][
         "application/json"
     ]
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.app.control import openapi_document
+from adloom.app.control import build_openapi_document
 from adloom.core.caller import Caller, Role
 from adloom.core.ids import BannerId, CampaignId, SystemIds
 from adloom.events.log.event import Mark
@@ -92,7 +92,7 @@ OFFERED = "/admin/offered-placements"
 
 
 def paths() -> dict[str, Any]:
-    return openapi_document()["paths"]
+    return build_openapi_document()["paths"]
 
 
 def operations() -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adloom.app.control import openapi_document
+from adloom.app.control import build_openapi_document
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane
 
@@ -36,7 +36,7 @@ SELLER = {"sellerId": str(UNKNOWN_ID)}
 def operations() -> list[tuple[str, str, Json]]:
     return [
         (method.upper(), path, operation)
-        for path, described in openapi_document()["paths"].items()
+        for path, described in build_openapi_document()["paths"].items()
         for method, operation in described.items()
         if not path.startswith(ELSEWHERE)
     ]
@@ -60,7 +60,7 @@ def resolved(schema: Json) -> Json:
         if "$ref" in one:
             schema = one
     name = schema.get("$ref", "").rpartition("/")[2]
-    return openapi_document()["components"]["schemas"][name] if name else schema
+    return build_openapi_document()["components"]["schemas"][name] if name else schema
 
 
 def fields_of(operation: Json) -> list[str]:

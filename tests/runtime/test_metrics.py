@@ -30,7 +30,7 @@ def port() -> Iterator[int]:
 def test_a_counter_is_read_at_each_scrape(port: int) -> None:
     served = 0
     with serve_metrics(a_telemetry(port)) as metrics:
-        metrics.counter("adloom_served", "Requests answered.", lambda: served)
+        metrics.add_counter("adloom_served", "Requests answered.", lambda: served)
         assert "adloom_served_total 0.0" in scrape(port)
 
         served = 41
@@ -46,16 +46,16 @@ def test_nothing_is_read_before_a_scrape(port: int) -> None:
         return 0
 
     with serve_metrics(a_telemetry(port)) as metrics:
-        metrics.counter("adloom_served", "Requests answered.", read)
-        metrics.gauge("adloom_lag", "Entries not yet projected.", read)
+        metrics.add_counter("adloom_served", "Requests answered.", read)
+        metrics.add_gauge("adloom_lag", "Entries not yet projected.", read)
 
         assert reads == []
 
 
 def test_metrics_can_have_a_label(port: int) -> None:
     with serve_metrics(a_telemetry(port)) as metrics:
-        metrics.counters("adloom_events", "Events.", "outcome", lambda: {"accepted": 2, "repeated": 1})
-        metrics.gauges("adloom_queue", "Jobs.", "state", lambda: {"waiting": 0.5})
+        metrics.add_counters("adloom_events", "Events.", "outcome", lambda: {"accepted": 2, "repeated": 1})
+        metrics.add_gauges("adloom_queue", "Jobs.", "state", lambda: {"waiting": 0.5})
 
         lines = scrape(port)
 
@@ -66,7 +66,7 @@ def test_metrics_can_have_a_label(port: int) -> None:
 
 def test_a_histogram_counts_up_to_each_bound(port: int) -> None:
     with serve_metrics(a_telemetry(port)) as metrics:
-        metrics.histogram("adloom_wait_seconds", "Waits.", (0.5, 1.0), lambda: ([2, 1, 1], 7.5))
+        metrics.add_histogram("adloom_wait_seconds", "Waits.", (0.5, 1.0), lambda: ([2, 1, 1], 7.5))
 
         lines = scrape(port)
 
@@ -91,8 +91,8 @@ def test_the_build_and_the_start_of_the_process_are_shown(port: int) -> None:
 
 def test_each_metrics_server_has_its_own_registry() -> None:
     with serve_metrics(a_telemetry(None)) as first, serve_metrics(a_telemetry(None)) as second:
-        first.gauge("adloom_lag", "Entries.", lambda: 1)
-        second.gauge("adloom_lag", "Entries.", lambda: 2)
+        first.add_gauge("adloom_lag", "Entries.", lambda: 1)
+        second.add_gauge("adloom_lag", "Entries.", lambda: 2)
 
     assert first.registry.get_sample_value("adloom_lag") == 1
     assert second.registry.get_sample_value("adloom_lag") == 2

@@ -5,7 +5,7 @@ import asyncio
 from structlog.testing import capture_logs
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.loops import PollLoop, pause, pause_until_next, sleep_until_next, until_next
+from adloom.runtime.loops import PollLoop, compute_wait, pause, pause_until_next, sleep_until_next
 from tests.support.eventually import eventually
 
 
@@ -37,7 +37,7 @@ async def test_those_who_wait_for_a_multiple_of_some_seconds_wake_in_one_turn() 
 
     async def wake(begins_after: float) -> int:
         await asyncio.sleep(begins_after)
-        assert 0.1 < until_next(1.0) <= 1.1
+        assert 0.1 < compute_wait(1.0) <= 1.1
         await (pause_until_next(1.0, never) if begins_after else sleep_until_next(1.0))
         woken.append(loop.time())
         return turns
@@ -48,7 +48,7 @@ async def test_those_who_wait_for_a_multiple_of_some_seconds_wake_in_one_turn() 
             await asyncio.sleep(0)
             turns += 1
 
-    await asyncio.sleep(until_next(1.0) % 1.0 + 0.05)  # All of them begin in one second.
+    await asyncio.sleep(compute_wait(1.0) % 1.0 + 0.05)  # All of them begin in one second.
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(wake(number / 100)) for number in range(10)]
         await asyncio.sleep(0.5)
@@ -58,7 +58,7 @@ async def test_those_who_wait_for_a_multiple_of_some_seconds_wake_in_one_turn() 
 
     assert len(set(found)) == 1
     assert all(at % 1.0 < 0.5 for at in woken)
-    assert until_next(0) == 0
+    assert compute_wait(0) == 0
 
 
 async def test_a_pause_ends_with_its_time_its_event_or_its_task() -> None:

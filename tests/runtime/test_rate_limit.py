@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import RateLimitedError
-from adloom.runtime.http.client_address import find_client_address, rate_limit_key
+from adloom.runtime.http.client_address import find_client_address, find_rate_limit_key
 from adloom.runtime.http.rate_limit import CLIENTS_MAX, RateLimiter, take_permit
 from tests.support.builders import NOON
 from tests.support.for_each import for_each
@@ -106,4 +106,4 @@ def test_the_client_is_the_nearest_address_that_is_not_a_trusted_proxy(
     ],
 )
 def test_an_ipv6_network_counts_as_one_client(address: str, unit: str) -> None:
-    assert rate_limit_key(address) == unit
+    assert find_rate_limit_key(address) == unit

@@ -21,8 +21,8 @@ from adloom.runtime.telemetry.tracing import (
     NO_SPAN,
     configure_tracing,
     is_tracing,
-    request_span,
-    span,
+    open_request_span,
+    open_span,
 )
 
 
@@ -82,7 +82,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def test_a_span_arrives_at_the_collector(receiver: Receiver) -> None:
-    with configure_tracing(a_telemetry(receiver.endpoint)), span("work", rows=3) as work:
+    with configure_tracing(a_telemetry(receiver.endpoint)), open_span("work", rows=3) as work:
         work.set_attribute("outcome", "done")
 
     (arrived,) = receiver.spans()
@@ -98,7 +98,7 @@ def test_a_span_arrives_at_the_collector(receiver: Receiver) -> None:
 
 
 def test_a_span_within_another_is_its_child(receiver: Receiver) -> None:
-    with configure_tracing(a_telemetry(receiver.endpoint)), span("outer"), span("inner"):
+    with configure_tracing(a_telemetry(receiver.endpoint)), open_span("outer"), open_span("inner"):
         pass
 
     inner, outer = receiver.spans()
@@ -109,7 +109,7 @@ def test_a_span_within_another_is_its_child(receiver: Receiver) -> None:
 def test_a_span_continues_the_trace_of_the_caller(receiver: Receiver) -> None:
     header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-    with configure_tracing(a_telemetry(receiver.endpoint)), request_span("GET", header):
+    with configure_tracing(a_telemetry(receiver.endpoint)), open_request_span("GET", header):
         pass
 
     (arrived,) = receiver.spans()
@@ -118,7 +118,7 @@ def test_a_span_continues_the_trace_of_the_caller(receiver: Receiver) -> None:
 
 
 def test_a_broken_traceparent_starts_a_new_trace(receiver: Receiver) -> None:
-    with configure_tracing(a_telemetry(receiver.endpoint)), request_span("GET", "00-nonsense"):
+    with configure_tracing(a_telemetry(receiver.endpoint)), open_request_span("GET", "00-nonsense"):
         pass
 
     (arrived,) = receiver.spans()
@@ -132,8 +132,8 @@ def attributes_of(span: Span) -> dict[str, str | int]:
 def test_a_request_has_the_name_and_attributes_of_the_conventions(receiver: Receiver) -> None:
     with (
         configure_tracing(a_telemetry(receiver.endpoint)),
-        request_span("GET", scheme="https") as request,
-        span("inner"),
+        open_request_span("GET", scheme="https") as request,
+        open_span("inner"),
     ):
         request.answer(200, "/admin/campaigns/{id}")
 
@@ -153,7 +153,7 @@ def test_a_request_has_the_name_and_attributes_of_the_conventions(receiver: Rece
 
 
 def test_a_request_without_a_route_is_named_by_its_method_alone(receiver: Receiver) -> None:
-    with configure_tracing(a_telemetry(receiver.endpoint)), request_span("BREW") as request:
+    with configure_tracing(a_telemetry(receiver.endpoint)), open_request_span("BREW") as request:
         request.answer(404, None)
 
     (arrived,) = receiver.spans()
@@ -165,7 +165,7 @@ def test_a_request_without_a_route_is_named_by_its_method_alone(receiver: Receiv
 def test_only_a_failure_of_ours_is_an_error(receiver: Receiver) -> None:
     with configure_tracing(a_telemetry(receiver.endpoint)):
         for status in (400, 503):
-            with request_span("GET") as request:
+            with open_request_span("GET") as request:
                 request.answer(status, "/health")
 
     refused, failed = receiver.spans()
@@ -219,7 +219,7 @@ def test_an_exception_marks_the_span_and_is_raised(receiver: Receiver) -> None:
     with (
         configure_tracing(a_telemetry(receiver.endpoint)),
         pytest.raises(ValueError, match="wrong"),
-        span("work"),
+        open_span("work"),
     ):
         raise ValueError("wrong")
 
@@ -228,11 +228,11 @@ def test_an_exception_marks_the_span_and_is_raised(receiver: Receiver) -> None:
 
 
 def test_all_spans_are_one_null_object_without_an_endpoint() -> None:
-    with configure_tracing(a_telemetry(None)), span("work") as work:
+    with configure_tracing(a_telemetry(None)), open_span("work") as work:
         work.set_attribute("rows", 3)
 
         assert work is NO_SPAN
-        assert request_span("GET", "00-nonsense") is NO_SPAN
+        assert open_request_span("GET", "00-nonsense") is NO_SPAN
         assert not is_tracing()
 
 
@@ -241,13 +241,13 @@ def test_tracing_is_off_after_it_is_closed(receiver: Receiver) -> None:
         assert is_tracing()
 
     assert not is_tracing()
-    assert span("work") is NO_SPAN
+    assert open_span("work") is NO_SPAN
 
 
 def test_a_silent_collector_does_not_delay_the_exit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         tracing = configure_tracing(a_telemetry(f"http://127.0.0.1:{silent.getsockname()[1]}"))
-        with span("work"):
+        with open_span("work"):
             pass
 
         began = time.monotonic()
@@ -265,9 +265,9 @@ def test_opentelemetry_is_not_imported_without_an_endpoint() -> None:
     program = """
 import sys
 from adloom.runtime.settings import Secret, Telemetry
-from adloom.runtime.telemetry.tracing import configure_tracing, span
+from adloom.runtime.telemetry.tracing import configure_tracing, open_span
 off = Telemetry(process="p", log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None)
-with configure_tracing(off), span("work"):
+with configure_tracing(off), open_span("work"):
     print([name for name in sys.modules if name.startswith("opentelemetry")])
 """
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from adloom.app.control import openapi_document
+from adloom.app.control import build_openapi_document
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
 from adloom.core.public_paths import NEUTRAL_NAMES
@@ -45,7 +45,7 @@ ROUTES = {
 
 def resolve(schema: dict[str, Any]) -> dict[str, Any]:
     return (
-        openapi_document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        build_openapi_document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
         if "$ref" in schema
         else schema
     )
@@ -53,7 +53,7 @@ def resolve(schema: dict[str, Any]) -> dict[str, Any]:
 
 def test_every_route_is_described_and_needs_no_token() -> None:
     for path, method in ROUTES.items():
-        operation = openapi_document()["paths"][path][method]
+        operation = build_openapi_document()["paths"][path][method]
 
         assert operation["security"] == []
         assert operation["responses"]
@@ -62,7 +62,7 @@ def test_every_route_is_described_and_needs_no_token() -> None:
 def test_every_public_route_has_a_neutral_name() -> None:
     public = {
         path.partition("{")[0]
-        for path, item in openapi_document()["paths"].items()
+        for path, item in build_openapi_document()["paths"].items()
         for operation in item.values()
         if operation["tags"] == ["delivery"] and operation.get("security") == []
     }
@@ -84,13 +84,17 @@ def test_every_public_route_has_a_neutral_name() -> None:
     ],
 )
 def test_required_fields_of_a_body_are_named(path: str, required: set[str]) -> None:
-    body = openapi_document()["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    body = build_openapi_document()["paths"][path]["post"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
 
     assert set(resolve(body)["required"]) == required
 
 
 def test_an_event_of_a_batch_names_its_type() -> None:
-    kinds = openapi_document()["components"]["schemas"]["BatchBody"]["properties"]["events"]["items"]["anyOf"]
+    kinds = build_openapi_document()["components"]["schemas"]["BatchBody"]["properties"]["events"]["items"][
+        "anyOf"
+    ]
 
     named = [resolve(kind)["properties"]["type"]["enum"] for kind in kinds]
     assert named == [["impression"], ["click"], ["conversion"]]
@@ -112,15 +116,15 @@ def test_a_served_answer_has_exactly_the_described_fields() -> None:
 
     answer = msgspec.json.decode(at_once(routes.serve(FastRequest(b"GET", path))).body)
 
-    schemas = openapi_document()["components"]["schemas"]
+    schemas = build_openapi_document()["components"]["schemas"]
     assert answer.keys() == schemas["ServedAnswer"]["properties"].keys()
     assert answer["placement"].keys() == schemas["AnsweredPlacement"]["properties"].keys()
     assert answer["banners"][0].keys() == schemas["ServedBanner"]["properties"].keys()
 
 
 def test_the_context_may_be_given_in_the_query_and_in_the_body() -> None:
-    parameters = openapi_document()["paths"]["/banners/serve/{slug}"]["get"]["parameters"]
-    context = openapi_document()["components"]["schemas"]["ServePageRequest"]["properties"]["context"]
+    parameters = build_openapi_document()["paths"]["/banners/serve/{slug}"]["get"]["parameters"]
+    context = build_openapi_document()["components"]["schemas"]["ServePageRequest"]["properties"]["context"]
 
     named = {one["name"] for one in parameters if one["in"] == "query"}
     assert named == resolve(context)["properties"].keys()

@@ -73,8 +73,8 @@ class NoFirstMessages:
 class NoListeners:
     """Nobody hears what actors publish."""
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
-        del said
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        del messages
 
 
 class PlayedKinds(NamedTuple):

@@ -127,14 +127,14 @@ def read_memory_bytes() -> int:
 
 def _register(metrics: Metrics, worker: ClassifyWorker) -> None:
     tally = worker.tally
-    metrics.counters(
+    metrics.add_counters(
         "adloom_classify_pages", "Pages by what came of them.", "outcome", lambda: dict(tally.outcomes)
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_classify_seconds", "Time spent on classifying.", lambda: tally.milliseconds / 1000
     )
-    metrics.counter("adloom_classify_waits", "Times that a server was away.", lambda: tally.away)
-    metrics.gauge(
+    metrics.add_counter("adloom_classify_waits", "Times that a server was away.", lambda: tally.away)
+    metrics.add_gauge(
         "adloom_classify_queue_length", "Pages that wait or are worked on.", lambda: tally.queue_length
     )
 

@@ -204,12 +204,12 @@ async def front(request: Request) -> Response:
 def main() -> None:
     # Loaded now, while servers may still be starting, and not with the first work.
     importlib.import_module("adloom.console.mount")
-    run_process(read_control_settings, control)
+    run_process(read_control_settings, run_control)
 
 
-async def control(settings: ControlSettings, metrics: Metrics) -> None:
+async def run_control(settings: ControlSettings, metrics: Metrics) -> None:
     app = build_control(settings, clock=SystemClock(), ids=SystemIds(), has_console=True)
-    metrics.counters(
+    metrics.add_counters(
         "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
     )
     feed: SpendFeed = app.state.spend_feed
@@ -219,8 +219,8 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
         feed.close()
         site_feed.close()
 
-    metrics.gauge("adloom_spend_listeners", "Who follows what is spent.", lambda: feed.listeners)
-    metrics.counter(
+    metrics.add_gauge("adloom_spend_listeners", "Who follows what is spent.", lambda: feed.listeners)
+    metrics.add_counter(
         "adloom_spend_listeners_cut_off", "Those that did not keep up with it.", lambda: feed.cut_off
     )
     listener = take_socket(settings.host, settings.port)
@@ -345,7 +345,7 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
 
 
 @functools.cache
-def openapi_document() -> dict[str, Any]:
+def build_openapi_document() -> dict[str, Any]:
     """Describe both listeners in one document; it is shared, and takes seconds to build."""
     document = build_document(app := _build_app())
     add_delivery_routes(document)
@@ -380,7 +380,7 @@ async def _answer_openapi(request: Request) -> Response:
 
 @functools.cache
 def _encode_openapi(control_url: str, delivery_url: str) -> bytes:
-    return msgspec.json.encode(name_servers(openapi_document(), control_url, delivery_url))
+    return msgspec.json.encode(name_servers(build_openapi_document(), control_url, delivery_url))
 
 
 if __name__ == "__main__":

@@ -80,20 +80,24 @@ async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:
 
 
 def _register(metrics: Metrics, runner: CrawlRunner, schedule: CrawlSchedule, worker: JobWorker) -> None:
-    metrics.gauge("adloom_crawls_running", "Sites that are crawled now.", lambda: runner.running)
-    metrics.counters("adloom_crawls", "Crawls by how they ended.", "state", lambda: dict(runner.ended))
-    metrics.counters(
+    metrics.add_gauge("adloom_crawls_running", "Sites that are crawled now.", lambda: runner.running)
+    metrics.add_counters("adloom_crawls", "Crawls by how they ended.", "state", lambda: dict(runner.ended))
+    metrics.add_counters(
         "adloom_crawl_pages", "Addresses by what came of them.", "state", lambda: dict(runner.pages)
     )
-    metrics.counter("adloom_crawls_scheduled", "Crawls that the clock has started.", lambda: schedule.started)
-    metrics.counter("adloom_crawls_lost", "Crawls that came back from a lost process.", lambda: worker.lost)
+    metrics.add_counter(
+        "adloom_crawls_scheduled", "Crawls that the clock has started.", lambda: schedule.started
+    )
+    metrics.add_counter(
+        "adloom_crawls_lost", "Crawls that came back from a lost process.", lambda: worker.lost
+    )
 
 
 def _register_verification(metrics: Metrics, recheck: VerificationRecheck) -> None:
-    metrics.counter(
+    metrics.add_counter(
         "adloom_sites_rechecked", "Sites whose file was looked at again.", lambda: recheck.checked
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_verifications_withdrawn", "Sites that are not proven any more.", lambda: recheck.withdrawn
     )
 

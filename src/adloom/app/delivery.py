@@ -214,7 +214,7 @@ def _build_heartbeat(
         running.clock,
         telemetry=settings.telemetry,
         settings=mask_settings(settings),
-        read=lambda: figures.reading(refresher, *parts, has_sample=_has_sample(refresher)),
+        read=lambda: figures.take_reading(refresher, *parts, has_sample=_has_sample(refresher)),
         is_serving=True,
     )
 

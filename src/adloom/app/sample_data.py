@@ -139,7 +139,7 @@ def remove(variables: Mapping[str, str], directory: DataDirectory, print_line: P
     if manifest is None:
         print_line("There is no sample to remove.")
         return
-    removed = clear(_target(variables, directory), manifest, now=SystemClock().now())
+    removed = clear(_find_target(variables, directory), manifest, now=SystemClock().now())
     print_line(
         f"The sample is removed: {removed.count} things. What it was seen and clicked stays in the statistics."
     )
@@ -152,14 +152,14 @@ def load(variables: Mapping[str, str], directory: DataDirectory, print_line: Pri
     if manifest is not None and manifest.state is State.THERE:
         print_line("The sample is there already. `adloom sample status` tells what it is.")
         return
-    target = _target(variables, directory)
+    target = _find_target(variables, directory)
     manifest = fill(target, ids=SystemIds(), now=SystemClock().now())
     give(target, now=SystemClock().now())
     print_line(f"The sample is loaded: {_count_all(manifest)}.")
     print_line(f"Open {target.delivery_url}/sample.")
 
 
-def _target(variables: Mapping[str, str], directory: DataDirectory) -> SampleTarget:
+def _find_target(variables: Mapping[str, str], directory: DataDirectory) -> SampleTarget:
     installation = directory.read_installation()
     if installation is None or directory.read_holder_pid() is None:
         raise InstallationError(

@@ -230,7 +230,7 @@ def _make_trainer(
     [projection] = [one for one in projections if one.name == LEARNING]
     ledger = ValkeyEventLog(valkey)
 
-    async def lag(cursor: str) -> Lag:
+    async def measure_lag(cursor: str) -> Lag:
         return await ledger.measure_lag(LEARNING, cursor)
 
     return Trainer(
@@ -239,7 +239,7 @@ def _make_trainer(
         clock,
         wait=timedelta(seconds=wait_seconds),
         is_owner=lambda: projection.is_owner,
-        lag=lag,
+        lag=measure_lag,
     )
 
 

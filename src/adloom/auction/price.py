@@ -45,14 +45,14 @@ def compute_final_price(ecpm: Micros, *, second: Micros | None, floor: Micros) -
     return Micros(max(floor, min(price, ecpm)))
 
 
-def charge_of(bid: Micros, *, ecpm: Micros, final: Micros) -> Micros:
+def compute_charge(bid: Micros, *, ecpm: Micros, final: Micros) -> Micros:
     """Convert the final price to the unit of the bid: per click, or per thousand impressions."""
     charge = Micros(divide_half_up(bid * final, ecpm))
     assert 0 <= charge <= bid, "the charge is at most the bid"
     return charge
 
 
-def click_hold(bid: Micros, *, ecpm: Micros, quality: Quality) -> Micros:
+def compute_click_hold(bid: Micros, *, ecpm: Micros, quality: Quality) -> Micros:
     """Return what an offer holds whose click is charged: three times what it is expected to cost.
 
     At least a hundredth of the bid, so that an ad that is never clicked is not offered without end; at most the bid.

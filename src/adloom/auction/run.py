@@ -6,7 +6,7 @@ import msgspec
 
 from adloom.auction.bid import Bid, BidOutcome, OwnBids
 from adloom.auction.price import (
-    charge_of,
+    compute_charge,
     compute_ecpm,
     compute_final_price,
     compute_least_ecpm,
@@ -55,7 +55,7 @@ def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> A
         ecpm=ecpm,
         second=second,
         final=final,
-        charge=charge_of(winner.bid, ecpm=ecpm, final=final),
+        charge=compute_charge(winner.bid, ecpm=ecpm, final=final),
     )
 
 

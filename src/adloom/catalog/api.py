@@ -34,7 +34,7 @@ from adloom.resource.forms import build_answer, build_patch
 from adloom.resource.shapes import Paisa
 from adloom.resource.transfer.api import build_transfer_router
 from adloom.resource.transfer.exchange import Exchange
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Moment
 from adloom.runtime.listing import Filters, PageRequest
 
@@ -245,4 +245,4 @@ async def list_assigned(
     filters.add_given("owner.public_id = {}", scope.account_id)
     async with catalog.read() as connection:
         listed = await read_page(connection, filters, query.page_request)
-    return page_of(ASSIGNED_ANSWER, listed, query)
+    return build_page(ASSIGNED_ANSWER, listed, query)

@@ -338,9 +338,9 @@ def sync(
 @app.command()
 def openapi() -> None:
     """Print the whole API, of both listeners, as one OpenAPI document."""
-    from adloom.app.control import openapi_document
+    from adloom.app.control import build_openapi_document
 
-    typer.echo(json.dumps(openapi_document(), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(build_openapi_document(), indent=2, ensure_ascii=False))
 
 
 @app.command()

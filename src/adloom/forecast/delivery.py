@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from adloom.auction.learned import LEARNED
-from adloom.auction.price import charge_of, compute_final_price
+from adloom.auction.price import compute_charge, compute_final_price
 from adloom.auction.score import HEURISTIC, Heuristic, Scoring, Signals
 from adloom.auction.training import Example
 from adloom.budgets.addresses import make_campaign_address
@@ -324,7 +324,7 @@ def raise_price(auction: DecidedAuction, rival: int) -> DecidedAuction:
     if win.second is not None and win.second >= rival:
         return auction
     final = compute_final_price(win.ecpm, second=Micros(rival), floor=win.bidder.floor)
-    charge = charge_of(win.bidder.bid, ecpm=win.ecpm, final=final)
+    charge = compute_charge(win.bidder.bid, ecpm=win.ecpm, final=final)
     raised = msgspec.structs.replace(win, second=Micros(rival), final=final, charge=charge)
     return DecidedAuction(raised, auction.market, auction.input)
 

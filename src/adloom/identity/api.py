@@ -30,9 +30,9 @@ from adloom.runtime.http.api.dependencies import (
     make_router,
 )
 from adloom.runtime.http.api.origin import ClientOrigin, find_address, find_origin
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name, Text, Text255
-from adloom.runtime.http.client_address import rate_limit_key
+from adloom.runtime.http.client_address import find_rate_limit_key
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.postgres import Connection
 from adloom.runtime.secret_hash import hash_secret
@@ -92,7 +92,7 @@ NewApiKeyAnswer: Final = build_answer(
 def limit_attempts(request: Request, now: Now) -> None:
     """Raise where a client has made too many attempts to log in."""
     limiter: RateLimiter = request.app.state.rate_limiter
-    limiter.check(rate_limit_key(find_address(request)), now=now)
+    limiter.check(find_rate_limit_key(find_address(request)), now=now)
 
 
 def require_admin_of(things: str) -> Callable[..., None]:
@@ -183,7 +183,7 @@ async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands i
 async def list_api_keys(query: Annotated[ListQuery, Query()], pool: Database) -> Page[Any]:
     """List the keys, revoked ones included."""
     async with pool.acquire() as connection:
-        return page_of(ApiKeyAnswer, await store.list_api_keys(connection, query.page_request), query)
+        return build_page(ApiKeyAnswer, await store.list_api_keys(connection, query.page_request), query)
 
 
 @api_keys_router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -33,7 +33,7 @@ from adloom.pages.notice import PAGE_NOTICES
 from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import PollLoop
-from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, raise_if_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 POLL_SECONDS: Final = 2.0
@@ -80,7 +80,7 @@ class MarketFollower:
         self._mark = PageMark()
 
     async def _try_to_poll(self) -> None:
-        with unavailable_when_away("The catalog cannot be read"):
+        with raise_if_away("The catalog cannot be read"):
             await self.poll()
 
     async def poll(self) -> None:

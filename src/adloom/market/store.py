@@ -22,7 +22,7 @@ from adloom.market.routing import AUCTIONEER, BIDDER, RANKER, make_ranker_addres
 from adloom.market.shortlist.model import ApprovalSeen, PageShortlists
 from adloom.market.site_store import load_auctioneer
 from adloom.runtime.actors.actor import Address, FencedOutError
-from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
 BEGIN: Final = """
     INSERT INTO market_terms AS it (term) VALUES (1) ON CONFLICT (is_only) DO UPDATE SET term = it.term + 1 RETURNING term
@@ -114,7 +114,7 @@ class MarketTerm:
         self._term = 0
 
     async def begin(self, pool: Pool) -> None:
-        with unavailable_when_away("No term of the market can begin"):
+        with raise_if_away("No term of the market can begin"):
             self._term = int(await pool.fetchval(BEGIN))
 
     async def check(self, connection: Connection) -> None:
@@ -213,7 +213,7 @@ class MarketTables:
         by_kind: dict[str, list[Address]] = {}
         for address in addresses:
             by_kind.setdefault(address.kind, []).append(address)
-        with unavailable_when_away("The market's tables cannot be read"):
+        with raise_if_away("The market's tables cannot be read"):
             async with self._pool.acquire() as connection:
                 if DIRECTORY in addresses:
                     found[DIRECTORY] = [await _load_directory(connection)]

@@ -62,9 +62,9 @@ class NoticeBroadcaster:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         async with self._valkey.pipeline(transaction=False) as at_once:
-            for topic, notice in said:
+            for topic, notice in messages:
                 # The stubs have each call wait for its own answer.
                 cast("Any", at_once).publish(name_channel(topic), _encode(notice))
             await at_once.execute()

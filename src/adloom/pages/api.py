@@ -37,7 +37,7 @@ from adloom.pages.store import (
 from adloom.pages.url import NORMALIZED_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_url
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, depend_on, make_router
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
 from adloom.taxonomy.iab import load_content
@@ -195,7 +195,7 @@ async def list_site_pages(
         site = await sites.table.find(connection, scope, site_id)
         listed = await list_pages(connection, site.id, wanted, query.page_request, now=now)
     answers = [SitePageAnswer(**_describe(page, now)) for page in listed.items]
-    return page_of(SitePageAnswer, Listed(items=answers, total_count=listed.total_count), query)
+    return build_page(SitePageAnswer, Listed(items=answers, total_count=listed.total_count), query)
 
 
 @router.get("/pages/{page_id}")

@@ -26,7 +26,7 @@ from adloom.runtime.http.api.dependencies import (
     describe_problems,
 )
 from adloom.runtime.http.api.origin import find_origin
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -244,7 +244,7 @@ class _Routes:
             async with catalog.read() as connection:
                 filters = resource.build_filters(query)
                 listed = await resource.table.page(connection, scope, filters, query.page_request)
-            return page_of(resource.answer, listed, query)
+            return build_page(resource.answer, listed, query)
 
         return self._set_types(list_page, query=Annotated[resource.query, Query()])
 

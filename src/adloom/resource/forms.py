@@ -127,7 +127,7 @@ def _build_part(annotation: Any) -> Any:  # noqa: ANN401 - a type
     body = build_body(f"{annotation.__name__}Body", annotation.__doc__ or "", list_fields(annotation, but=()))
 
     def build(sent: Body) -> msgspec.Struct:
-        return annotation(**sent.fields())
+        return annotation(**sent.to_fields())
 
     return Annotated[body, AfterValidator(build)]
 

@@ -302,7 +302,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     def build(self, body: Body, **set_by_server: object) -> T:
         """Make a new thing of a body and of what the server sets."""
         known = {*self.struct.__struct_fields__}
-        given = {name: value for name, value in body.fields().items() if name in known}
+        given = {name: value for name, value in body.to_fields().items() if name in known}
         return self.struct(**given | {name: value for name, value in set_by_server.items() if name in known})
 
     def apply(self, patch: Patch, before: T, now: datetime) -> T:

@@ -38,7 +38,7 @@ async def sleep_until_next(seconds: float, *, after: float = 0.0) -> None:
         leave()
 
 
-def until_next(seconds: float, *, after: float = 0.0) -> float:
+def compute_wait(seconds: float, *, after: float = 0.0) -> float:
     """Return how long it is until so long after a multiple of some seconds; not less than a tenth of them."""
     if seconds <= 0:
         return 0.0
@@ -56,7 +56,7 @@ _waiting: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, _Waiter
 def _wake_at_next(seconds: float, waiter: Waiter, after: float = 0.0) -> Callable[[], None]:
     loop = asyncio.get_running_loop()
     moments = _waiting.setdefault(loop, {})
-    moment = round(loop.time() + until_next(seconds, after=after), 3)
+    moment = round(loop.time() + compute_wait(seconds, after=after), 3)
     if moment not in moments:
         moments[moment] = {}
         loop.call_at(moment, _wake_all, moments, moment)

@@ -241,7 +241,7 @@ async def is_reachable(pool: Pool) -> bool:
 
 
 @contextmanager
-def unavailable_when_away(message: str) -> Generator[None]:
+def raise_if_away(message: str) -> Generator[None]:
     """Raise UnavailableError for whatever keeps PostgreSQL from answering."""
     try:
         yield

@@ -21,7 +21,7 @@ from redis.exceptions import (
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.failover.sentinel import is_sentinel, make_sentinel_client
-from adloom.runtime.loops import until_next
+from adloom.runtime.loops import compute_wait
 
 CONNECT_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 5.0
@@ -103,7 +103,7 @@ async def retry_if_disconnected(call: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextmanager
-def unavailable_when_away(message: str = "Valkey does not answer") -> Generator[None]:
+def raise_if_away(message: str = "Valkey does not answer") -> Generator[None]:
     """Raise UnavailableError for whatever keeps Valkey from answering."""
     try:
         yield
@@ -275,7 +275,7 @@ class _SubscribedConnection:
         """Wait for a message; where none comes for a while, an answer of the server's will do."""
         seconds = min((one.quiet_seconds for one in self._subscriptions), default=QUIET_SECONDS)
         # The stubs know every decoding.
-        message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=until_next(seconds)))
+        message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=compute_wait(seconds)))
         if message is None:
             await pubsub.ping()
             message = cast("dict[str, Any] | None", await pubsub.get_message(timeout=seconds))

@@ -35,7 +35,7 @@ def a_watched(script: str, notes: Path, watched: Watched, *, name: str = "child"
 
 async def test_a_frozen_child_is_replaced_and_counted_and_others_are_left_alone(tmp_path: Path) -> None:
     frozen, well, heard = tmp_path / "frozen", tmp_path / "well", list[bool]()
-    watched = Watched(frozen_seconds=FROZEN_SECONDS, heard=heard.append)
+    watched = Watched(frozen_seconds=FROZEN_SECONDS, on_change=heard.append)
 
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start(
@@ -64,7 +64,7 @@ async def test_a_frozen_child_is_replaced_and_counted_and_others_are_left_alone(
 
 async def test_nobody_is_replaced_while_the_supervisor_itself_sleeps(tmp_path: Path) -> None:
     notes, heard = tmp_path / "notes", list[bool]()
-    watched = Watched(frozen_seconds=2.0, heard=heard.append)
+    watched = Watched(frozen_seconds=2.0, on_change=heard.append)
 
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start([a_watched(GIVES_SIGNS, notes, watched)])
@@ -80,7 +80,7 @@ async def test_nobody_is_replaced_while_the_supervisor_itself_sleeps(tmp_path: P
     assert len(pids(notes)) == 1
 
 
-async def test_a_stopped_server_is_told_to_go_on(tmp_path: Path) -> None:
+async def test_a_stopped_server_gets_a_sigcont(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def is_answering() -> bool:

@@ -13,7 +13,7 @@ from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
 from adloom.pages.follow import store
 from adloom.pages.follow.page_table import PageState, PageTable
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, publish_page_notice
-from adloom.runtime.loops import until_next
+from adloom.runtime.loops import compute_wait
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.site_tables import (
@@ -169,7 +169,7 @@ def test_sites_are_checked_every_two_seconds_also_where_another_is_asked_for_jus
         running = asyncio.ensure_future(loader.run(stop))
         for _ in range(20):
             loader.find(SiteId(ids.new()))
-            await asyncio.sleep(until_next(CHECK_SECONDS) % CHECK_SECONDS + CHECK_SECONDS - 0.1)
+            await asyncio.sleep(compute_wait(CHECK_SECONDS) % CHECK_SECONDS + CHECK_SECONDS - 0.1)
         stop.set()
         await running
 

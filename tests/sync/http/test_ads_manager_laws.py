@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adloom.app.control import openapi_document
+from adloom.app.control import build_openapi_document
 from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.support.builders import UNKNOWN_ID
@@ -53,7 +53,7 @@ QUERY_NAMES = (
 
 
 def paths() -> dict[str, Any]:
-    return openapi_document()["paths"]
+    return build_openapi_document()["paths"]
 
 
 def operations() -> list[tuple[str, str]]:

@@ -44,20 +44,20 @@ class ServeFigures:
         return [self._times.measure(route) for route in routes]
 
     def register(self, metrics: Metrics) -> None:
-        metrics.counters(
+        metrics.add_counters(
             "adloom_serve",
             "Serve requests by outcome.",
             "outcome",
             lambda: {"filled": self._offers.served, "empty": self._offers.empty},
         )
-        metrics.histogram(
+        metrics.add_histogram(
             "adloom_serve_seconds",
             "From a whole request to its answer, of one in 16 requests.",
             SECONDS_BOUNDS,
             lambda: (self._times.within, self._times.seconds_sum),
         )
 
-    def reading(
+    def take_reading(
         self,
         refresher: IndexRefresher,
         appender: EventAppender,
@@ -83,16 +83,16 @@ class ServeFigures:
 
 
 def register_model(metrics: Metrics, models: ModelLoader) -> None:
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: models.version
     )
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_scoring_model_age_seconds", "Since it learned its last example.", models.measure_age_seconds
     )
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_scoring_model_examples", "Impressions that it has learned from.", lambda: models.examples
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_scoring_model_loads",
         "Models that were published, by whether they could be read.",
         "outcome",
@@ -101,21 +101,21 @@ def register_model(metrics: Metrics, models: ModelLoader) -> None:
 
 
 def register_contextual(metrics: Metrics, contextual: ContextualParts, pages: PageLoader) -> None:
-    metrics.counters(
+    metrics.add_counters(
         "adloom_page_texts",
         "Texts of pages from readers' browsers, by what became of them.",
         "outcome",
         lambda: contextual.texts.outcomes,
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_page_requests",
         "Requests for contextual slots, by what is known of their page.",
         "page",
         lambda: contextual.slots.asked,
     )
-    metrics.gauge("adloom_pages_in_memory", "Pages of sites that are in memory.", lambda: pages.pages)
-    metrics.gauge("adloom_page_sites_in_memory", "Sites whose pages are in memory.", lambda: pages.sites)
-    metrics.counters(
+    metrics.add_gauge("adloom_pages_in_memory", "Pages of sites that are in memory.", lambda: pages.pages)
+    metrics.add_gauge("adloom_page_sites_in_memory", "Sites whose pages are in memory.", lambda: pages.sites)
+    metrics.add_counters(
         "adloom_page_reads",
         "Sites whose pages were read, by why; evicted ones made room.",
         "what",
@@ -124,13 +124,13 @@ def register_contextual(metrics: Metrics, contextual: ContextualParts, pages: Pa
 
 
 def register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) -> None:
-    def age_seconds() -> float:
+    def measure_age() -> float:
         age = refresher.measure_age(clock.now())
         return math.inf if age is None else age.total_seconds()
 
-    metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: refresher.version or 0)
-    metrics.gauge("adloom_index_age_seconds", "Since the index was known to be the newest.", age_seconds)
-    metrics.counters(
+    metrics.add_gauge("adloom_index_version", "Catalog version of the index.", lambda: refresher.version or 0)
+    metrics.add_gauge("adloom_index_age_seconds", "Since the index was known to be the newest.", measure_age)
+    metrics.add_counters(
         "adloom_serve_answers",
         "Answers by whether they came from the cache.",
         "from",
@@ -139,10 +139,10 @@ def register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) ->
 
 
 def register_senders(metrics: Metrics, limiter: RequestLimiter, senders: SenderCheck) -> None:
-    metrics.counter(
+    metrics.add_counter(
         "adloom_requests_refused", "Requests beyond the limit of their address.", lambda: limiter.refused
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_serve_free",
         "Answers whose offers hold nothing because of their sender, by why.",
         "reason",
@@ -156,20 +156,20 @@ def register_events(
     checks: tuple[TrafficDetector, OfferCheck],
     appender: EventAppender,
 ) -> None:
-    metrics.counters(
+    metrics.add_counters(
         "adloom_batch_events",
         "Events of batches by what became of them.",
         "outcome",
         lambda: {"accepted": events.batched, "rejected": events.batch_rejected},
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_events_marked",
         "Events that were accepted with a doubt, by the doubt.",
         "mark",
         lambda: {mark.value: count for check in checks for mark, count in check.marked.items()},
     )
-    metrics.counter("adloom_ledger_batches", "Appends, each of many events.", lambda: appender.batches)
-    metrics.counters(
+    metrics.add_counter("adloom_ledger_batches", "Appends, each of many events.", lambda: appender.batches)
+    metrics.add_counters(
         "adloom_ledger_events",
         "Events by what the ledger did with them.",
         "outcome",
@@ -181,20 +181,22 @@ def register_events(
             "dropped": appender.dropped,
         },
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_clicks_lost", "Clicks that were redirected but not recorded.", lambda: events.clicks_lost
     )
-    metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
+    metrics.add_gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
 
 
 def register_spool(metrics: Metrics, spool: DiskSpool | None, folder: Path) -> None:
     if spool is None:
         return
-    metrics.gauge("adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes)
-    metrics.gauge(
+    metrics.add_gauge(
+        "adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes
+    )
+    metrics.add_gauge(
         "adloom_spool_disk_free_bytes", "Room on the disk of the spool.", lambda: _find_room(folder)
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_spool_events",
         "Events by what became of them in the spool; damaged are places that could not be read.",
         "outcome",
@@ -216,10 +218,10 @@ def _find_room(folder: Path) -> int:
 
 def register_leases(metrics: Metrics, leases: LeaseClient) -> None:
     local = leases.leases
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_leases", "Campaigns with a budget that can be offered here.", lambda: local.offerable_count
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_lease_reports",
         "Reports about leases by what became of them; late are answers that came after the wait.",
         "outcome",
@@ -231,32 +233,32 @@ def register_leases(metrics: Metrics, leases: LeaseClient) -> None:
             "late": local.late,
         },
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_lease_refusals",
         "Leases that were refused, by what stands in the way.",
         "reason",
         lambda: {verdict.value: count for verdict, count in local.refused.items()},
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_offers_left_out", "Offers that campaigns left out to keep pace.", lambda: local.left_out
     )
-    metrics.counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
+    metrics.add_counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
 
 
 def register_auctions(metrics: Metrics, auctions: AuctionParts, recording: RecordingParts) -> None:
     routes, frequency, recorder, _ = auctions
-    metrics.counters(
+    metrics.add_counters(
         "adloom_auctions",
         "Auctions by outcome; all but won are answered 204, by the cause.",
         "outcome",
         lambda: {"won": routes.won, **routes.unfilled},
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_auction_revenue_micros",
         "Final prices of all wins, as if each was seen once.",
         lambda: routes.revenue_micros,
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_auction_records",
         "Auctions by whether all their bids were recorded.",
         "outcome",
@@ -266,7 +268,7 @@ def register_auctions(metrics: Metrics, auctions: AuctionParts, recording: Recor
             "left_out": recorder.left_out + recording.left_out,
         },
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_frequency_looks",
         "Requests that depended on what the visitor has seen, and round trips for that.",
         "what",
@@ -276,7 +278,7 @@ def register_auctions(metrics: Metrics, auctions: AuctionParts, recording: Recor
             "failures": frequency.failures,
         },
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_frequency_unknown",
         "Requests whose visitor's impressions were not known, by what happened to capped ads.",
         "capped_ads",

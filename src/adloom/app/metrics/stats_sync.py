@@ -25,19 +25,19 @@ def register_sync(  # noqa: PLR0913 - whatever there is to look at
     clock: Clock,
 ) -> None:
     metrics.registry.register(_Providers(tally))
-    metrics.counters(
+    metrics.add_counters(
         "adloom_sync_changed_rows",
         "Rows of figures that a sync has changed.",
         "table",
         lambda: {"daily": tally.daily_changed, "sellpage": tally.sellpages_changed},
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_sync_jobs",
         "Jobs of stats sync by how an attempt ended.",
         "outcome",
         lambda: {"done": worker.done, "failed": worker.failed, "dead": worker.dead, "lost": worker.lost},
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_sync_queue_depth",
         "Jobs of stats sync by where they are, as of the last time that the clock put some.",
         "state",
@@ -49,22 +49,22 @@ def register_sync(  # noqa: PLR0913 - whatever there is to look at
 def _register_ages(metrics: Metrics, scheduler: SyncScheduler, clock: Clock) -> None:
     """Export ages over all sellers, and of those that wait longest: one series per seller would be too many."""
 
-    def age(moment: datetime | None) -> float:
+    def compute_age(moment: datetime | None) -> float:
         return 0.0 if moment is None else max(0.0, (clock.now() - moment).total_seconds())
 
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_sync_age_seconds",
         "How long ago the seller that waits longest was synced, and the one that was synced last.",
         "seller",
-        lambda: {"oldest": age(scheduler.ages.oldest), "newest": age(scheduler.ages.newest)},
+        lambda: {"oldest": compute_age(scheduler.ages.oldest), "newest": compute_age(scheduler.ages.newest)},
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_sync_seller_age_seconds",
         "How long ago each of the sellers was synced that wait longest, 100 of them at most.",
         "seller",
-        lambda: {str(seller_id): age(at) for seller_id, at in scheduler.ages.longest},
+        lambda: {str(seller_id): compute_age(at) for seller_id, at in scheduler.ages.longest},
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_sync_sellers",
         "Sellers that the clock syncs, and those of them whose figures are older than an hour.",
         "state",

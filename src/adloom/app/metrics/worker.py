@@ -28,46 +28,49 @@ from adloom.stats.saved_report.send import ReportMailer
 def register_projections(metrics: Metrics, projections: Sequence[Projection]) -> None:
     metrics.registry.register(_Events(projections))
 
-    def each(read: Callable[[Projection], int]) -> Callable[[], dict[str, int]]:
+    def read_each(read: Callable[[Projection], int]) -> Callable[[], dict[str, int]]:
         return lambda: {one.name: read(one) for one in projections}
 
-    metrics.counters(
-        "adloom_projection_batches", "Batches applied.", "projection", each(lambda one: one.counters.batches)
+    metrics.add_counters(
+        "adloom_projection_batches",
+        "Batches applied.",
+        "projection",
+        read_each(lambda one: one.counters.batches),
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_projection_failures",
         "Tries that had to wait.",
         "projection",
-        each(lambda one: one.failures),
+        read_each(lambda one: one.failures),
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_projection_is_owner",
         "Whether this process is the one that runs it.",
         "projection",
-        each(lambda one: int(one.is_owner)),
+        read_each(lambda one: int(one.is_owner)),
     )
 
 
 def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_ledger_lag_entries",
         "Entries not yet applied.",
         "projection",
         lambda: {name: lag.entries for name, lag in retention.lags.items()},
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_ledger_lag_seconds",
         "Age of the oldest entry not yet applied.",
         "projection",
         lambda: {name: lag.seconds for name, lag in retention.lags.items()},
     )
-    metrics.gauge("adloom_ledger_entries", "Entries in the event log.", lambda: retention.size.entries)
-    metrics.gauge(
+    metrics.add_gauge("adloom_ledger_entries", "Entries in the event log.", lambda: retention.size.entries)
+    metrics.add_gauge(
         "adloom_ledger_memory_bytes", "Memory that they take, about.", lambda: retention.size.memory_bytes
     )
-    metrics.gauge("adloom_ledger_dead_letters", "Entries laid aside.", lambda: retention.size.dead)
-    metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: retention.trimmed)
-    metrics.counter(
+    metrics.add_gauge("adloom_ledger_dead_letters", "Entries laid aside.", lambda: retention.size.dead)
+    metrics.add_counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: retention.trimmed)
+    metrics.add_counter(
         "adloom_ledger_trimmed_for_memory",
         "Entries forgotten before their time, because memory was short.",
         lambda: retention.trimmed_for_memory,
@@ -75,13 +78,13 @@ def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
 
 
 def register_days(metrics: Metrics, days: PartitionMaintenance, *, of: str, what: str) -> None:
-    metrics.counters(
+    metrics.add_counters(
         f"adloom_{of}_partitions",
         f"Days of {what} that were made ahead of time, and that were dropped.",
         "outcome",
         lambda: {"made": days.made, "dropped": days.dropped},
     )
-    metrics.counter(
+    metrics.add_counter(
         f"adloom_{of}_partition_failures",
         "Looks at those days that have to be repeated.",
         lambda: days.failures,
@@ -89,24 +92,24 @@ def register_days(metrics: Metrics, days: PartitionMaintenance, *, of: str, what
 
 
 def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: ScheduleSync) -> None:
-    metrics.counters(
+    metrics.add_counters(
         "adloom_jobs",
         "Jobs by how an attempt ended: done, failed, buried without attempts left, back from a lost process.",
         "outcome",
         lambda: {"done": jobs.done, "failed": jobs.failed, "dead": jobs.dead, "lost": jobs.lost},
     )
-    metrics.counter("adloom_job_errors", "Times the queue could not be read.", lambda: jobs.errors)
-    metrics.gauges(
+    metrics.add_counter("adloom_job_errors", "Times the queue could not be read.", lambda: jobs.errors)
+    metrics.add_gauges(
         "adloom_job_queue_depth",
         "Jobs in the queue by where they are, as of the last one that was put.",
         "state",
         lambda: msgspec.structs.asdict(queue.counts),
     )
-    metrics.counter("adloom_schedule_moves", "Statuses moved by the clock.", lambda: sync.moved)
+    metrics.add_counter("adloom_schedule_moves", "Statuses moved by the clock.", lambda: sync.moved)
 
 
 def register_mail(metrics: Metrics, mailers: Sequence[LinkMailer | ReportMailer]) -> None:
-    metrics.counters(
+    metrics.add_counters(
         "adloom_mails",
         "E-mails by what the mail server did: sent, or failed (tried again later).",
         "outcome",
@@ -118,9 +121,9 @@ def register_mail(metrics: Metrics, mailers: Sequence[LinkMailer | ReportMailer]
 
 
 def register_rollup(metrics: Metrics, rollup: Rollup, stale: StaleDays) -> None:
-    metrics.counter("adloom_rollups", "Days rolled up.", lambda: rollup.days)
-    metrics.gauge("adloom_rollup_seconds", "How long the last of them took.", lambda: rollup.seconds)
-    metrics.gauge(
+    metrics.add_counter("adloom_rollups", "Days rolled up.", lambda: rollup.days)
+    metrics.add_gauge("adloom_rollup_seconds", "How long the last of them took.", lambda: rollup.seconds)
+    metrics.add_gauge(
         "adloom_rollups_stale",
         "Days whose night has come and whose rollup lacks events, as of the last look.",
         lambda: stale.count,
@@ -151,19 +154,21 @@ def register_budget_actors(
     if host is not None:
         _register_host(metrics, budget_actors, host)
     _register_inbox(metrics, budget_actors)
-    metrics.counters(
+    metrics.add_counters(
         "adloom_money_entries",
         "Rows of the money ledger: charges, releases, and what was confirmed too late to be billed.",
         "kind",
         lambda: budget_actors.money.rows,
     )
-    metrics.counter("adloom_charged_micros", "What was charged.", lambda: budget_actors.money.charged_micros)
-    metrics.counter(
+    metrics.add_counter(
+        "adloom_charged_micros", "What was charged.", lambda: budget_actors.money.charged_micros
+    )
+    metrics.add_counter(
         "adloom_released_micros",
         "What was held by offers that nobody confirmed in time.",
         lambda: budget_actors.money.released_micros,
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_charges_known_new",
         "Offers of which the money ledger was not asked.",
         lambda: budget_actors.confirms.certainly_new,
@@ -171,53 +176,53 @@ def register_budget_actors(
 
 
 def register_ledger_comparison(metrics: Metrics, books: LedgerCheck) -> None:
-    metrics.counter(
+    metrics.add_counter(
         "adloom_books_compared",
         "Times that this worker compared the money ledger with campaigns and advertisers.",
         lambda: books.comparisons,
     )
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_books_wrong",
         "Days whose books do not agree, as of the last comparison; 0 where another worker leads.",
         lambda: len(books.wrong_days),
     )
-    metrics.gauge("adloom_books_seconds", "How long the last comparison took.", lambda: books.seconds)
+    metrics.add_gauge("adloom_books_seconds", "How long the last comparison took.", lambda: books.seconds)
 
 
 def _register_host(metrics: Metrics, budget_actors: BudgetService, host: ActorHost | NatsActorHost) -> None:
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_brain_is_owner",
         "Whether budget actors run in this process.",
         lambda: budget_actors.leader.is_leader if isinstance(host, ActorHost) else host.is_open,
     )
-    metrics.gauge("adloom_brain_entities", "Campaigns and advertisers in memory.", lambda: host.active)
-    metrics.gauge("adloom_brain_waiting", "Messages that wait for them.", lambda: host.waiting)
-    metrics.gauge("adloom_brain_alarms", "Actors that have set an alarm.", lambda: host.alarms)
-    metrics.counter("adloom_brain_batches", "Batches of messages.", lambda: host.counts.batches)
-    metrics.counter(
+    metrics.add_gauge("adloom_brain_entities", "Campaigns and advertisers in memory.", lambda: host.active)
+    metrics.add_gauge("adloom_brain_waiting", "Messages that wait for them.", lambda: host.waiting)
+    metrics.add_gauge("adloom_brain_alarms", "Actors that have set an alarm.", lambda: host.alarms)
+    metrics.add_counter("adloom_brain_batches", "Batches of messages.", lambda: host.counts.batches)
+    metrics.add_counter(
         "adloom_brain_fenced",
         "Times that budget actors were found to be run by another worker.",
         lambda: host.counts.fenced,
     )
 
-    metrics.counters(
+    metrics.add_counters(
         "adloom_brain_messages",
         "Messages that were taken, came to nothing, or found no inbox.",
         "outcome",
         lambda: {"taken": host.counts.steps, "failed": host.counts.failed, "refused": host.counts.refused},
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_brain_news_lost",
         "Messages to delivery processes that could not be published.",
         lambda: host.counts.unpublished,
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_brain_configurations",
         "Changes of the catalog that were passed on.",
         lambda: budget_actors.follower.told,
     )
     decider = budget_actors.decider
-    metrics.counters(
+    metrics.add_counters(
         "adloom_bid_decisions",
         "Multipliers that campaigns asked for.",
         "outcome",
@@ -227,34 +232,34 @@ def _register_host(metrics: Metrics, budget_actors: BudgetService, host: ActorHo
 
 def register_shards(metrics: Metrics, host: NatsActorHost) -> None:
     pulls = host.pulls
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_brain_shards", "Shards that this worker has, of 100.", lambda: len(pulls.list_held())
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_brain_shard_lag",
         "Messages that wait for a shard of this worker.",
         "shard",
         lambda: {str(shard): count for shard, count in pulls.list_lags().items()},
     )
-    metrics.counter("adloom_brain_shard_moves", "Shards that this worker got.", lambda: pulls.moves)
-    metrics.counter(
+    metrics.add_counter("adloom_brain_shard_moves", "Shards that this worker got.", lambda: pulls.moves)
+    metrics.add_counter(
         "adloom_brain_fenced_writes",
         "Writes of actors that were refused, because another worker had written them.",
         lambda: host.counts.fenced,
     )
-    metrics.counter(
+    metrics.add_counter(
         "adloom_brain_streams_made", "Times that the stream was made or found.", lambda: pulls.made
     )
 
 
 def _register_inbox(metrics: Metrics, budget_actors: BudgetService) -> None:
     inbox = budget_actors.inbox
-    metrics.gauge("adloom_brain_sessions", "Delivery processes that are alive.", lambda: inbox.sessions)
-    metrics.counter("adloom_brain_sessions_ended", "Those that are gone.", lambda: inbox.sessions_ended)
-    metrics.gauge(
+    metrics.add_gauge("adloom_brain_sessions", "Delivery processes that are alive.", lambda: inbox.sessions)
+    metrics.add_counter("adloom_brain_sessions_ended", "Those that are gone.", lambda: inbox.sessions_ended)
+    metrics.add_gauge(
         "adloom_brain_leases", "Campaigns with leases, summed over the processes.", lambda: inbox.leases
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_brain_letters",
         "Mail of delivery processes by what became of it.",
         "outcome",
@@ -264,7 +269,7 @@ def _register_inbox(metrics: Metrics, budget_actors: BudgetService) -> None:
 
 def register_market(metrics: Metrics, market: MarketService, host: ActorHost | NatsActorHost | None) -> None:
     """Register the market's metrics; a host on NATS counts messages of all its actors together."""
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_market_is_leader",
         "Whether this worker tells the contextual market of changes, and without NATS runs it.",
         lambda: float(market.leader.is_leader),
@@ -272,13 +277,13 @@ def register_market(metrics: Metrics, market: MarketService, host: ActorHost | N
     if host is None:
         return
     counts = host.counts
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_market_actors",
         "Actors of the contextual market in memory.",
         lambda: host.active if isinstance(host, ActorHost) else host.count_active({AUCTIONEER}),
     )
     if isinstance(host, ActorHost):
-        metrics.counters(
+        metrics.add_counters(
             "adloom_market_messages",
             "Messages to actors of the contextual market, by what became of them.",
             "outcome",
@@ -287,19 +292,21 @@ def register_market(metrics: Metrics, market: MarketService, host: ActorHost | N
 
 
 def register_learning(metrics: Metrics, trainer: Trainer) -> None:
-    metrics.counters(
+    metrics.add_counters(
         "adloom_learning_examples",
         "Impressions that were learned from in this process.",
         "outcome",
         lambda: {"clicked": trainer.clicked, "not_clicked": trainer.ignored},
     )
-    metrics.counter("adloom_learning_failures", "Turns that have to be repeated.", lambda: trainer.failures)
-    metrics.gauge(
+    metrics.add_counter(
+        "adloom_learning_failures", "Turns that have to be repeated.", lambda: trainer.failures
+    )
+    metrics.add_gauge(
         "adloom_learning_version",
         "Version of what is learned; 0 where others learn.",
         lambda: trainer.version,
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_learning_log_loss",
         "Mean log loss of the last 20,000 impressions or so, predicted before the answer was known.",
         "scoring",
@@ -309,12 +316,12 @@ def register_learning(metrics: Metrics, trainer: Trainer) -> None:
             else {"learned": learner.loss, "heuristic": learner.heuristic_loss}
         ),
     )
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_learning_calibration_ratio",
         "Clicks that came for each that was predicted, within bounds.",
         lambda: 1.0 if (learner := trainer.learner) is None else learner.calibration,
     )
-    metrics.gauges(
+    metrics.add_gauges(
         "adloom_ctr_calibration",
         "Predicted clicks by counted ones, over some 70,000 impressions.",
         "scoring",

@@ -33,7 +33,7 @@ SAMPLE_STOP_SECONDS_MAX = 0.5
 KNOWN_TO_SAMPLE = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "ADLOOM_LOG_LEVEL", "ADLOOM_LOG_FORMAT"})
 
 
-def module_of(name: str) -> str:
+def name_module(name: str) -> str:
     """Return the module of a process by its name, such as `delivery-1`."""
     return f"adloom.app.{name.partition('-')[0]}"
 
@@ -75,7 +75,7 @@ def describe_child(  # noqa: PLR0913 - what the children differ in
     return ChildSpec(
         program=make_our_program(
             name,
-            module_of(name),
+            name_module(name),
             environment={
                 **environment,
                 LISTEN_FD: str(listener.fileno()),
@@ -124,7 +124,7 @@ def describe_background_child(
     return ChildSpec(
         program=make_our_program(
             name,
-            module_of(name),
+            name_module(name),
             environment={
                 **environment,
                 "ADLOOM_PROCESS": name,
@@ -135,7 +135,9 @@ def describe_background_child(
     )
 
 
-def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> ChildSpec:
+def build_sample_child(
+    data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]
+) -> ChildSpec:
     """Describe the simulated visitors of the sample: they know only the public address, and no secret."""
     return ChildSpec(
         program=make_our_program(

@@ -56,7 +56,7 @@ async def watch_disk(supervisor: Supervisor, reserve: DiskReserve) -> None:
 
 
 def register_disk(metrics: Metrics, reserve: DiskReserve) -> None:
-    metrics.gauge(
+    metrics.add_gauge(
         "adloom_disk_free_bytes",
         "Free bytes of the data directory's disk, without the reserve.",
         lambda: reserve.free_bytes,

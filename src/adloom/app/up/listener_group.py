@@ -32,9 +32,9 @@ class ListenerGroup:
         self._silent: set[int] = set()
         self._open = list(range(len(listeners)))
 
-    def set_heard(self, number: int, *, is_heard: bool) -> None:
-        """Record whether the process of a socket is heard of."""
-        (self._silent.discard if is_heard else self._silent.add)(number)
+    def set_responding(self, number: int, *, is_responding: bool) -> None:
+        """Record whether the process of a socket responds."""
+        (self._silent.discard if is_responding else self._silent.add)(number)
         chosen = choose_open(len(self._listeners), self._silent)
         if chosen != self._open and sys.platform == "linux":
             self._open = chosen

@@ -21,11 +21,11 @@ from adloom.app.up.children import (
     WORKER,
     WORKER_OUTLIVES_SECONDS_MAX,
     WORKER_STOP_SECONDS_MAX,
+    build_sample_child,
     describe_actor_workers,
     describe_background_children,
     describe_child,
     describe_delivery_children,
-    sample_child,
 )
 from adloom.app.up.sample import resolve_magazine
 from adloom.app.up.watching import watch_others
@@ -132,7 +132,7 @@ def make_plan(
     servers = _describe_servers(options, variables, directory, last, secrets, server_ports, freezes)
     environment = {
         **_build_environment(variables, options, listeners, servers, secrets),
-        **_sample_variables(variables, options, listeners),
+        **_list_sample_variables(variables, options, listeners),
         "ADLOOM_SPOOL_DIR": str(locate_spool(variables, directory)),
         "ADLOOM_ASSETS_URL": variables.get("ADLOOM_ASSETS_URL")
         or write_folder_url(directory.path / FOLDER_NAME),
@@ -149,13 +149,13 @@ def make_plan(
     return UpPlan(
         servers=servers,
         children=run_as(
-            user.name, _children(listeners, options, environment, [ports[one] for one in served], freezes)
+            user.name, _list_children(listeners, options, environment, [ports[it] for it in served], freezes)
         ),
         entity_workers=run_as(
             user.name, describe_actor_workers(environment, {one: ports[one] for one in entities}, freezes)
         ),
         background=run_as(user.name, working),
-        sample=_sample(options, user, delivery.port, environment),
+        sample=_describe_sample(options, user, delivery.port, environment),
         installation=_describe_installation(
             options,
             listeners,
@@ -269,12 +269,12 @@ def _name_children(options: UpOptions) -> tuple[list[str], list[str], list[str]]
     )
 
 
-def _sample(
+def _describe_sample(
     options: UpOptions, user: ChildUser, port: int, environment: Mapping[str, str]
 ) -> ChildSpec | None:
     if options.is_empty:
         return None
-    child = sample_child(options.data_directory, host=options.host, port=port, environment=environment)
+    child = build_sample_child(options.data_directory, host=options.host, port=port, environment=environment)
     return run_as(user.name, [child])[0]
 
 
@@ -351,7 +351,7 @@ def _build_environment(
     }
 
 
-def _sample_variables(
+def _list_sample_variables(
     variables: Mapping[str, str], options: UpOptions, listeners: Listeners
 ) -> dict[str, str]:
     if options.is_empty:
@@ -364,7 +364,7 @@ def _sample_variables(
     }
 
 
-def _children(
+def _list_children(
     listeners: Listeners,
     options: UpOptions,
     environment: Mapping[str, str],

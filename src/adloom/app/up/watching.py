@@ -27,13 +27,13 @@ def watch_delivery(
     """Watch delivery processes, each with its socket: while one is silent, the others get the connections."""
     group = ListenerGroup(listeners)
 
-    def watched(number: int) -> Watched:
+    def build_watched(number: int) -> Watched:
         return Watched(
             frozen_seconds=settings.delivery_seconds,
-            heard=lambda is_heard: group.set_heard(number, is_heard=is_heard),
+            on_change=lambda is_responding: group.set_responding(number, is_responding=is_responding),
         )
 
-    return [replace(child, watched=watched(number)) for number, child in enumerate(children)]
+    return [replace(child, watched=build_watched(number)) for number, child in enumerate(children)]
 
 
 def watch_others(children: Sequence[ChildSpec], settings: FreezeSettings) -> list[ChildSpec]:
@@ -67,13 +67,13 @@ async def report_frozen(supervisor: Supervisor, redis_url: str, clock: Clock) ->
 
 
 def register_children(metrics: Metrics, supervisor: Supervisor) -> None:
-    metrics.counters(
+    metrics.add_counters(
         "adloom_children_frozen",
         "Children that gave no sign of life and were replaced.",
         "child",
         lambda: supervisor.frozen,
     )
-    metrics.counters(
+    metrics.add_counters(
         "adloom_children_died",
         "Children that ended although they should run, frozen ones included.",
         "child",

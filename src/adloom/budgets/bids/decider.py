@@ -49,9 +49,9 @@ class LocalTopics:
         self._others = others
         self._take = take
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
-        others = [one for one in said if one[0] != BIDS_TOPIC]
-        for _, message in said:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        others = [one for one in messages if one[0] != BIDS_TOPIC]
+        for _, message in messages:
             if isinstance(message, MultiplierRequest):
                 self._take(message)
         if others:

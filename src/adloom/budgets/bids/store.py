@@ -13,7 +13,7 @@ import msgspec
 from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.bid_model import BidCounts, BidRow, MultiplierRequest
 from adloom.core.ids import CampaignId
-from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
 DECISIONS_MAX: Final = 1_000  # Of a day, that readers get: the newest.
 
@@ -57,7 +57,7 @@ class BidCountStore:
 
     async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, BidCounts]:
         """Return the counts of campaigns since the hour that each names; those without any are left out."""
-        with unavailable_when_away("What bids have brought cannot be read"):
+        with raise_if_away("What bids have brought cannot be read"):
             rows = await self._pool.fetch(
                 COUNTS, [one.campaign_id for one in requests], [one.counts_since for one in requests]
             )

@@ -12,7 +12,7 @@ from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.resource.changes import read_marks_together, read_version
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.postgres import Connection, Pool, Record, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, Record, raise_if_away
 
 CAMPAIGNS: Final = """
     SELECT campaign.public_id AS id, campaign.status::text AS status,
@@ -89,7 +89,7 @@ class BudgetCatalog:
         return {row["campaign_id"]: row["advertiser_id"] for row in rows}
 
     async def load_version(self) -> int:
-        with unavailable_when_away("The catalog cannot be read"):
+        with raise_if_away("The catalog cannot be read"):
             return (await read_marks_together(self._pool)).catalog
 
     async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
@@ -117,7 +117,7 @@ class BudgetCatalog:
 
     @asynccontextmanager
     async def _connect(self) -> AsyncGenerator[Connection]:
-        with unavailable_when_away("The catalog cannot be read"):
+        with raise_if_away("The catalog cannot be read"):
             async with (
                 self._pool.acquire() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),

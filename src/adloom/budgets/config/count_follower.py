@@ -26,7 +26,7 @@ from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.changes import read_marks, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import pause_until_next
-from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
 POLL_SECONDS: Final = 1.0
 # What was read is read again after so long, even if neither catalog nor tables have moved.
@@ -72,7 +72,7 @@ class CountReader:
     async def read(self) -> tuple[Sequence[CampaignCount], str]:
         """Read the counts of the campaigns, and the last entry that they include."""
         now, last = self._clock.now(), self._last
-        with unavailable_when_away("The counts of campaigns cannot be read"):
+        with raise_if_away("The counts of campaigns cannot be read"):
             marks = await read_marks_together(self._pool)
             moved = marks.catalog, marks.cursors.get(EVENT_TABLES)
             if last is None or last.moved != moved or now - last.read_at >= READ_AGAIN:

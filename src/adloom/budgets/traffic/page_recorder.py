@@ -15,7 +15,7 @@ from adloom.budgets.traffic.page_counts import SlotCounts, SlotOnPage, iter_page
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.loops import pause
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Pool, raise_if_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 DAYS_KEPT: Final = 8
@@ -96,7 +96,7 @@ class PageTrafficRecorder:
         """Write what was counted; what was written before is not written again."""
         now = self._clock.now().astimezone(UTC)
         today = now.date()
-        with unavailable_when_away("Requests of pages cannot be written"):
+        with raise_if_away("Requests of pages cannot be written"):
             for day in (today - timedelta(days=1), today):
                 slots = await read_slot_counts(self._valkey, day)
                 if not slots:

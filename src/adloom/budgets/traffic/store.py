@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.traffic.counts import INSTALLATION
-from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, raise_if_away
 from adloom.schedule.traffic_shape import LearnedShape, TrafficShape
 
 SITES: Final = """
@@ -40,7 +40,7 @@ class TrafficSite(msgspec.Struct, frozen=True):
 
 
 async def read_sites(pool: Pool) -> list[TrafficSite]:
-    with unavailable_when_away("Sites cannot be read"):
+    with raise_if_away("Sites cannot be read"):
         rows = await pool.fetch(SITES)
     return [
         TrafficSite(
@@ -55,7 +55,7 @@ async def read_sites(pool: Pool) -> list[TrafficSite]:
 
 
 async def read_learned(pool: Pool) -> dict[int, LearnedShape]:
-    with unavailable_when_away("Traffic shapes cannot be read"):
+    with raise_if_away("Traffic shapes cannot be read"):
         rows = await pool.fetch(READ)
     return {row["site_id"]: _decode(row["learned"]) for row in rows}
 
@@ -75,7 +75,7 @@ async def read_followed_shape(connection: Connection, site_key: int | None) -> T
 
 async def write_learned(pool: Pool, learned: Mapping[int, LearnedShape]) -> None:
     rows = [(key, msgspec.json.encode(one).decode()) for key, one in learned.items()]
-    with unavailable_when_away("Traffic shapes cannot be written"):
+    with raise_if_away("Traffic shapes cannot be written"):
         await pool.executemany(WRITE, rows)
         await pool.execute(FORGET)
 

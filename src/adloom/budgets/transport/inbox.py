@@ -330,11 +330,11 @@ class ValkeyBroadcaster:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         """One round trip, one message per channel."""
         by_topic: dict[str, list[BudgetUpdate]] = {}
         requests: list[tuple[Address, CountsRequest]] = []
-        for topic, message in said:
+        for topic, message in messages:
             if isinstance(message, CountsRequest):
                 requests.append((make_campaign_address(message.campaign_id, message.advertiser_id), message))
             else:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Pool, raise_if_away
 
 KEPT_AFTER_END: Final = timedelta(days=1)
 
@@ -56,7 +56,7 @@ class SessionStore:
         self._pool = pool
 
     async def load(self) -> StoredSessions:
-        with unavailable_when_away("The sessions are not known"):
+        with raise_if_away("The sessions are not known"):
             open_ones = await self._pool.fetch(OPEN)
             over = await self._pool.fetch(OVER)
             leases = await self._pool.fetchval(COUNT_LEASES)
@@ -72,7 +72,7 @@ class SessionStore:
     ) -> int:
         """Record sessions and the campaigns that they are about to lease; return how many leases are new."""
         ordered = sorted(set(leases))
-        with unavailable_when_away("The sessions are not known"):
+        with raise_if_away("The sessions are not known"):
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(NOTE_SESSIONS, list(sessions), list(sessions.values()), now)
                 status = await connection.execute(
@@ -82,16 +82,16 @@ class SessionStore:
 
     async def record_end(self, session: int, process: str, *, now: datetime) -> None:
         """Also deletes sessions that ended long ago."""
-        with unavailable_when_away("The sessions are not known"):
+        with raise_if_away("The sessions are not known"):
             await self._pool.execute(END, session, process, now)
             await self._pool.execute(FORGET_OVER, now - KEPT_AFTER_END)
 
     async def list_leases(self, session: int, *, count_max: int) -> list[str]:
-        with unavailable_when_away("The sessions are not known"):
+        with raise_if_away("The sessions are not known"):
             return [row["key"] for row in await self._pool.fetch(LEASES, session, count_max)]
 
     async def delete_leases(self, session: int, keys: Sequence[str]) -> None:
-        with unavailable_when_away("The sessions are not known"):
+        with raise_if_away("The sessions are not known"):
             await self._pool.execute(FORGET_LEASES, session, keys)
 
 

@@ -23,7 +23,7 @@ from adloom.resource.api import (
     set_body_type,
 )
 from adloom.runtime.http.api.dependencies import Now
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Patch, Text255
 from adloom.runtime.listing import Filters
 
@@ -76,7 +76,7 @@ async def list_links(
     async with catalog.read() as connection:
         await campaigns.table.find(connection, scope, campaign_id)
         listed = await links.table.page(connection, scope, filters, query.page_request)
-    return page_of(links.answer, listed, query)
+    return build_page(links.answer, listed, query)
 
 
 @router.patch("/{placement_id}", response_model=links.answer)
@@ -136,7 +136,7 @@ async def list_assignments(
         await campaigns.table.find(connection, scope, link_ids[0])
         await links.table.find(connection, scope, *link_ids)
         listed = await assignments.table.page(connection, scope, filters, query.page_request)
-    return page_of(assignments.answer, listed, query)
+    return build_page(assignments.answer, listed, query)
 
 
 @router.patch("/{placement_id}/banners/{banner_id}", response_model=assignments.answer)

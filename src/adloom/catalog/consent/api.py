@@ -15,7 +15,7 @@ from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites,
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import Now
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import Filters
 
@@ -125,4 +125,4 @@ async def _list(
     filters.add_given("it.state = {}", query.state)
     async with catalog.read() as connection:
         listed = await read_campaigns(connection, filters, query.page_request)
-    return page_of(PLACED_ANSWER, listed, query)
+    return build_page(PLACED_ANSWER, listed, query)

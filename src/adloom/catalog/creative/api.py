@@ -15,7 +15,7 @@ from adloom.resource.api import (
     set_body_type,
 )
 from adloom.runtime.http.api.dependencies import Now
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.listing import Filters
 
@@ -57,7 +57,7 @@ async def list_creatives(
     async with catalog.read() as connection:
         await campaigns.table.find(connection, scope, campaign_id)
         listed = await creatives.table.page(connection, scope, filters, query.page_request)
-    return page_of(creatives.answer, listed, query)
+    return build_page(creatives.answer, listed, query)
 
 
 @router.delete("/{banner_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -13,7 +13,7 @@ from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.api import AdminWrites, CurrentCatalog, make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentCaller, Now
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255
 from adloom.runtime.listing import Filters, Listed
 
@@ -84,7 +84,7 @@ async def list_references(
     async with catalog.read() as connection:
         listed = await RECORDS[kind].table.page(connection, Scope(None), filters, query.page_request)
     answers = [_answer(kind, record) for record in listed.items]
-    return page_of(ReferenceAnswer, Listed(items=answers, total_count=listed.total_count), query)
+    return build_page(ReferenceAnswer, Listed(items=answers, total_count=listed.total_count), query)
 
 
 @router.delete("/{reference_id}", status_code=status.HTTP_204_NO_CONTENT)

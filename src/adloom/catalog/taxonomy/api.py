@@ -9,7 +9,7 @@ from pydantic import Field
 from adloom.core.errors import wrong_field
 from adloom.resource.api import make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentCaller
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Text100, Text255
 from adloom.runtime.listing import Listed
 from adloom.taxonomy.iab import ATTRIBUTION, load_content, load_content_of_products, load_products
@@ -52,7 +52,7 @@ router = make_catalog_router("/admin/taxonomy", tag="taxonomy")
 async def list_content(
     query: Annotated[TaxonomyQuery, Query()], _caller: CurrentCaller
 ) -> Page[CategoryAnswer]:
-    return page_of(CategoryAnswer, _find(load_content(), query), query)
+    return build_page(CategoryAnswer, _find(load_content(), query), query)
 
 
 @router.get("/products", description=f"List what ads can be for. {ATTRIBUTION}")
@@ -67,7 +67,7 @@ async def list_products(
         )
         for node in listed.items
     ]
-    return page_of(ProductAnswer, Listed(items=answers, total_count=listed.total_count), query)
+    return build_page(ProductAnswer, Listed(items=answers, total_count=listed.total_count), query)
 
 
 def _find(taxonomy: Taxonomy, query: TaxonomyQuery) -> Listed[TaxonomyNode]:

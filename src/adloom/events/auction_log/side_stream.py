@@ -17,7 +17,7 @@ from adloom.events.log.append import EventAppender, EventLog, EventSpool
 from adloom.events.log.event import AuctionEntry, Served, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.log.stream import FIELD, STREAM
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 SIDE_STREAM: Final = f"{STREAM}:auctions"
 # A minute of one delivery process at its limit: a worker may be away that long.
@@ -82,7 +82,7 @@ class AuctionSideStream:
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append pairs, in order; if there is no room, only the log's entry of each."""
         pairs = b"".join(entries)
-        with unavailable_when_away():
+        with raise_if_away():
             # What is appended twice is recorded once; the log has it twice, which is rare.
             kept = int(await retry_if_disconnected(lambda: self._keep(pairs)))
         self.kept += kept
@@ -101,7 +101,7 @@ class AuctionSideStream:
         """Read the auctions of entries between two of the log, page by page; some may have none."""
         rows: _Rows = []
         while ids and (not rows or len(rows) == PAGE):
-            with unavailable_when_away():
+            with raise_if_away():
                 rows = cast("_Rows", await self._valkey.xrange(SIDE_STREAM, f"({after}", last, count=PAGE))
             if not rows:
                 return
@@ -110,7 +110,7 @@ class AuctionSideStream:
 
     async def trim(self, last: str) -> None:
         millis, sequence = parse_entry_id(last)
-        with unavailable_when_away():
+        with raise_if_away():
             await self._valkey.xtrim(SIDE_STREAM, minid=f"{millis}-{sequence + 1}", approximate=False)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from adloom.auction.model import Model, encode_model
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 MODEL: Final = "adloom:scoring:model"
 MODEL_NOTICES: Final = "adloom:scoring:notices"
@@ -20,7 +20,7 @@ class ModelPublisher:
 
     async def publish(self, model: Model) -> None:
         blob = await asyncio.to_thread(encode_model, model)
-        with unavailable_when_away():
+        with raise_if_away():
             async with self._valkey.pipeline(transaction=True) as at_once:
                 at_once.set(MODEL, blob)
                 at_once.publish(MODEL_NOTICES, str(model.version))
@@ -30,5 +30,5 @@ class ModelPublisher:
 
     async def is_published(self) -> bool:
         """Return whether there is a model; Valkey may have lost it."""
-        with unavailable_when_away():
+        with raise_if_away():
             return bool(await self._valkey.exists(MODEL))

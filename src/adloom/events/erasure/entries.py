@@ -9,7 +9,7 @@ from adloom.events.cursor_store import translate_database_errors
 from adloom.events.log.stream import STREAM
 from adloom.events.tables import erasure_store
 from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 ENTRIES_A_CALL: Final = 500
 
@@ -29,7 +29,7 @@ class ErasedEntries:
                     async with connection.transaction():
                         found = await erasure_store.take_entries(connection, applied, ENTRIES_A_CALL)
                         if found:
-                            with unavailable_when_away():
+                            with raise_if_away():
                                 await self._valkey.xdel(STREAM, *found)
                     if len(found) < ENTRIES_A_CALL:
                         return

@@ -8,7 +8,7 @@ from adloom.events.log.personal import remove_user
 from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.events.projections.dead_letters import INDEX, Redelivery, encode_redelivery, unwrap_redelivery
 from adloom.events.topics.publish import TOPICS
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 ENTRIES_A_CALL: Final = 100  # The server does nothing else meanwhile: one or two milliseconds.
 
@@ -52,7 +52,7 @@ return 1
 
 
 async def clean_letter(valkey: Valkey, letter_id: str) -> None:
-    with unavailable_when_away():
+    with raise_if_away():
         rows = await valkey.xrange(DEAD_STREAM, letter_id, letter_id)
         if not rows:
             return
@@ -89,7 +89,7 @@ class StreamSearch:
         for topic in TOPICS:
             async for page in self._search(topic, user_id):
                 if page:
-                    with unavailable_when_away():
+                    with raise_if_away():
                         await self._valkey.xdel(topic, *page)
 
     async def clean_letters(self, user_id: UUID) -> None:
@@ -102,7 +102,7 @@ class StreamSearch:
         spellings = (str(user_id), user_id.hex, user_id.bytes)
         start = "-"
         while True:
-            with unavailable_when_away():
+            with raise_if_away():
                 answer = await self._find([stream], [start, ENTRIES_A_CALL, *spellings])
             last, *found = [one.decode() for one in cast("list[bytes]", answer)]
             if not last:

@@ -14,7 +14,7 @@ from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 ERASURES: Final = "adloom:ledger:erasures"  # How many there have been.
 TRIES_MAX: Final = 5  # Each stands for one more erasure within the milliseconds that a batch takes.
@@ -52,7 +52,7 @@ class FencedScript:
         """Run it; return the key that was not as expected, or None if it ran."""
         keys = [one.key for one in expected]
         values = [*(one.value for one in expected), value, *arguments]
-        with unavailable_when_away():
+        with raise_if_away():
             try:
                 refused_by: int = await self._script(keys, values)
             except ResponseError as error:  # The server's message says what is wrong.
@@ -78,7 +78,7 @@ class FollowerCommitter:
     ) -> list[CountedEntry]:
         """Apply the counted entries of a batch, as `arguments` packs them, and return them; the cursor is expected first."""
         for _ in range(TRIES_MAX):
-            with unavailable_when_away():
+            with raise_if_away():
                 erasures = await read_text(self._valkey, ERASURES)
             counted = await self._lookup.find_counted(records) if records else []
             fences = (*expected, ExpectedValue(ERASURES, erasures))
@@ -107,7 +107,7 @@ def split_batch(
 
 async def read_cursor_at(valkey: Valkey, key: str) -> str:
     """Return the cursor at a key; it starts at the beginning of the log."""
-    with unavailable_when_away():
+    with raise_if_away():
         if cursor := await read_text(valkey, key):
             return cursor
         await valkey.set(key, BEGINNING, nx=True)

@@ -14,7 +14,7 @@ from adloom.core.ids import BannerId
 from adloom.events.followers.fence import ERASURES
 from adloom.events.frequency.windows import Window, list_buckets, list_live_buckets
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 # Counts have generations, so that a new one can be built beside the current one.
 GENERATION: Final = "adloom:frequency:generation"  # The current one; none means the first.
@@ -136,7 +136,7 @@ class FrequencyCounters:
             return {}
         hour = now.replace(minute=0, second=0, microsecond=0)
         arguments = [_encode(asked), _pack_windows(hour, tuple(least.items()))]
-        with unavailable_when_away():
+        with raise_if_away():
             answer = await retry_if_disconnected(lambda: self._read(*arguments))
         return dict(_decode(cast("bytes", answer)))
 
@@ -154,7 +154,7 @@ class FrequencyCounters:
         """
         suffixes = [bucket.suffix for bucket in list_live_buckets(now)]
         arguments = [ERASURES, GENERATION, BUILDING, str(user_id), *suffixes]
-        with unavailable_when_away():
+        with raise_if_away():
             gone = await retry_if_disconnected(lambda: self._call("EVAL", _ERASE, 3, *arguments))
         return cast("int", gone)
 

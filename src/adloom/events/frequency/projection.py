@@ -28,7 +28,7 @@ from adloom.events.frequency.counts import (
 from adloom.events.frequency.windows import list_buckets
 from adloom.events.log.event import BEGINNING, Impression, parse_entry_id
 from adloom.events.ports import BatchResult, DecodedEntry
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 FREQUENCY: Final = "frequency"
 PART_MAX: Final = 200  # The server does nothing else while it counts a part: a few milliseconds.
@@ -116,7 +116,7 @@ class FrequencyProjection:
         return BatchResult(counted=sum(map(_is_counted, counted)), repeated=len(impressions) - len(counted))
 
     async def _read_current(self) -> Generation:
-        with unavailable_when_away():
+        with raise_if_away():
             pointer = await read_text(self._valkey, GENERATION)
             name = pointer or FIRST_GENERATION
             rebuilt = await read_text(self._valkey, make_rebuilt_key(name))

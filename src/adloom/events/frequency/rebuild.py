@@ -32,7 +32,7 @@ from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError, SilentProgress
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 READ_MAX: Final = 1_000  # Entries of the log at once.
 KEYS_A_SCAN: Final = 1_000
@@ -72,7 +72,7 @@ class FrequencyRebuild:
         return shown
 
     async def _begin(self) -> Generation:
-        with unavailable_when_away():
+        with raise_if_away():
             name = str(await self._valkey.incr(GENERATIONS))
             pointer = await read_text(self._valkey, GENERATION)
             await self._valkey.set(BUILDING, name)
@@ -90,7 +90,7 @@ class FrequencyRebuild:
                 times = sum(row.times for row in rows)
                 shown += times
                 self._progress.advance(times)
-        with unavailable_when_away():
+        with raise_if_away():
             await self._valkey.set(make_cursor_key(generation.name), cursor)
         return shown
 
@@ -124,7 +124,7 @@ class FrequencyRebuild:
         old_cursor = make_cursor_key(_get_replaced(generation))
         refused_by: str | None = ERASURES
         while refused_by in {ERASURES, old_cursor}:
-            with unavailable_when_away():
+            with raise_if_away():
                 before = [
                     ExpectedValue(key, await read_text(self._valkey, key)) for key in (ERASURES, old_cursor)
                 ]
@@ -141,14 +141,14 @@ class FrequencyRebuild:
             return
         # Only the keys have ids: of erased users nothing but digests is kept.
         place = len(make_generation_prefix(generation.name))
-        with unavailable_when_away():
+        with raise_if_away():
             async for keys in self._scan_keys(generation.name):
                 if gone := [key for key in keys if _digest_key(key[place:]) in digests]:
                     await self._valkey.unlink(*gone)
 
     async def _delete_generations(self, *, keep: set[str]) -> None:
         """Delete all generations but some: those replaced, and those never finished."""
-        with unavailable_when_away():
+        with raise_if_away():
             async for keys in self._scan_keys():
                 gone = [key for key in keys if key.split(b":")[2].decode() not in keep]
                 if gone:

@@ -15,7 +15,7 @@ from adloom.runtime.failover.dedicated_connection import (
     pack_command,
 )
 from adloom.runtime.failover.sentinel import count_replicas
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
@@ -130,7 +130,7 @@ class ValkeyEventLog:
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in order; they are then as durable as the server is set to make them."""
-        with unavailable_when_away():
+        with raise_if_away():
             # An event that is appended twice counts once, and a browser does not send its report again.
             ids = await retry_if_disconnected(lambda: self._append(entries))
         if len(ids) != len(entries) or has_error(ids):
@@ -176,7 +176,7 @@ class ValkeyEventLog:
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[LogEntry]:
         """Return the entries after a cursor; wait a little for the first where there are none."""
         wait_millis = max(1, int(wait_seconds * 1000))  # Zero would be forever.
-        with unavailable_when_away():
+        with raise_if_away():
             answer = await self._valkey.xread({STREAM: after}, count=count_max, block=wait_millis)
         # The stubs know every protocol version and decoding; ours answers pairs of bytes.
         streams = cast("list[tuple[bytes, _Rows]]", answer)
@@ -188,19 +188,19 @@ class ValkeyEventLog:
 
     async def read_last_id(self) -> str:
         """Return the id of the last entry; the beginning, where there is none."""
-        with unavailable_when_away():
+        with raise_if_away():
             rows = cast("_Rows", await self._valkey.xrevrange(STREAM, count=1))
         return rows[0][0].decode() if rows else BEGINNING
 
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
-        with unavailable_when_away():
+        with raise_if_away():
             entries, age_millis = await self._measure_lag(
                 [STREAM], [projection, cursor, BEHIND_COUNTED_MAX, BEHIND_READ_BYTES_MAX]
             )
         return Lag(entries=entries, seconds=max(0, age_millis) / 1000)
 
     async def measure_size(self) -> EventLogSize:
-        with unavailable_when_away():
+        with raise_if_away():
             asked = self._valkey.pipeline(transaction=False)
             asked.xlen(STREAM)
             asked.memory_usage(STREAM)
@@ -210,16 +210,16 @@ class ValkeyEventLog:
 
     async def trim(self, before: str) -> int:
         """Remove the entries before an id, give or take a block of the stream."""
-        with unavailable_when_away():
+        with raise_if_away():
             return await self._valkey.xtrim(STREAM, minid=before, approximate=True)
 
     async def trim_oldest(self, applied: str, count_max: int) -> int:
         """Remove the oldest entries before one, in whole blocks and about so many; return how many."""
         limit = max(count_max, BLOCK_ENTRIES)
-        with unavailable_when_away():
+        with raise_if_away():
             return await self._valkey.xtrim(STREAM, minid=applied, approximate=True, limit=limit)
 
     async def measure_memory(self) -> MemoryUse:
-        with unavailable_when_away():
+        with raise_if_away():
             facts: Mapping[str, int] = await self._valkey.info("memory")
         return MemoryUse(used_bytes=facts["used_memory"], limit_bytes=facts.get("maxmemory", 0))

@@ -13,7 +13,7 @@ import msgspec
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry
 from adloom.events.log.stream import DEAD_STREAM, STREAM
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 LETTERS_MAX: Final = 10_000
 # Which entries of which projection are here, so that an entry is added once.
@@ -76,7 +76,7 @@ class DeadLetterQueue:
     ) -> None:
         """Put an entry aside; repeated calls keep it once. UnavailableError when there is no room."""
         letter = (projection, entry_id, reason, tries, data, again)
-        with unavailable_when_away():
+        with raise_if_away():
             is_buried = await self._valkey.eval(
                 BURY_SCRIPT, 2, DEAD_STREAM, INDEX, self._letters_max, *letter
             )
@@ -86,11 +86,11 @@ class DeadLetterQueue:
             )
 
     async def count(self) -> int:
-        with unavailable_when_away():
+        with raise_if_away():
             return await self._valkey.xlen(DEAD_STREAM)
 
     async def count_by_projection(self) -> Mapping[str, int]:
-        with unavailable_when_away():
+        with raise_if_away():
             fields = cast("list[bytes]", await self._valkey.hkeys(INDEX))
         counts: dict[str, int] = {}
         for field in fields:
@@ -100,24 +100,24 @@ class DeadLetterQueue:
 
     async def list_after(self, after: str = "-", *, count_max: int = PAGE) -> Sequence[DeadLetter]:
         first = after if after == "-" else f"({after}"
-        with unavailable_when_away():
+        with raise_if_away():
             rows = await self._valkey.xrange(DEAD_STREAM, min=first, count=count_max)
         # The stubs know every protocol version and decoding.
         return [_build_letter(row_id, fields) for row_id, fields in cast("_Rows", rows)]
 
     async def get(self, letter_id: str) -> DeadLetter | None:
-        with unavailable_when_away():
+        with raise_if_away():
             rows = cast("_Rows", await self._valkey.xrange(DEAD_STREAM, letter_id, letter_id))
         return _build_letter(*rows[0]) if rows else None
 
     async def retry(self, letter_id: str) -> bool:
         """Append an entry to the log again and remove it here; False if there is none."""
-        with unavailable_when_away():
+        with raise_if_away():
             return bool(await self._valkey.eval(REMOVE_SCRIPT, 3, DEAD_STREAM, INDEX, STREAM, letter_id))
 
     async def delete(self, letter_id: str) -> bool:
         """Remove an entry for good; False if there is none."""
-        with unavailable_when_away():
+        with raise_if_away():
             return bool(await self._valkey.eval(REMOVE_SCRIPT, 2, DEAD_STREAM, INDEX, letter_id))
 
 

@@ -24,7 +24,7 @@ from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
 from adloom.runtime.locks.lock import LEASE, HeldLocks, ValkeyLock
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 CONSUMER_KEPT: Final = timedelta(hours=1)
 MOVE_SECONDS: Final = 5.0  # How often a follower's group is moved to the follower's cursor.
@@ -154,7 +154,7 @@ class ConsumerGroup:
             return False
         is_ours = await self._lock.acquire()
         if self._lock.was_just_taken:
-            with unavailable_when_away():
+            with raise_if_away():
                 await self._drop_idle(self._keys, [self._projection, self._consumer, self._kept_millis])
         return is_ours
 
@@ -166,7 +166,7 @@ class ConsumerGroup:
             self._ahead = []
         if until is not None and parse_entry_id(until) <= parse_entry_id(after):
             return []
-        with unavailable_when_away():
+        with raise_if_away():
             if known := [] if self._is_first else self._recent.read_after(after, count_max=count_max):
                 if not await self._read_on(after):
                     self._lock.doubt()
@@ -192,13 +192,13 @@ class ConsumerGroup:
 
     async def wait(self, after: str, *, seconds: float) -> None:
         millis = max(1, int(seconds * 1000))  # Zero would be for ever.
-        with unavailable_when_away():
+        with raise_if_away():
             if self._is_left_behind:
                 await self._move_group(after)
             await self._valkey.xread({STREAM: after}, count=1, block=millis)
 
     async def count_try(self, entry_id: str) -> int:
-        with unavailable_when_away():
+        with raise_if_away():
             return int(await self._tried(self._keys, [self._projection, self._consumer, entry_id]))
 
     async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:

@@ -10,7 +10,7 @@ from adloom.events.log.event import parse_entry_id
 from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import lock_key
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 FAILING_SHOWN_MAX: Final = 1_000
 
@@ -54,7 +54,7 @@ class LogStatusReader:
         self._letters = DeadLetterQueue(valkey)
 
     async def read(self, cursors: Mapping[str, str]) -> LogStatus:
-        with unavailable_when_away():
+        with raise_if_away():
             oldest, newest = await self._read_ends()
             dead = await self._letters.count_by_projection()
             groups = await self._read_groups()

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, cast
 from adloom.events.log.event import LogEntry
 from adloom.events.log.stream import FIELD, STREAM
 from adloom.events.projections import dead_letters
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 # Valkey does nothing else meanwhile, and events wait for it: a few milliseconds.
 IDS_A_CALL: Final = 2_000
@@ -60,27 +60,27 @@ class LogScanner:
         self._valkey = valkey
 
     async def find_oldest(self) -> str | None:
-        with unavailable_when_away():
+        with raise_if_away():
             rows = cast("list[tuple[bytes, object]]", await self._valkey.xrange(STREAM, count=1))
         return rows[0][0].decode() if rows else None
 
     async def was_trimmed(self) -> bool:
         """Return whether entries were ever trimmed: then more will be, while we read."""
-        with unavailable_when_away():
+        with raise_if_away():
             if not await self._valkey.exists(STREAM):
                 return False
             facts = cast("dict[str, int]", await self._valkey.xinfo_stream(STREAM))
         return facts["entries-added"] > facts["length"]
 
     async def is_dead(self, projection: str, entry_id: str) -> bool:
-        with unavailable_when_away():
+        with raise_if_away():
             return bool(await self._valkey.hexists(dead_letters.INDEX, f"{projection} {entry_id}"))
 
     async def scan_ids(self, first: str, last: str) -> AsyncGenerator[IdRuns]:
         """Yield the ids of all entries from one to another, both included."""
         start = first
         while True:
-            with unavailable_when_away():
+            with raise_if_away():
                 answer: list[bytes | int] = await self._valkey.eval(
                     RUNS_SCRIPT, 1, STREAM, start, last, IDS_A_CALL
                 )
@@ -94,7 +94,7 @@ class LogScanner:
 
     async def read(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
         """Read entries up to one; `start` is included unless it begins with `(`."""
-        with unavailable_when_away():
+        with raise_if_away():
             answer = await self._valkey.xrange(STREAM, start, last, count=count_max)
         # The stubs know every protocol version and decoding; ours answers pairs of bytes.
         rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)

@@ -40,7 +40,7 @@ from adloom.runtime.failover.dedicated_connection import (
     pack_command,
     raise_first_error,
 )
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
 CLICK_TRACKED: Final = "ads.click.tracked.v1"
@@ -256,7 +256,7 @@ class TopicsProjection:
 
     async def _commit_part(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         for _ in range(TRIES_MAX):
-            with unavailable_when_away("Valkey does not take the batch"):
+            with raise_if_away("Valkey does not take the batch"):
                 async with borrow_connection(self._valkey) as execute_packed:
                     result = await self._publish(execute_packed, records, after=after, cursor=cursor)
             if result is not None:
@@ -350,7 +350,7 @@ class TopicTrimmer:
         if bytes_max == 0:
             return
         for topic in TOPICS:
-            with unavailable_when_away():
+            with raise_if_away():
                 used = await self._valkey.memory_usage(topic) or 0
                 if used > bytes_max:
                     entries = await self._valkey.xlen(topic)

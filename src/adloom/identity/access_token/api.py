@@ -12,7 +12,7 @@ from adloom.identity.api import SecurityAuthor, require_admin_of
 from adloom.identity.security_record import ACCESS_TOKEN, record_event
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import Database, Now, make_router
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Text255
 
 IssuedTokenAnswer: Final = build_answer(
@@ -45,7 +45,7 @@ router = make_router(
 async def list_access_tokens(query: Annotated[IssuedTokenQuery, Query()], pool: Database) -> Page[Any]:
     """List the tokens that `adloom token` printed; expired ones stay for 30 days."""
     async with pool.acquire() as connection:
-        return page_of(IssuedTokenAnswer, await store.list_issued(connection, query.page_request), query)
+        return build_page(IssuedTokenAnswer, await store.list_issued(connection, query.page_request), query)
 
 
 @router.delete("/{token_id}", status_code=status.HTTP_204_NO_CONTENT)

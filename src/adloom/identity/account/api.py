@@ -30,7 +30,7 @@ from adloom.resource.forms import build_answer
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now, depend_on, make_router
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
 
 Email = Annotated[
@@ -255,7 +255,7 @@ async def list_accounts(query: Annotated[AccountQuery, Query()], pool: Database)
     """List the accounts, disabled ones included."""
     async with pool.acquire() as connection:
         listed = await store.list_people(connection, query.page_request, role=query.role, search=query.search)
-        return page_of(AccountAnswer, listed, query)
+        return build_page(AccountAnswer, listed, query)
 
 
 @router.post("", dependencies=ADMIN_ONLY, status_code=status.HTTP_201_CREATED, response_model=AccountAnswer)

@@ -21,7 +21,7 @@ from adloom.market.approvals.store import (
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, make_catalog_router
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentCaller, Now
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255
 
 BANNERS_MAX: Final = 100
@@ -83,7 +83,7 @@ async def list_sites_with_approvals(
     """List sites with how many banners wait there for a decision: where to begin."""
     async with catalog.read() as connection:
         listed = await list_sites(connection, scope.account_id, query.site_id, query.page_request)
-    return page_of(SiteDecisionsAnswer, listed, query)
+    return build_page(SiteDecisionsAnswer, listed, query)
 
 
 @router.get("", response_model=Page[ApprovalAnswer])
@@ -101,7 +101,7 @@ async def list_site_approvals(  # noqa: PLR0913, PLR0917 - what the framework ha
         listed = await list_approvals(
             connection, site.id, query.state, query.page_request, caller=caller, now=now
         )
-    return page_of(ApprovalAnswer, listed, query)
+    return build_page(ApprovalAnswer, listed, query)
 
 
 @router.post("")

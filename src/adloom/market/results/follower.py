@@ -23,7 +23,7 @@ from adloom.resource.changes import read_marks_together
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import PollLoop
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Pool, raise_if_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 POLL_SECONDS: Final = 2.0
@@ -58,7 +58,7 @@ class ResultsFollower:
         await self._loop.run(stop)
 
     async def _poll(self) -> None:
-        with unavailable_when_away("The results cannot be read"):
+        with raise_if_away("The results cannot be read"):
             cursor = (await read_marks_together(self._pool)).cursors.get(store.CONTEXTUAL_RESULTS)
             await self.poll(may_have_more=cursor != self._cursor)
             self._cursor = cursor

@@ -17,7 +17,7 @@ from adloom.market.results.publish import publish_results
 from adloom.market.results.store import PlacementCounts
 from adloom.market.results.window import build_results
 from adloom.runtime.loops import PollLoop
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Pool, raise_if_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 POLL_SECONDS: Final = 5.0
@@ -47,7 +47,7 @@ class PlacementResultsFollower:
         await self._loop.run(stop)
 
     async def _poll(self) -> None:
-        with unavailable_when_away("The counts of placements cannot be read"):
+        with raise_if_away("The counts of placements cannot be read"):
             await self.poll()
 
     async def poll(self) -> None:

@@ -19,7 +19,7 @@ from adloom.market.routing import AUCTIONEER, make_auctioneer_address
 from adloom.market.site_store import load_sites
 from adloom.market.store import MarketTables
 from adloom.runtime.actors.actor import Address, find_shard
-from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
 REFRESH_SECONDS: Final = 30.0
 # Of several refreshes: one may have come to nothing.
@@ -42,14 +42,14 @@ class SharedMarketTables(MarketTables):
     ) -> Mapping[Address, Sequence[msgspec.Struct]]:
         found = dict(await super().load_first_messages(addresses))
         if DIRECTORY in addresses:
-            with unavailable_when_away("The catalog cannot be read"):
+            with raise_if_away("The catalog cannot be read"):
                 async with self._pool.acquire() as connection:
                     found[DIRECTORY] = [*found[DIRECTORY], await _read_demand(connection)]
         return found
 
     async def list_woken(self, shards: Sequence[int]) -> list[Address]:
         """List the directory and the auctioneers of sites that sell, of some shards."""
-        with unavailable_when_away("The sites cannot be read"):
+        with raise_if_away("The sites cannot be read"):
             rows = await self._pool.fetch(SELLING)
         all_woken = [DIRECTORY, *(make_auctioneer_address(SiteId(row[0])) for row in rows)]
         wanted = frozenset(shards)
@@ -67,7 +67,7 @@ class MarketRefresh:
     ) -> Mapping[Address, Sequence[msgspec.Struct]]:
         sites = [SiteId(UUID(address.key)) for address in addresses if address.kind == AUCTIONEER]
         found: dict[Address, Sequence[msgspec.Struct]] = {}
-        with unavailable_when_away("The catalog cannot be read"):
+        with raise_if_away("The catalog cannot be read"):
             async with self._pool.acquire() as connection:
                 if DIRECTORY in addresses:
                     found[DIRECTORY] = [await _read_demand(connection)]

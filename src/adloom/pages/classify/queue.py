@@ -11,7 +11,7 @@ import structlog
 from redis.exceptions import ResponseError
 
 from adloom.pages.classify.request import ClassifyRequest
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 STREAM: Final = "adloom:classify"
 GROUP: Final = "classifiers"
@@ -72,13 +72,13 @@ class ClassifyQueue:
 
     async def count_waiting(self) -> int:
         """Count the requests that wait or are being worked on."""
-        with unavailable_when_away("The queue of pages does not answer"):
+        with raise_if_away("The queue of pages does not answer"):
             return int(await retry_if_disconnected(lambda: self._valkey.xlen(STREAM)))
 
     async def read(self, consumer: str, *, count_max: int, wait_seconds: float) -> list[QueuedRequest]:
         """Take new requests for a consumer; wait a little for the first where there are none."""
         wait_millis = max(1, int(wait_seconds * 1000))  # Zero would be for ever.
-        with unavailable_when_away("The queue of pages does not answer"):
+        with raise_if_away("The queue of pages does not answer"):
             try:
                 answer = await self._read(consumer, ">", count_max, wait_millis)
             except ResponseError as error:
@@ -92,7 +92,7 @@ class ClassifyQueue:
         self, consumer: str, *, count_max: int, idle_seconds: float = CLAIM_SECONDS
     ) -> list[QueuedRequest]:
         """Take over what other consumers have left lying."""
-        with unavailable_when_away("The queue of pages does not answer"):
+        with raise_if_away("The queue of pages does not answer"):
             try:
                 answer = await self._valkey.xautoclaim(
                     STREAM,
@@ -112,7 +112,7 @@ class ClassifyQueue:
 
     async def resume(self, consumer: str, *, count_max: int) -> list[QueuedRequest]:
         """Take again what this consumer had when it was stopped."""
-        with unavailable_when_away("The queue of pages does not answer"):
+        with raise_if_away("The queue of pages does not answer"):
             await self._create_group()
             rows = await self._read(consumer, "0", count_max, None)
             return await self._decode_all(await self._count_deliveries(consumer, rows))
@@ -121,7 +121,7 @@ class ClassifyQueue:
         """Say that these are still being worked on, so that they are not claimed."""
         if not entry_ids:
             return
-        with unavailable_when_away("The queue of pages does not answer"):
+        with raise_if_away("The queue of pages does not answer"):
             await self._valkey.xclaim(STREAM, GROUP, consumer, 0, list(entry_ids), justid=True)
 
     async def acknowledge(self, entry_ids: Iterable[str]) -> None:
@@ -129,14 +129,14 @@ class ClassifyQueue:
         done = list(entry_ids)
         if not done:
             return
-        with unavailable_when_away("The queue of pages does not answer"):
+        with raise_if_away("The queue of pages does not answer"):
             async with self._valkey.pipeline(transaction=True) as at_once:
                 at_once.xack(STREAM, GROUP, *done)
                 at_once.xdel(STREAM, *done)
                 await at_once.execute()
 
     async def _run_put(self, keys: list[str], values: list[bytes | int]) -> PutResult:
-        with unavailable_when_away("The queue of pages does not answer"):
+        with raise_if_away("The queue of pages does not answer"):
             # A request that is put twice costs a look at the page's content hash.
             return PutResult(await retry_if_disconnected(lambda: self._put(keys, values)))
 

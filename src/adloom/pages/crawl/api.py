@@ -22,7 +22,7 @@ from adloom.pages.crawl.model import (
 from adloom.pages.crawl.queue import put_crawl
 from adloom.resource.api import PublisherReads, PublisherWrites
 from adloom.runtime.http.api.dependencies import Database, Ids, Now, depend_on, make_router
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.listing import PageRequest
@@ -111,7 +111,7 @@ async def list_crawls(
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
         listed = await store.list_crawls(connection, site.id, query.page_request)
-    return page_of(CrawlAnswer, listed, query)
+    return build_page(CrawlAnswer, listed, query)
 
 
 @router.get("/crawls/{crawl_id}")
@@ -135,7 +135,7 @@ async def list_crawled_urls(
         site = await sites.table.find(connection, scope, site_id)
         await _find(connection, site.id, crawl_id)
         listed = await store.list_urls(connection, site.id, crawl_id, query.page_request, state=query.state)
-    return page_of(CrawledUrlAnswer, listed, query)
+    return build_page(CrawledUrlAnswer, listed, query)
 
 
 @router.post("/crawls/{crawl_id}/cancel")

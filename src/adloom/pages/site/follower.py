@@ -31,7 +31,7 @@ from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.loops import PollLoop
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Pool, raise_if_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 CHANGES_MAX: Final = 200  # In one message; beyond, the actor reads all of its pages.
@@ -70,7 +70,7 @@ class SiteReader:
         self.configured |= configured
         found: dict[Address, Sequence[msgspec.Struct]] = {}
         for address, site_id in zip(addresses, site_ids, strict=True):
-            with unavailable_when_away("Pages cannot be read"):
+            with raise_if_away("Pages cannot be read"):
                 table = await pages_store.read_table(self._pool, site_id)
             found[address] = [configured[site_id], ReadPages(table)]
         return found
@@ -82,9 +82,9 @@ class NewsBroadcaster:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         by_site: dict[str, list[msgspec.Struct]] = {}
-        for site_id, news in said:
+        for site_id, news in messages:
             by_site.setdefault(site_id, []).append(news)
         for site_id, news in by_site.items():
             for first in range(0, len(news), NEWS_AT_ONCE):
@@ -121,7 +121,7 @@ class SiteFollower:
     async def poll(self) -> None:
         """Tell the actors concerned what has changed since the last poll."""
         at = asyncio.get_running_loop().time()
-        with unavailable_when_away("The catalog cannot be read"):
+        with raise_if_away("The catalog cannot be read"):
             marks = await read_marks_together(self._pool)
         await self._follow_catalog(marks.catalog)
         if self._told is None:
@@ -131,7 +131,7 @@ class SiteFollower:
             self._mark.note_read(at=at)
 
     async def _follow_pages(self, told: dict[SiteId, int]) -> None:
-        with unavailable_when_away("Pages cannot be read"):
+        with raise_if_away("Pages cannot be read"):
             versions = await pages_store.read_versions(self._pool)
         for site_id, version in versions.items():
             if version.newest > told.get(site_id, 0):
@@ -146,7 +146,7 @@ class SiteFollower:
         """Tell an actor what changed, and wait until that is durable. One that becomes active reads all pages first."""
         message: msgspec.Struct = CheckSite()
         if since is not None and site_id in self._reader.configured:
-            with unavailable_when_away("Pages cannot be read"):
+            with raise_if_away("Pages cannot be read"):
                 changes = await pages_store.read_changes(self._pool, site_id, since)
                 if changes is None:
                     message = ReadPages(await pages_store.read_table(self._pool, site_id))
@@ -195,7 +195,7 @@ class SharedSiteFollower(SiteFollower):
     async def _tell_pages(self, site_id: SiteId, since: int | None) -> None:
         changes = None
         if since is not None:
-            with unavailable_when_away("Pages cannot be read"):
+            with raise_if_away("Pages cannot be read"):
                 changes = await pages_store.read_changes(self._pool, site_id, since)
         if changes is None or len(changes) > CHANGES_MAX:
             await self._ask_fresh(site_id)
@@ -219,7 +219,7 @@ class SharedSiteFollower(SiteFollower):
     async def _load_configured(self) -> dict[SiteId, ConfigureSite]:
         """Load what each site was last told about itself."""
         kind = SiteKind()
-        with unavailable_when_away("Sites cannot be read"):
+        with raise_if_away("Sites cannot be read"):
             rows = await self._pool.fetch(STATES, kind.name)
         states = [kind.decode(row["state"], format_number=row["format"]) for row in rows]
         return {state.site_id: ConfigureSite(state.config_version, state.config) for state in states}

@@ -6,7 +6,7 @@ from typing import Final
 from adloom.core.ids import SiteId
 from adloom.pages.site.messages import ConfigureSite, SiteConfig, SlotConfig
 from adloom.resource.changes import read_version
-from adloom.runtime.postgres import Pool, read_snapshot, unavailable_when_away
+from adloom.runtime.postgres import Pool, raise_if_away, read_snapshot
 
 SITES: Final = """
     SELECT public_id, domain, verified_host IS NOT NULL AS is_verified, is_suspended
@@ -23,7 +23,7 @@ SLOTS: Final = """
 
 async def read_sites(pool: Pool, site_ids: Sequence[SiteId]) -> dict[SiteId, ConfigureSite]:
     """Read sites at one version of the catalog; of one that is gone, that it is."""
-    with unavailable_when_away("Sites cannot be read"):
+    with raise_if_away("Sites cannot be read"):
         async with read_snapshot(pool) as connection:
             version = await read_version(connection)
             rows = await connection.fetch(SITES, site_ids)

@@ -14,7 +14,7 @@ from adloom.resource.api import CurrentCatalog, PublisherWrites, make_catalog_ro
 from adloom.runtime.http.api.dependencies import CurrentCaller, CurrentValkey, Now, depend_on
 from adloom.runtime.http.api.shapes import Answer, Body, Flag
 from adloom.runtime.outbound.client import OutboundClient
-from adloom.runtime.valkey import Valkey, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away
 
 # A stranger's server is asked on somebody's word: not often.
 CHECKS_PER_MINUTE: Final = 20
@@ -76,7 +76,7 @@ async def verify(  # noqa: PLR0913, PLR0917 - what a handler asks for
 async def limit_checks(valkey: Valkey, site_id: UUID) -> None:
     """Count a look at a site; RateLimitedError if there were too many in a minute."""
     key = f"adloom:verify:{site_id}"
-    with unavailable_when_away():
+    with raise_if_away():
         async with valkey.pipeline(transaction=True) as at_once:
             at_once.incr(key)
             at_once.expire(key, MINUTE, nx=True)

@@ -12,7 +12,7 @@ from adloom.resource.forms import build_answer
 from adloom.resource.history import store
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
 from adloom.runtime.http.api.dependencies import CurrentCaller
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Text100, Text255
 from adloom.runtime.listing import PageRequest
 
@@ -70,4 +70,4 @@ async def list_audit_entries(
     )
     async with catalog.read() as connection:
         listed = await store.page(connection, caller, filters, query.page_request)
-    return page_of(ANSWER, listed if caller.sees_all else store.hide_networks(listed), query)
+    return build_page(ANSWER, listed if caller.sees_all else store.hide_networks(listed), query)

@@ -245,7 +245,7 @@ class Planner:
             "deleted_at": None,
             "created_by": self._context.created_by,
         }
-        fields |= body.fields() | outside
+        fields |= body.to_fields() | outside
         if status is not None:
             fields["status"] = status  # Whatever it is, moves of a new one lead there.
         if spec.owner_field is not None:

@@ -230,7 +230,7 @@ class FirstMessages(Protocol):
 class Broadcaster(Protocol):
     """Delivers what actors publish."""
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         """Publish messages by topic; they may get lost."""
 
 

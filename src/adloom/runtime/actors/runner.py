@@ -256,13 +256,13 @@ class BatchRunner:
         for tell in batch.tells:
             self._send(tell)
 
-    async def _publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def _publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         try:
             async with asyncio.timeout(PUBLISH_SECONDS_MAX):
-                await self._audience.publish(said)
+                await self._audience.publish(messages)
         except Exception as error:  # noqa: BLE001 - whatever it is: the states are kept, and news may get lost
-            self._counts.unpublished += len(said)
-            log.warning("entities_not_heard", messages=len(said), reason=repr(error))
+            self._counts.unpublished += len(messages)
+            log.warning("entities_not_heard", messages=len(messages), reason=repr(error))
 
     def _forget(self, batch: StepBatch, error: Exception, *, again_after: timedelta) -> None:
         """Drop actors that may not be durable; they are loaded again with their next message, or soon."""

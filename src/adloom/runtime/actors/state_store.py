@@ -17,7 +17,7 @@ from adloom.runtime.actors.actor import (
     StoredState,
     find_shard,
 )
-from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, raise_if_away
 
 LOAD: Final = """
     SELECT kind, key, version, format, state, wake_at
@@ -72,12 +72,12 @@ class PostgresStateStore:
 
     async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
-        with unavailable_when_away("The states cannot be read"):
+        with raise_if_away("The states cannot be read"):
             rows = await self._pool.fetch(LOAD, kinds, keys)
         return {Address(kind, key): StoredState(*stored) for kind, key, *stored in rows}
 
     async def list_timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
-        with unavailable_when_away("The timers cannot be read"):
+        with raise_if_away("The timers cannot be read"):
             rows = await self._pool.fetch(TIMERS, until)
         return [(Address(row["kind"], row["key"]), row["wake_at"]) for row in rows]
 

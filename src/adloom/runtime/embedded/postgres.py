@@ -55,7 +55,7 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        return self._address(DATABASE)
+        return self._build_address(DATABASE)
 
     @property
     def program(self) -> Program:
@@ -117,7 +117,7 @@ class EmbeddedPostgres:
 
     async def wait_until_ready(self) -> None:
         """Wait until the server answers, and create the database if there is none."""
-        server_url = self._address("postgres")
+        server_url = self._build_address("postgres")
         async with asyncio.timeout(READY_SECONDS_MAX):
             while True:
                 try:
@@ -129,7 +129,7 @@ class EmbeddedPostgres:
             await connection.execute(f"CREATE DATABASE {DATABASE}")
         await connection.close()
 
-    def _address(self, database: str) -> str:
+    def _build_address(self, database: str) -> str:
         place = f"postgresql://{OWNER}:{self._password}@"
         if self._socket_folder is None:
             return f"{place}127.0.0.1:{self.port}/{database}"

@@ -56,7 +56,7 @@ def make_postgres_question(database_url: str) -> Callable[[], Awaitable[bool]]:
     """Make the question whether PostgreSQL answers in time; where its address is not known, it is taken to."""
     address = find_postgres(database_url)
 
-    async def answers() -> bool:
+    async def has_answered() -> bool:
         if address is None:
             return True
         try:
@@ -65,4 +65,4 @@ def make_postgres_question(database_url: str) -> Callable[[], Awaitable[bool]]:
         except (OSError, TimeoutError):
             return False
 
-    return answers
+    return has_answered

@@ -49,7 +49,7 @@ def parse_address(text: str) -> IPv4OrIPv6:
         raise ValueError(f"{text!r} is no address.") from error
 
 
-def rate_limit_key(address: str) -> str:
+def find_rate_limit_key(address: str) -> str:
     """Return what counts as one client: an IPv4 address, or the network of an IPv6 address."""
     parsed = _parse(address)
     if isinstance(parsed, ipaddress.IPv6Address):

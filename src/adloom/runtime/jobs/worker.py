@@ -131,11 +131,11 @@ class JobWorker:
             raise UnrecoverableError(f"There is no handler for {job.name}.")
         data = cast("dict[str, str]", job.data)
 
-        async def tell(share: float) -> None:
+        async def report(share: float) -> None:
             await job.updateProgress(share)
 
         attempt = JobAttempt(
-            name=job.name, id=str(job.id), data=data, attempt=job.attemptsMade + 1, report_progress=tell
+            name=job.name, id=str(job.id), data=data, attempt=job.attemptsMade + 1, report_progress=report
         )
         self.running += 1
         try:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final, cast
 
 from adloom.runtime.loops import pause
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 LEASE: Final = timedelta(seconds=5)
 
@@ -146,10 +146,10 @@ class ValkeyLock:
         arguments = [self._consumer, self.holder, self.lease_millis, int(self._may_take_back)]
         for other in others:
             arguments += (other.holder, other.lease_millis)
-        with unavailable_when_away(f"It is not known who holds {self.key}"):
+        with raise_if_away(f"It is not known who holds {self.key}"):
             return cast("list[int]", await retry_if_disconnected(lambda: self._acquire(keys, arguments)))
 
     async def release(self) -> None:
         self._held.remove(self)
-        with unavailable_when_away(f"It is not known who holds {self.key}"):
+        with raise_if_away(f"It is not known who holds {self.key}"):
             await self._release([self.key], [self.holder])

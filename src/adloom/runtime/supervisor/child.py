@@ -148,7 +148,7 @@ class SupervisedChild:
                 # Only when we are cancelled from outside: nothing else would end it then.
                 self.send(self.child.program.death_signal)
                 if self.child.watched is not None:
-                    self.child.watched.heard(False)  # noqa: FBT003 - its only argument
+                    self.child.watched.on_change(False)  # noqa: FBT003 - its only argument
         return f"ended with {_name_code(code)}"
 
     async def _watch(self, process: RunningProgram, pipe: LivenessPipe) -> None:

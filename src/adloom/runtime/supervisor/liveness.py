@@ -1,7 +1,7 @@
-"""Whether a child is alive: how long it has given no sign of life, and what follows from that.
+"""Decides whether a child is alive by how long it has not responded.
 
-Silence is counted in ticks of the process that listens. A tick that comes late counts no more than two: when the machine
-slept, or the listener itself got no processor, the children had no chance to be heard either.
+Silence is counted in ticks of the supervisor. A late tick counts as two at most: when the machine slept, or the
+supervisor got no processor, the children had no chance to respond either.
 """
 
 # pure
@@ -11,37 +11,37 @@ from typing import Final
 
 import msgspec
 
-# Until its first sign a child starts: it imports, recovers, reads its file.
+# Until its first sign of life a child is starting: it imports, recovers, reads its file.
 START_SECONDS_MAX: Final = 60.0
 TICKS_COUNTED_MAX: Final = 2
 
 
 class LivenessVerdict(StrEnum):
-    """What is to be thought of a child."""
+    """Whether a child responds, and what to do if not."""
 
-    HEARD = "heard"
+    RESPONDING = "responding"
     SILENT = "silent"
-    # It may only have been stopped: then it goes on when it is told to.
+    # It may only have been stopped by a signal: send SIGCONT.
     CONTINUE = "continue"
     FROZEN = "frozen"
 
 
 class LivenessBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """After how much silence a child is silent, told to go on, or frozen."""
+    """After how many seconds without a response a child is silent, gets a SIGCONT, or is frozen."""
 
     tick_seconds: float
     silent_seconds: float
     frozen_seconds: float
-    # Likewise a time, for a child that is told to go on before it is given up.
+    # None: no SIGCONT is sent.
     continue_seconds: float | None = None
 
 
 class Liveness(msgspec.Struct, frozen=True, kw_only=True):
-    """How long nothing was heard of a child."""
+    """How long a child has not responded."""
 
     silent_seconds: float = 0.0
-    has_begun: bool = False  # It was heard at least once.
-    is_told: bool = False  # It was told to go on since it was last heard.
+    has_responded: bool = False  # At least once.
+    was_continued: bool = False  # It got a SIGCONT since it last responded.
 
 
 def record_tick(
@@ -49,12 +49,12 @@ def record_tick(
     bounds: LivenessBounds,
     *,
     elapsed_seconds: float,
-    is_heard: bool,
+    is_responding: bool,
     is_busy: bool = False,
 ) -> Liveness:
-    """Add what a tick has found; a child that works is not frozen, even if it does not answer."""
-    if is_heard:
-        return Liveness(has_begun=True)
+    """Add the result of a check; a busy child is not frozen, even if it does not respond."""
+    if is_responding:
+        return Liveness(has_responded=True)
     if is_busy:
         return msgspec.structs.replace(before, silent_seconds=0.0)
     counted = min(elapsed_seconds, TICKS_COUNTED_MAX * bounds.tick_seconds)
@@ -62,19 +62,22 @@ def record_tick(
 
 
 def judge(liveness: Liveness, bounds: LivenessBounds) -> LivenessVerdict:
-    """Return what is to be thought of a child now."""
-    frozen_seconds = bounds.frozen_seconds if liveness.has_begun else START_SECONDS_MAX
-    told_after = bounds.continue_seconds
+    frozen_seconds = bounds.frozen_seconds if liveness.has_responded else START_SECONDS_MAX
+    continue_after = bounds.continue_seconds
     if liveness.silent_seconds >= frozen_seconds:
         return LivenessVerdict.FROZEN
-    if told_after is not None and liveness.silent_seconds >= told_after and not liveness.is_told:
+    if (
+        continue_after is not None
+        and liveness.silent_seconds >= continue_after
+        and not liveness.was_continued
+    ):
         return LivenessVerdict.CONTINUE
-    # Before its first sign a child is not silent: it is not there yet.
-    if liveness.has_begun and liveness.silent_seconds >= bounds.silent_seconds:
+    # Before its first response a child is starting, not silent.
+    if liveness.has_responded and liveness.silent_seconds >= bounds.silent_seconds:
         return LivenessVerdict.SILENT
-    return LivenessVerdict.HEARD
+    return LivenessVerdict.RESPONDING
 
 
-def mark_told(liveness: Liveness) -> Liveness:
-    """Record that the child was told to go on."""
-    return msgspec.structs.replace(liveness, is_told=True)
+def mark_continued(liveness: Liveness) -> Liveness:
+    """Record that the child got a SIGCONT."""
+    return msgspec.structs.replace(liveness, was_continued=True)

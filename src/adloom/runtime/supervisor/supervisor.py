@@ -22,7 +22,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Supervisor:
-    """Keeps children alive until it is told to stop."""
+    """Keeps children alive until it is asked to stop."""
 
     def __init__(self, tasks: asyncio.TaskGroup, start: Start = programs.start) -> None:
         self._tasks = tasks

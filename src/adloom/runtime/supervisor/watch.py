@@ -1,4 +1,4 @@
-"""Listens for signs of life of one child, and ends it when it is frozen."""
+"""Watches whether one child responds, and kills it when it is frozen."""
 
 import asyncio
 import signal
@@ -15,12 +15,12 @@ from adloom.runtime.supervisor.liveness import (
     LivenessBounds,
     LivenessVerdict,
     judge,
-    mark_told,
+    mark_continued,
     record_tick,
 )
 from adloom.runtime.supervisor.liveness_pipe import SIGN_SECONDS, LivenessPipe
 
-# Signs are written at whole seconds: no look may come just before one.
+# Children write a sign of life at whole seconds: check some time after, never just before.
 POLL_AFTER_SECONDS: Final = SIGN_SECONDS / 2
 SIGN_TICK_SECONDS: Final = SIGN_SECONDS / 2  # While a child is silent.
 SIGN_SILENT_SECONDS: Final = 1.5
@@ -33,13 +33,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
-    """How a child is watched: after so many seconds of silence it is frozen."""
+    """How a child is watched: after `frozen_seconds` without a response it counts as frozen."""
 
     frozen_seconds: float
-    # Asked of a program that gives no signs by itself; False, an error or no answer in time is silence.
+    # For a program that writes no signs of life itself; False, an error or a timeout is no response.
     is_answering: Callable[[], Awaitable[bool]] | None = None
-    # Told when the child falls silent, and when it is heard again.
-    heard: Callable[[bool], None] = lambda _: None
+    # Called with False when the child stops responding, and with True when it responds again.
+    on_change: Callable[[bool], None] = lambda _: None
 
     @property
     def bounds(self) -> LivenessBounds:
@@ -58,52 +58,52 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: LivenessPipe) -> float:
-    """Listen to a child until it is frozen, and return for how long it was silent; it is killed then."""
+    """Check a child until it is frozen; then kill it, and return for how many seconds it was silent."""
     loop = asyncio.get_running_loop()
     bounds = watched.bounds
-    listener = _Listener(pid, watched, pipe)
-    liveness, verdict, heard_at = Liveness(), LivenessVerdict.HEARD, loop.time()
+    checker = _Checker(pid, watched, pipe)
+    liveness, verdict, checked_at = Liveness(), LivenessVerdict.RESPONDING, loop.time()
     while verdict is not LivenessVerdict.FROZEN:
-        is_well = liveness == Liveness(has_begun=True)
-        seconds = listener.find_seconds(is_well=is_well)
-        await sleep_until_next(seconds, after=POLL_AFTER_SECONDS)  # Of many children at once.
-        if is_well and listener.is_obviously_alive():  # As almost always.
-            heard_at = loop.time()
+        is_well = liveness == Liveness(has_responded=True)
+        seconds = checker.find_seconds(is_well=is_well)
+        await sleep_until_next(seconds, after=POLL_AFTER_SECONDS)  # One wake-up for all children.
+        if is_well and checker.is_obviously_alive():  # Nearly always.
+            checked_at = loop.time()
             continue
-        is_heard = await listener.is_heard()
-        waited, works = listener.measure_activity()
+        is_responding = await checker.is_responding()
+        waited, works = checker.measure_activity()
         now = loop.time()
         liveness = record_tick(
             liveness,
             bounds,
-            # On an overloaded machine a process is not silent: it does not get to speak.
-            elapsed_seconds=now - heard_at - waited,
-            is_heard=is_heard,
+            # Time spent waiting for a processor is not silence: the machine is overloaded.
+            elapsed_seconds=now - checked_at - waited,
+            is_responding=is_responding,
             is_busy=works,
         )
-        heard_at = now
+        checked_at = now
         before, verdict = verdict, judge(liveness, bounds)
         if verdict is LivenessVerdict.CONTINUE:
             log.warning("child_told_to_go_on", child=name, silent_seconds=round(liveness.silent_seconds, 1))
             signal_all(pid, signal.SIGCONT)
-            liveness = mark_told(liveness)
-        if is_heard or verdict is LivenessVerdict.SILENT is not before:
-            watched.heard(is_heard)
-            _log_change(name, liveness, is_heard=is_heard, was=before)
+            liveness = mark_continued(liveness)
+        if is_responding or verdict is LivenessVerdict.SILENT is not before:
+            watched.on_change(is_responding)
+            _log_change(name, liveness, is_responding=is_responding, was=before)
     log.error("child_frozen", child=name, pid=pid, silent_seconds=round(liveness.silent_seconds, 1))
     signal_all(pid, signal.SIGKILL)
     return liveness.silent_seconds
 
 
-def _log_change(name: str, liveness: Liveness, *, is_heard: bool, was: LivenessVerdict) -> None:
-    if not is_heard:
+def _log_change(name: str, liveness: Liveness, *, is_responding: bool, was: LivenessVerdict) -> None:
+    if not is_responding:
         log.warning("child_silent", child=name, silent_seconds=round(liveness.silent_seconds, 1))
-    elif was is not LivenessVerdict.HEARD:
+    elif was is not LivenessVerdict.RESPONDING:
         log.info("child_heard_again", child=name)
 
 
-class _Listener:
-    """Hears a child: by its signs, or by asking it and looking at what it does."""
+class _Checker:
+    """Checks a child: by its signs of life, or by a request to it and its CPU time."""
 
     def __init__(self, pid: int, watched: Watched, pipe: LivenessPipe) -> None:
         self._pid = pid
@@ -111,7 +111,7 @@ class _Listener:
         self._pipe = pipe
         self._activity: Activity | None = None
 
-    async def is_heard(self) -> bool:
+    async def is_responding(self) -> bool:
         question = self._watched.is_answering
         if question is None:
             return self._pipe.take()
@@ -122,15 +122,15 @@ class _Listener:
             return False
 
     def find_seconds(self, *, is_well: bool) -> float:
-        """Return after how long to look again."""
+        """Return after how many seconds to check again."""
         if self._watched.is_answering is not None:
             return QUESTION_TICK_SECONDS
         return SIGN_SECONDS if is_well else SIGN_TICK_SECONDS
 
     def is_obviously_alive(self) -> bool:
-        """Whether there was a sign, or a server has worked since the last look, so that it need not be asked."""
+        """Whether there was a sign, or a server has used CPU time since the last check, so that no request is needed."""
         if self._watched.is_answering is None:
-            # What the child did until now is not asked: at worst its silence is counted from here on.
+            # Its activity is not read: at worst its silence is counted from here on.
             self._activity = None
             return self._pipe.take()
         before, now = self._activity, read_activity(self._pid)
@@ -140,9 +140,9 @@ class _Listener:
         return True
 
     def measure_activity(self) -> tuple[float, bool]:
-        """Return how long the child has waited for a processor since the last look, and whether it works.
+        """Return how long the child has waited for a processor since the last check, and whether it is busy.
 
-        The latter is asked of servers only: of our own processes the event loop must be heard.
+        Only servers may be busy instead of responding: our own processes must respond from their event loop.
         """
         before, self._activity = self._activity, read_activity(self._pid)
         works = self._watched.is_answering is not None and is_busy(before, self._activity)

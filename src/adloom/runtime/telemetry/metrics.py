@@ -3,9 +3,9 @@
 Hot code keeps plain integers; a collector reads them at each scrape, in the scraping thread:
 
     with serve_metrics(settings.telemetry) as metrics:
-        metrics.counter("adloom_serve_requests", "Serve requests answered.", lambda: served.total)
-        metrics.counters("adloom_events", "Events by outcome.", "outcome", lambda: outcomes)
-        metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: holder.index.version)
+        metrics.add_counter("adloom_serve_requests", "Serve requests answered.", lambda: served.total)
+        metrics.add_counters("adloom_events", "Events by outcome.", "outcome", lambda: outcomes)
+        metrics.add_gauge("adloom_index_version", "Catalog version of the index.", lambda: holder.index.version)
 
 Cold code may register any other kind of `prometheus_client` at `metrics.registry`.
 """
@@ -55,21 +55,25 @@ class Metrics:
         GCCollector(registry=self.registry)
         self._add(lambda: [_build_info(process)])
 
-    def counter(self, name: str, help_text: str, read: Callable[[], float]) -> None:
+    def add_counter(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Add a total that only grows; Prometheus adds `_total` to its name."""
         self._add(lambda: [CounterMetricFamily(name, help_text, value=read())])
 
-    def counters(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
+    def add_counters(
+        self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, int]]
+    ) -> None:
         """Add totals that only grow, one per value of a label; the values must be few."""
         self._add(lambda: [_add_labels(CounterMetricFamily(name, help_text, labels=[label]), read())])
 
-    def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
+    def add_gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         self._add(lambda: [GaugeMetricFamily(name, help_text, value=read())])
 
-    def gauges(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
+    def add_gauges(
+        self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, float]]
+    ) -> None:
         self._add(lambda: [_add_labels(GaugeMetricFamily(name, help_text, labels=[label]), read())])
 
-    def histogram(
+    def add_histogram(
         self,
         name: str,
         help_text: str,

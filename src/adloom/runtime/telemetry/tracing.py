@@ -4,8 +4,8 @@ Without an endpoint nothing of OpenTelemetry is imported, and a span is one shar
 
     with configure_tracing(settings.telemetry):
         ...
-        with request_span("GET", headers.get("traceparent")) as request:
-            with span("campaigns.list", page=1):
+        with open_request_span("GET", headers.get("traceparent")) as request:
+            with open_span("campaigns.list", page=1):
                 ...
             request.answer(200, "/admin/campaigns/{id}")
 
@@ -78,14 +78,14 @@ def is_tracing() -> bool:
     return _current.tracer is not None
 
 
-def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[TraceSpan]:
+def open_span(name: str, /, **attributes: Attribute) -> AbstractContextManager[TraceSpan]:
     tracer = _current.tracer
     if tracer is None:
         return NO_SPAN
     return tracer.start_as_current_span(name, attributes=attributes)
 
 
-def request_span(
+def open_request_span(
     method: str, traceparent: str | None = None, *, scheme: str = "http", version: str = "1.1"
 ) -> "RequestSpan | NoSpan":
     """Trace a request as part of the caller's trace, if its `traceparent` header names one."""

@@ -24,8 +24,8 @@ from adloom.auction.price import (
     HALF_PER_IMPRESSION,
     PER_CLICK,
     PER_IMPRESSION,
-    charge_of,
-    click_hold,
+    compute_charge,
+    compute_click_hold,
     compute_ecpm,
     compute_final_price,
 )
@@ -351,7 +351,7 @@ class _Leader:
             runner_up=self.runner_up,
             second=to_exceed,
             final=final,
-            charge=charge_of(best.bid, ecpm=ecpm, final=final),
+            charge=compute_charge(best.bid, ecpm=ecpm, final=final),
         )
 
 
@@ -378,5 +378,5 @@ def offer_cost(win: WinningBid) -> Micros:
 def offer_hold(win: WinningBid) -> Micros:
     """Return what the offer takes out of its lease: its cost, or what its click is expected to cost."""
     if win.bidder.price.charged_by is ChargedBy.CLICK:
-        return click_hold(win.bidder.bid, ecpm=win.ecpm, quality=win.bidder.quality)
+        return compute_click_hold(win.bidder.bid, ecpm=win.ecpm, quality=win.bidder.quality)
     return offer_cost(win)

@@ -21,7 +21,7 @@ from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
 from adloom.pages.follow import store as page_store
 from adloom.pages.follow.page_table import PageTable
 from adloom.pages.notice import PAGE_NOTICES, read_page_notice
-from adloom.runtime.loops import pass_on, pause, pause_until_next, until_next
+from adloom.runtime.loops import compute_wait, pass_on, pause, pause_until_next
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from adloom.serving.index.index import Index
@@ -147,7 +147,7 @@ class TableLoader(Generic[TableT]):
                 self._noticed.clear()
                 now = asyncio.get_running_loop().time()
                 is_check, self._check_now = now > check_at - CHECK_EARLY_SECONDS or self._check_now, False
-                check_at = now + until_next(self._check_seconds) if is_check else check_at
+                check_at = now + compute_wait(self._check_seconds) if is_check else check_at
                 await self._try(self.refresh if is_check else self.catch_up)
                 seconds = check_at - asyncio.get_running_loop().time()
                 if seconds < self._check_seconds / 10:  # The next that we could wait for is the one after it.

@@ -27,6 +27,6 @@ def parse_page_url(text: str) -> NormalizedUrl:
 
 def find_sender_host(request: FastRequest) -> str | None:
     """Return the host of the page that a browser sends a request from; an origin that cannot be read is none."""
-    sender = request.header(ORIGIN) or request.header(REFERER)
+    sender = request.get_header(ORIGIN) or request.get_header(REFERER)
     url = normalize_url(sender.decode("latin-1")) if sender else None
     return None if url is None else url.host

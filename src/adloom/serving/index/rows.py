@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import QUALITY_ONE, BidType, Quality
-from adloom.auction.price import click_hold, compute_ecpm, compute_worth
+from adloom.auction.price import compute_click_hold, compute_ecpm, compute_worth
 from adloom.auction.score import HEURISTIC, Heuristic, Signals, predict_base_ctr
 from adloom.core.delivery import Delivery, Rotation
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
@@ -37,7 +37,7 @@ class OfferPrice(msgspec.Struct, frozen=True):
         ecpm = compute_ecpm(
             BidType.CPC, compute_worth(self.cost, _ANY_QUALITY), predict_base_ctr(placement_type)
         )
-        return click_hold(self.cost, ecpm=ecpm, quality=_ANY_QUALITY)
+        return compute_click_hold(self.cost, ecpm=ecpm, quality=_ANY_QUALITY)
 
 
 FREE = OfferPrice()

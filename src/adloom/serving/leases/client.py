@@ -38,7 +38,7 @@ from adloom.budgets.transport.wire import (
 )
 from adloom.core.clock import Clock
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.loops import until_next
+from adloom.runtime.loops import compute_wait
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
@@ -157,7 +157,7 @@ class LeaseClient:
                 return
         if at >= self._beats_at:
             self._over.clear()
-            self._beats_at = at + until_next(HEARTBEAT_SECONDS)
+            self._beats_at = at + compute_wait(HEARTBEAT_SECONDS)
 
     def _check_demand(self, at: float) -> None:
         if at < self._polls_at:

@@ -20,7 +20,7 @@ from adloom.core.ids import IdSource
 from adloom.core.query_string import add_parameters
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Pool, raise_if_away
 from adloom.serving.direct.answer import AnsweredPlacement, ShownBanner
 
 PREVIEW_PATH: Final = b"/v1/preview"
@@ -93,7 +93,7 @@ class PreviewRoutes:
         return showing
 
     async def _show(self, grant: PreviewGrant) -> FastAnswer:
-        with unavailable_when_away("The preview cannot be read now. Try again."):
+        with raise_if_away("The preview cannot be read now. Try again."):
             async with asyncio.timeout(READ_SECONDS_MAX), self._turn, self._pool.acquire() as connection:
                 ad = await read_previewed(connection, grant.banner_id, grant.placement_id, grant.account_id)
         slot = PreviewSlot(

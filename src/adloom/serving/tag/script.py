@@ -158,6 +158,6 @@ class ScriptAnswers:
         self._unchanged = FastAnswer(encode_head(HTTPStatus.NOT_MODIFIED, None, *kept))
 
     def answer(self, request: FastRequest) -> FastAnswer:
-        if self._etag in (request.header(b"if-none-match") or b""):
+        if self._etag in (request.get_header(b"if-none-match") or b""):
             return self._unchanged
-        return self._zipped if b"gzip" in (request.header(b"accept-encoding") or b"") else self._plain
+        return self._zipped if b"gzip" in (request.get_header(b"accept-encoding") or b"") else self._plain

@@ -18,7 +18,7 @@ from adloom.resource.forms import build_answer
 from adloom.resource.names import read_names
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, make_router
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
 from adloom.serving.contextual.batch_question import SLOTS_MAX
@@ -150,7 +150,7 @@ async def list_auctions(
     async with pool.acquire() as connection:
         names = await read_names(connection, (one for item in listed.items for one in item.list_ids()))
     listed = Listed(items=[with_names(one, names) for one in listed.items], total_count=listed.total_count)
-    return page_of(AuctionAnswer, listed, query)
+    return build_page(AuctionAnswer, listed, query)
 
 
 @router.get("/statistics")

@@ -19,7 +19,7 @@ from adloom.runtime.http.api.dependencies import (
     Now,
     make_router,
 )
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.budget import store
@@ -81,7 +81,7 @@ async def list_pacers(
     """List how far campaigns have used their daily budgets, last changed first."""
     async with pool.acquire() as connection:
         listed = await store.page(connection, scope, query.campaign_id, query.page_request, now=now)
-    return page_of(PacerAnswer, listed, query)
+    return build_page(PacerAnswer, listed, query)
 
 
 @router.get("/statistics")

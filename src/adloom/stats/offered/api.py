@@ -13,7 +13,7 @@ from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Text255
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
@@ -154,7 +154,7 @@ async def list_offered_placements(
     question = OfferedQuestion(query.search, now.date(), await _find_requests(valkey, now.date()))
     async with pool.acquire() as connection:
         listed = await read_offered(connection, question, query.page_request)
-    return page_of(OFFERED_ANSWER, listed, query)
+    return build_page(OFFERED_ANSWER, listed, query)
 
 
 async def _find_requests(valkey: Valkey, today: date) -> PlacementRequests | None:

@@ -14,7 +14,7 @@ from adloom.core.money import Micros, paisa_from_micros
 from adloom.resource.api import CurrentCatalog, PublisherReads, make_catalog_router
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import Database, Now
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.listing import Listed
 from adloom.stats.model import Counts, Grouping, StatsQuestion
 from adloom.stats.store import read_statistics
@@ -70,7 +70,7 @@ async def list_placed_banners(  # noqa: PLR0913, PLR0917 - a placement, a query,
     rows = await read_statistics(pool, question, today=today, rows_max=ROWS_MAX)
     counts = {row.key: row.counts for row in rows}
     items = [_count(one, counts.get((one.banner_id, one.campaign_id), NOTHING)) for one in listed.items]
-    return page_of(COUNTED_ANSWER, Listed(items=items, total_count=listed.total_count), query)
+    return build_page(COUNTED_ANSWER, Listed(items=items, total_count=listed.total_count), query)
 
 
 def _count(banner: PlacedBanner, counts: Counts) -> CountedBanner:

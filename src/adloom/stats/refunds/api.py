@@ -17,7 +17,7 @@ from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.shapes import PAISA_MAX, PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, make_router
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Answer, Body, Text, Text255
 from adloom.runtime.postgres import Connection
 from adloom.stats.budget.model import NOUN
@@ -79,7 +79,7 @@ async def list_refunds(
     async with pool.acquire() as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         listed = await store.list_requests(connection, campaign.id, query.page_request)
-    return page_of(RefundAnswer, listed, query)
+    return build_page(RefundAnswer, listed, query)
 
 
 @router.post(

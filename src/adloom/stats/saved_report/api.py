@@ -17,7 +17,7 @@ from adloom.resource.access import Scope
 from adloom.resource.api import CurrentCatalog, make_catalog_router, set_body_type
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now
-from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Patch, Text255
 from adloom.runtime.http.api.sheets import (
     ALSO_CSV,
@@ -160,7 +160,7 @@ async def list_saved_reports(
     async with catalog.read() as connection:
         listed = await saved_reports.table.page(connection, EVERYTHING, filters, query.page_request)
     shown = [_describe(request, report, owner, now) for report in listed.items]
-    return page_of(SavedReportAnswer, Listed(items=shown, total_count=listed.total_count), query)
+    return build_page(SavedReportAnswer, Listed(items=shown, total_count=listed.total_count), query)
 
 
 @router.get("/{report_id}", response_model=SavedReportAnswer)
@@ -265,7 +265,7 @@ async def send_saved_report(  # noqa: PLR0913, PLR0917 - all that the route depe
 
 
 def _check_recipients(body: Body, role: Role) -> None:
-    if role is not Role.ADMIN and "recipients" in body.model_fields_set and body.fields()["recipients"]:
+    if role is not Role.ADMIN and "recipients" in body.model_fields_set and body.to_fields()["recipients"]:
         raise ForbiddenError(
             "Only an admin may have a report sent to others. Leave `recipients` out: it goes to you.",
             code="SAVED_REPORT_RECIPIENTS",

@@ -12,7 +12,7 @@ from pydantic import Field
 from adloom.core.errors import ConflictError, NotFoundError, wrong_field
 from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import Database, Now, depend_on, make_router
-from adloom.runtime.http.api.pages import Page, page_of
+from adloom.runtime.http.api.pages import Page, build_page
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.listing import Listed
@@ -154,7 +154,7 @@ async def list_sync_jobs(
     jobs.sort(key=lambda job: (job.put_at, job.id), reverse=query.page_request.is_descending)
     begin = (query.page - 1) * query.page_size
     shown = [_encode_job(job) for job in jobs[begin : begin + query.page_size]]
-    return page_of(JobAnswer, Listed(items=shown, total_count=len(jobs)), query)
+    return build_page(JobAnswer, Listed(items=shown, total_count=len(jobs)), query)
 
 
 @router.get("/jobs/{job_id}")

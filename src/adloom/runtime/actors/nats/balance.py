@@ -28,17 +28,19 @@ class Peers:
     """The other workers, by their last messages; times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, tuple[float, WorkerBeat]] = {}
+        self._last_beats: dict[str, tuple[float, WorkerBeat]] = {}
 
     def record_beat(self, beat: WorkerBeat, *, at: float) -> None:
         if beat.is_leaving:
-            self._heard.pop(beat.name, None)
+            self._last_beats.pop(beat.name, None)
         else:
-            self._heard[beat.name] = at, beat
+            self._last_beats[beat.name] = at, beat
 
     def list_alive(self, at: float) -> list[WorkerBeat]:
-        alive = {name: heard for name, heard in self._heard.items() if at - heard[0] <= SILENT_SECONDS_MAX}
-        self._heard = alive
+        alive = {
+            name: heard for name, heard in self._last_beats.items() if at - heard[0] <= SILENT_SECONDS_MAX
+        }
+        self._last_beats = alive
         return [beat for _, beat in alive.values()]
 
 

@@ -104,7 +104,7 @@ class ShardRunner(BatchRunner):
 
     async def run(self, envelopes: Sequence[Envelope], *, is_repeated: bool = False) -> None:
         """Process messages; each that has a future has its result then. `is_repeated` if some may be applied already."""
-        first, again = _part_repeated(envelopes)
+        first, again = _split_repeated(envelopes)
         await self._run_until_kept(first, is_repeated=is_repeated)
         if again:
             await self._run_until_kept(again, is_repeated=True)
@@ -163,7 +163,7 @@ class ShardRunner(BatchRunner):
                 part = [one for one in part if not _is_settled(one)]
                 self._evict({one.address for one in part})
                 if refusals < REFUSALS_MAX:
-                    parts = [*_part_refused(part, error), *parts]
+                    parts = [*_split_refused(part, error), *parts]
                 else:
                     self._lose(part, error)
             except asyncio.CancelledError as error:
@@ -281,7 +281,7 @@ class ShardRunner(BatchRunner):
             self._send_messages(self._outgoing)
 
 
-def _part_repeated(envelopes: Sequence[Envelope]) -> tuple[list[Envelope], list[Envelope]]:
+def _split_repeated(envelopes: Sequence[Envelope]) -> tuple[list[Envelope], list[Envelope]]:
     """Part messages from those that are in the batch a second time."""
     seen: set[UUID] = set()
     first: list[Envelope] = []
@@ -296,7 +296,7 @@ def _part_repeated(envelopes: Sequence[Envelope]) -> tuple[list[Envelope], list[
     return first, again
 
 
-def _part_refused(envelopes: Sequence[Envelope], error: FencedOutError) -> list[list[Envelope]]:
+def _split_refused(envelopes: Sequence[Envelope], error: FencedOutError) -> list[list[Envelope]]:
     """Part the actors that were refused from the others, which are not to be held up again."""
     refused = set(error.addresses)
     parts = [

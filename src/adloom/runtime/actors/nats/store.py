@@ -13,7 +13,7 @@ from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedEr
 from adloom.runtime.actors.nats.messages import SentMessage, decode_message, encode_message, make_first_id
 from adloom.runtime.actors.nats.terms import ShardTerms
 from adloom.runtime.actors.state_store import REFUSED, PostgresStateStore, RecordWriter
-from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, raise_if_away
 
 DAYS_BEFORE: Final = 2
 DAYS_AHEAD: Final = 2
@@ -102,14 +102,14 @@ class ShardStore(PostgresStateStore):
 
     async def find_applied(self, ids: Sequence[UUID]) -> Mapping[UUID, bytes | None]:
         """Return those that were applied, with what was answered."""
-        with unavailable_when_away("Applied messages cannot be read"):
+        with raise_if_away("Applied messages cannot be read"):
             rows = await self._pool.fetch(FIND_APPLIED, ids)
         return {row["id"]: row["reply"] for row in rows}
 
     async def read_timers(
         self, shards: Sequence[int], kinds: Sequence[str]
     ) -> Sequence[tuple[Address, datetime]]:
-        with unavailable_when_away("The timers cannot be read"):
+        with raise_if_away("The timers cannot be read"):
             rows = await self._pool.fetch(TIMERS_OF, shards, kinds)
         return [(Address(row["kind"], row["key"]), row["wake_at"]) for row in rows]
 
@@ -122,19 +122,19 @@ class Outbox:
 
     async def list_waiting(self, shards: Sequence[int], *, before: datetime) -> list[SentMessage]:
         """Return the oldest that were sent before a moment."""
-        with unavailable_when_away("The outbox cannot be read"):
+        with raise_if_away("The outbox cannot be read"):
             rows = await self._pool.fetch(WAITING, shards, before, OUTBOX_READ_MAX)
         return [decode_message(row["message"]) for row in rows]
 
     async def delete(self, ids: Sequence[UUID]) -> None:
-        with unavailable_when_away("The outbox cannot be written"):
+        with raise_if_away("The outbox cannot be written"):
             await self._pool.execute(SENT, ids)
 
 
 async def maintain_days(pool: Pool, today: date) -> None:
     """Make the partitions of applied ids around today, and drop those that no message can belong to."""
     wanted = {today + timedelta(days=number) for number in range(-DAYS_BEFORE - 1, DAYS_AHEAD + 1)}
-    with unavailable_when_away("The days of applied messages cannot be made"):
+    with raise_if_away("The days of applied messages cannot be made"):
         async with pool.acquire() as connection, connection.transaction():
             await connection.execute(LOCK_DAYS)
             names: list[str] = [row[0] for row in await connection.fetch(LIST_DAYS)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from adloom.runtime.actors.actor import Address, FencedOutError, find_shard
-from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
 BEGIN: Final = """
     INSERT INTO brain_shard_terms AS it (shard, term)
@@ -42,7 +42,7 @@ class ShardTerms:
         # Always in the same order, so that two workers do not deadlock.
         missing = sorted(set(shards).difference(self._terms))
         if missing:
-            with unavailable_when_away("No term of a shard can begin"):
+            with raise_if_away("No term of a shard can begin"):
                 self._terms.update({row[0]: row[1] for row in await self._pool.fetch(BEGIN, missing)})
 
     def forget(self, shards: Iterable[int]) -> None:

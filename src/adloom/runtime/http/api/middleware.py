@@ -12,7 +12,7 @@ from adloom.core.errors import BodyTooLargeError
 from adloom.core.ids import IdSource
 from adloom.runtime.http.api.exception_handlers import build_problem_response
 from adloom.runtime.http.fast.errors import InternalFailureError
-from adloom.runtime.telemetry.tracing import request_span
+from adloom.runtime.telemetry.tracing import open_request_span
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 # Documents of a whole catalog are larger than any other body.
@@ -67,7 +67,7 @@ class RequestPipeline:
         started = time.perf_counter()
         with (
             structlog.contextvars.bound_contextvars(request_id=request_id),
-            request_span(
+            open_request_span(
                 scope["method"],
                 headers.get("traceparent"),
                 scheme=self._scheme,

@@ -77,7 +77,7 @@ class Page(Answer, Generic[A]):
     total_pages: int
 
 
-def page_of(shape: type[A], listed: Listed[object], query: ListQuery) -> Page[A]:
+def build_page(shape: type[A], listed: Listed[object], query: ListQuery) -> Page[A]:
     return Page[shape](
         items=[shape.model_validate(item) for item in listed.items],
         total_count=listed.total_count,

@@ -115,7 +115,7 @@ class Body(BaseModel):
         defer_build=True,  # With the first request: all of them together take half a second of a start.
     )
 
-    def fields(self, *, but: str = "") -> dict[str, Any]:
+    def to_fields(self, *, but: str = "") -> dict[str, Any]:
         """Return the fields for the struct that is made of them, without one that needs special care."""
         return {name: getattr(self, name) for name in type(self).model_fields if name != but}
 

@@ -74,7 +74,7 @@ class FastRequest(msgspec.Struct, gc=False):
     head: Head | None = None  # If others came with the same.
     forwarded: bytes | None = None  # The addresses that a proxy named, where they are not among the headers.
 
-    def header(self, name: bytes) -> bytes | None:
+    def get_header(self, name: bytes) -> bytes | None:
         if self.first_values is None:
             self.first_values = index_headers(self.headers)
         return self.first_values.get(name)

@@ -259,7 +259,7 @@ class RequestParser:
         by_name = index_headers(headers)
         if (b"host" not in by_name or len(by_name) != len(headers)) and self._limits.requires_host:
             self._check_host()
-        path, query = self._target()
+        path, query = self._parse_target()
         self._route = route = self._find_route(method, path)
         self._request = FastRequest(method, path, query, headers, b"", self._client, "1.1", by_name)
         if b"connection" in by_name or not parser.should_keep_alive():
@@ -269,7 +269,7 @@ class RequestParser:
         if b"content-length" in by_name or b"transfer-encoding" in by_name or b"expect" in by_name:
             self._expect_body(by_name, route)
 
-    def _target(self) -> tuple[bytes, bytes]:
+    def _parse_target(self) -> tuple[bytes, bytes]:
         url = self._url
         if url.startswith(b"/") and b"#" not in url:
             path, _, query = url.partition(b"?")

@@ -17,7 +17,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastResult,
     FastRoute,
 )
-from adloom.runtime.telemetry.tracing import is_tracing, request_span
+from adloom.runtime.telemetry.tracing import is_tracing, open_request_span
 
 ONE_IN: Final = 16
 SAMPLES_MAX: Final = 1_024
@@ -110,7 +110,7 @@ def trace_route(route: FastRoute, template: str, *, one_in: int) -> FastRoute:
 
 def _trace_call(route: FastRoute, template: str, request: FastRequest, one_in: int) -> FastResult:
     """Answer in a span, which ends when the answer is there."""
-    span = request_span(request.method.decode("latin-1"), version=request.version)
+    span = open_request_span(request.method.decode("latin-1"), version=request.version)
     span.set_attribute("adloom.sampled_one_in", one_in)
 
     def finish(answer: FastAnswer | None) -> None:
