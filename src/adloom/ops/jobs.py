@@ -6,13 +6,13 @@ from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Query, status
+from fastapi import Depends, Query, status
 from pydantic import Field
 
 from adloom.core.caller import Caller
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import require_admin
-from adloom.runtime.http.api.dependencies import CurrentCaller, GuardedRoute, depend_on, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, depend_on, make_router
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.jobs.queue import JobQueue, JobState
@@ -90,12 +90,7 @@ def _require_admin(caller: CurrentCaller) -> UUID | None:
 
 Queues = Annotated[Mapping[str, JobQueue], depend_on("job_queues")]
 
-router = APIRouter(
-    prefix="/admin/jobs",
-    tags=["jobs"],
-    route_class=GuardedRoute,
-    responses=describe_problems(400, 401, 403, 404, 409, 503),
-)
+router = make_router("/admin/jobs", "jobs", 400, 401, 403, 404, 409, 503)
 
 
 @router.get("", dependencies=[Depends(_require_reader)])

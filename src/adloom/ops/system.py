@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Depends, Query, status
+from fastapi import Depends, Query, status
 from pydantic import Field
 
 from adloom.core.caller import Role
@@ -19,10 +19,9 @@ from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     CurrentValkey,
     Database,
-    GuardedRoute,
     Now,
     depend_on,
-    describe_problems,
+    make_router,
 )
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
 from adloom.runtime.telemetry.heartbeat import MINUTE, HeartbeatReader, ProcessHeartbeat, TrafficCounts
@@ -68,9 +67,9 @@ def is_letter_id(text: str) -> bool:
 class ShardsAnswer(Answer):
     """What a worker has of the budget actors that several workers share."""
 
-    held: Annotated[list[int], Field(description="Numbers of its shards, of 0 to 99.")]
+    held: Annotated[Sequence[int], Field(description="Numbers of its shards, of 0 to 99.")]
     lag: Annotated[
-        dict[str, int], Field(description="Messages that wait, by shard; none wait for the others.")
+        Mapping[int, int], Field(description="Messages that wait, by shard; none wait for the others.")
     ]
     fenced_writes: Annotated[int, Field(description=f"Refused, as another worker had written. {SINCE_START}")]
     moves: Annotated[int, Field(description=f"Shards that it got. {SINCE_START}")]
@@ -203,12 +202,7 @@ def _require_admin_alone(caller: CurrentCaller) -> None:
 
 Cursors = Annotated[Callable[[], Awaitable[Mapping[str, str]]], depend_on("ledger_cursors")]
 
-router = APIRouter(
-    prefix="/admin/system",
-    tags=["system"],
-    route_class=GuardedRoute,
-    responses=describe_problems(400, 401, 403, 404, 503),
-)
+router = make_router("/admin/system", "system", 400, 401, 403, 404, 503)
 
 
 @router.get("/processes", dependencies=[Depends(_require_staff)])
@@ -317,14 +311,6 @@ async def read_settings(valkey: CurrentValkey, now: Now) -> AllSettingsAnswer:
 
 def _build_process(heartbeat: ProcessHeartbeat) -> ProcessAnswer:
     facts = msgspec.structs.asdict(heartbeat) | msgspec.structs.asdict(heartbeat.reading)
-    if (shards := heartbeat.reading.shards) is not None:
-        facts["shards"] = ShardsAnswer(
-            held=list(shards.held),
-            lag={str(number): waiting for number, waiting in shards.lag.items()},
-            fenced_writes=shards.fenced_writes,
-            moves=shards.moves,
-            is_connected=shards.is_connected,
-        )
     return ProcessAnswer(id=heartbeat.id, **facts)
 
 

@@ -13,13 +13,12 @@ from adloom.catalog.site import Site, sites
 from adloom.catalog.taxonomy.fields import ContentCategory
 from adloom.core.errors import BadRequestError, FieldProblem, RateLimitedError, wrong_field
 from adloom.core.ids import PageId
-from adloom.core.money import decimal_from_micros
 from adloom.pages.audit import record_given, record_removed
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import make_request
 from adloom.pages.model import CATEGORIES_MAX, PageCategory, PageSource, SitePage, compute_expiry
 from adloom.pages.notice import PageNotice, publish_written
-from adloom.pages.slots import PageSlots, find_slots
+from adloom.pages.slots import ListedCandidate, PageSlots, find_slots
 from adloom.pages.store import (
     TITLE_CHARACTERS_MAX,
     PageClassification,
@@ -36,6 +35,7 @@ from adloom.pages.store import (
 )
 from adloom.pages.url import NORMALIZED_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_url
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites
+from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
@@ -132,7 +132,7 @@ class SlotCandidateAnswer(Answer):
     advertiser_name: str | None
     category: str | None
     category_score: float
-    max_cpm: float
+    max_cpm: PriceShown
     state: str
 
 
@@ -296,7 +296,7 @@ async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database,
         items=[
             SiteTopicAnswer(
                 id=one.id,
-                name=_name(one.id),
+                name=load_content().find_name(one.id),
                 path=load_content().find_path(one.id),
                 pages=one.pages,
                 weight=one.weight,
@@ -355,24 +355,16 @@ def _describe_slots(listed: PageSlots | None) -> list[PageSlotAnswer]:
             slot=one.slot,
             version=listed.version,
             updated_at=listed.updated_at,
-            candidates=[
-                SlotCandidateAnswer(
-                    banner_id=candidate.banner_id,
-                    campaign_id=candidate.campaign_id,
-                    advertiser_id=candidate.advertiser_id,
-                    banner_title=candidate.banner_title,
-                    campaign_name=candidate.campaign_name,
-                    advertiser_name=candidate.advertiser_name,
-                    category=candidate.category,
-                    category_score=round(candidate.category_score, 4),
-                    max_cpm=float(decimal_from_micros(candidate.cpm)),
-                    state="pending" if candidate.is_pending else "serving",
-                )
-                for candidate in one.candidates
-            ],
+            candidates=[_build_candidate(candidate) for candidate in one.candidates],
         )
         for one in listed.slots
     ]
+
+
+def _build_candidate(candidate: ListedCandidate) -> SlotCandidateAnswer:
+    shown = msgspec.structs.replace(candidate, category_score=round(candidate.category_score, 4))
+    state = "pending" if candidate.is_pending else "serving"
+    return SlotCandidateAnswer(max_cpm=candidate.cpm, state=state, **msgspec.structs.asdict(shown))
 
 
 def _describe(page: SitePage, now: datetime) -> dict[str, Any]:
@@ -381,13 +373,11 @@ def _describe(page: SitePage, now: datetime) -> dict[str, Any]:
     }
     categories = [
         PageCategoryAnswer(
-            id=one.id, name=_name(one.id), path=load_content().find_path(one.id), confidence=one.confidence
+            id=one.id,
+            name=load_content().find_name(one.id),
+            path=load_content().find_path(one.id),
+            confidence=one.confidence,
         )
         for one in page.categories
     ]
     return {**fields, "categories": categories, "is_fresh": page.is_fresh(now)}
-
-
-def _name(category: str) -> str:
-    node = load_content().find(category)
-    return node.name if node else category

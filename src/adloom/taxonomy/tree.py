@@ -64,6 +64,11 @@ class Taxonomy:
     def find(self, node_id: str) -> TaxonomyNode | None:
         return self._nodes.get(node_id)
 
+    def find_name(self, node_id: str) -> str:
+        """Return the name of a node; an unknown one is named by its id."""
+        node = self._nodes.get(node_id)
+        return node.name if node else node_id
+
     def find_path(self, node_id: str) -> tuple[str, ...]:
         """Return the names from the root to the node; of an unknown id, nothing."""
         node = self._nodes.get(node_id)

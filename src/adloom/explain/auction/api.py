@@ -10,7 +10,7 @@ from typing import Annotated, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, OwnBids
@@ -29,7 +29,7 @@ from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.settings import AuctionSettings
@@ -104,12 +104,7 @@ class ExplainedAuction(Answer):
     ]
 
 
-router = APIRouter(
-    prefix="/api/v1/ads/explain",
-    tags=["auctions"],
-    route_class=GuardedRoute,
-    responses=describe_problems(400, 401, 403, 404, 503),
-)
+router = make_router("/api/v1/ads/explain", "auctions", 400, 401, 403, 404, 503)
 
 
 @router.post("")

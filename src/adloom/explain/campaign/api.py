@@ -5,19 +5,18 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter
 from pydantic import Field
 
 from adloom.catalog.campaign.model import CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
-from adloom.core.money import decimal_from_micros
 from adloom.explain.campaign.check import CampaignCheck, CheckState
 from adloom.explain.campaign.verdict import check_campaign, summarize
 from adloom.explain.store import read_campaign
 from adloom.explain.traffic import AuctionTally
 from adloom.market.report.reach import CampaignReach
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, describe_problems
+from adloom.resource.shapes import PriceShown
+from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.taxonomy.iab import load_content
 
@@ -60,7 +59,8 @@ class ReachedSite(Answer):
     reached: int
     removed: Annotated[Mapping[str, int], Field(description="Pages by what keeps the campaign from them.")]
     bid_missing: Annotated[
-        float | None, Field(description="The least that its bid is under a floor, per thousand impressions.")
+        PriceShown | None,
+        Field(description="The least that its bid is under a floor, per thousand impressions."),
     ]
 
 
@@ -98,12 +98,7 @@ class CampaignDelivery(Answer):
     ]
 
 
-router = APIRouter(
-    prefix="/admin/campaigns",
-    tags=["delivery"],
-    route_class=GuardedRoute,
-    responses=describe_problems(400, 401, 403, 404, 503),
-)
+router = make_router("/admin/campaigns", "delivery", 400, 401, 403, 404, 503)
 
 
 @router.get("/{campaign_id}/delivery")
@@ -146,23 +141,9 @@ def _show_reach(reach: CampaignReach) -> ContextualReach:
     return ContextualReach(
         pages=reach.pages,
         reached=reach.reached,
-        sites=[
-            ReachedSite(
-                site_id=one.site_id,
-                domain=one.domain,
-                pages=one.pages,
-                reached=one.reached,
-                removed=one.removed,
-                bid_missing=None if one.bid_missing is None else float(decimal_from_micros(one.bid_missing)),
-            )
-            for one in reach.sites
-        ],
+        sites=[ReachedSite.model_validate(one) for one in reach.sites],
         categories=[
-            ReachedCategory(
-                id=one.id,
-                name=node.name if (node := load_content().find(one.id)) else one.id,
-                pages=one.pages,
-            )
+            ReachedCategory(id=one.id, name=load_content().find_name(one.id), pages=one.pages)
             for one in reach.categories
         ],
     )

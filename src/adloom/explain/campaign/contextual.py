@@ -74,7 +74,7 @@ def _check_categories(reach: CampaignReach) -> CampaignCheck:
     empty = [one.id for one in reach.categories if not one.pages]
     if not empty:
         return count_passing("categories", None, len(reach.categories), len(reach.categories))
-    names = _list_names(node.name if (node := load_content().find(one)) else one for one in empty)
+    names = _list_names(load_content().find_name(one) for one in empty)
     reason = Reason(
         "categories",
         f"No page is about {names}.",

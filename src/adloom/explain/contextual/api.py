@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import Field
 
 from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.caller import Role
 from adloom.core.errors import PlacementNotFoundError
-from adloom.core.money import Micros, decimal_from_micros
 from adloom.explain.contextual.store import SlotFacts, read_slot
 from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
 from adloom.explain.placement.api import build_visitor_request
@@ -22,7 +21,8 @@ from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
 from adloom.pages.follow.page_table import PageState
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
+from adloom.resource.shapes import PriceShown
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.random import make_chance
 from adloom.runtime.settings import AuctionSettings
@@ -75,10 +75,10 @@ class ExplainedCreative(Answer):
     removed_by: str | None = None
     category: str | None
     category_score: float
-    max_cpm: Annotated[float | None, Field(description=NOT_FOR_PUBLISHERS)] = None
+    max_cpm: Annotated[PriceShown | None, Field(description=NOT_FOR_PUBLISHERS)] = None
     sampled_ctr: float | None = None
     score: float | None = None
-    price_cpm: float | None = None
+    price_cpm: PriceShown | None = None
 
 
 class SlotExplanation(Answer):
@@ -96,15 +96,10 @@ class SlotExplanation(Answer):
     ]
     candidates: Sequence[ExplainedCreative]
     winner: UUID | None
-    price_cpm: float | None
+    price_cpm: PriceShown | None
 
 
-router = APIRouter(
-    prefix="/v1/explain",
-    tags=["delivery"],
-    route_class=GuardedRoute,
-    responses=describe_problems(400, 401, 403, 404, 503),
-)
+router = make_router("/v1/explain", "delivery", 400, 401, 403, 404, 503)
 
 
 @router.post("")
@@ -180,19 +175,18 @@ def _show(
             state=facts.state,
             categories=[
                 ExplainedPageCategory(
-                    id=one.id,
-                    name=node.name if (node := load_content().find(one.id)) else one.id,
-                    confidence=one.confidence,
+                    id=one.id, name=load_content().find_name(one.id), confidence=one.confidence
                 )
                 for one in facts.categories
             ],
         ),
         throttle=throttle,
         candidates=[
-            ExplainedCreative(campaign_name=names.get(one.campaign_id), **_describe(one)) for one in verdicts
+            ExplainedCreative(campaign_name=names.get(one.campaign_id), **msgspec.structs.asdict(one))
+            for one in verdicts
         ],
         winner=None if won is None else won.banner_id,
-        price_cpm=None if won is None else _convert_amount(won.price_cpm),
+        price_cpm=None if won is None else won.price_cpm,
     )
 
 
@@ -206,12 +200,3 @@ def _hide_figures(one: CreativeVerdict) -> CreativeVerdict:
         score=None,
         price_cpm=None,
     )
-
-
-def _describe(one: CreativeVerdict) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(one)
-    return {**fields, "max_cpm": _convert_amount(one.max_cpm), "price_cpm": _convert_amount(one.price_cpm)}
-
-
-def _convert_amount(amount: Micros | None) -> float | None:
-    return None if amount is None else float(decimal_from_micros(amount))

@@ -8,7 +8,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import Field
 
 from adloom.core.caller import Role
@@ -18,7 +18,7 @@ from adloom.explain.publisher_view import show_to_publisher
 from adloom.explain.reasons import CandidateOutcome, RequestFacts
 from adloom.explain.store import read_placement
 from adloom.resource.names import read_names
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import find_zone
@@ -79,12 +79,7 @@ class Explanation(Answer):
     context: ExplainedContext
 
 
-router = APIRouter(
-    prefix="/banners/explain",
-    tags=["delivery"],
-    route_class=GuardedRoute,
-    responses=describe_problems(400, 401, 404, 503),
-)
+router = make_router("/banners/explain", "delivery", 400, 401, 404, 503)
 
 
 @router.get("/{slug}")

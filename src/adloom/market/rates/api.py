@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Final
 
+import msgspec
 from pydantic import Field
 
 from adloom.budgets.campaign.demand import FILLER
 from adloom.core.ids import AdvertiserId
-from adloom.core.money import Micros, decimal_from_micros
+from adloom.core.money import Micros
 from adloom.market.rates.rates import ADVERTISERS_MIN, CategoryBid, CategoryRate, PageCount, rate_categories
+from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Connection
@@ -57,10 +59,10 @@ class CategoryRateAnswer(Answer):
     sites: int
     campaigns: Annotated[int, Field(description="Those that bid on it, or on a category above it.")]
     low_cpm: Annotated[
-        float | None,
+        PriceShown | None,
         Field(description=f"Null with fewer than {ADVERTISERS_MIN} advertisers: it would tell a price."),
     ]
-    high_cpm: Annotated[float | None, Field(description="A quarter of the bids is above it.")]
+    high_cpm: Annotated[PriceShown | None, Field(description="A quarter of the bids is above it.")]
 
 
 class CategoryRatesAnswer(Answer):
@@ -80,19 +82,12 @@ async def list_category_rates(_caller: CurrentCaller, pool: Database, now: Now) 
     return CategoryRatesAnswer(
         items=[
             CategoryRateAnswer(
-                id=one.id,
-                name=node.name if (node := load_content().find(one.id)) else one.id,
+                name=load_content().find_name(one.id),
                 path=load_content().find_path(one.id),
-                pages=one.pages,
-                sites=one.sites,
-                campaigns=one.campaigns,
-                low_cpm=_convert_amount(one.band.low) if one.band else None,
-                high_cpm=_convert_amount(one.band.high) if one.band else None,
+                low_cpm=one.band.low if one.band else None,
+                high_cpm=one.band.high if one.band else None,
+                **msgspec.structs.asdict(one),
             )
             for one in rates
         ]
     )
-
-
-def _convert_amount(amount: Micros | None) -> float | None:
-    return None if amount is None else float(decimal_from_micros(amount))

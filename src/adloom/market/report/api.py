@@ -5,14 +5,15 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
+import msgspec
 from pydantic import Field
 
 from adloom.auction.floor_sweep import SweepPhase, SweepState
 from adloom.auction.site_modes import FloorMode
 from adloom.catalog.site import sites
-from adloom.core.money import Micros, decimal_from_micros
 from adloom.market.report.store import MarketCategory, read_market
 from adloom.resource.api import PublisherReads
+from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.taxonomy.iab import load_content
@@ -27,21 +28,23 @@ class MarketCategoryAnswer(Answer):
     bidding: Annotated[int, Field(description="Those of them that may be shown.")]
     pending: Annotated[int, Field(description="Those that wait for approval.")]
     removed: Annotated[Mapping[str, int], Field(description="The others, by what keeps them away.")]
-    highest_cpm: Annotated[float | None, Field(description="The highest bid of those that may be shown.")]
+    highest_cpm: Annotated[
+        PriceShown | None, Field(description="The highest bid of those that may be shown.")
+    ]
     pages: int
     impressions: float
     clicks: float
     weight: float
-    floor_cpm: float
+    floor_cpm: PriceShown
 
 
 class TriedFloorAnswer(Answer):
     """A floor that was tried, and what it brought."""
 
-    floor_cpm: float
+    floor_cpm: PriceShown
     ticks: Annotated[int, Field(description="Quarters of an hour for which it was the floor.")]
     impressions: int
-    revenue: float
+    revenue: PriceShown
 
 
 class SweepAnswer(Answer):
@@ -50,7 +53,7 @@ class SweepAnswer(Answer):
     category: str
     name: str
     phase: SweepPhase
-    floor_cpm: float
+    floor_cpm: PriceShown
     ticks_left: Annotated[int, Field(description="Quarters of an hour until other floors are tried again.")]
     tried: Sequence[TriedFloorAnswer]
 
@@ -59,8 +62,8 @@ class SiteFloorAnswer(Answer):
     """The least that a thousand impressions must be worth on the site; `sweeps` are floors that move."""
 
     mode: FloorMode
-    floor_cpm: float
-    min_floor_cpm: float
+    floor_cpm: PriceShown
+    min_floor_cpm: PriceShown
     sweeps: Sequence[SweepAnswer]
 
 
@@ -94,8 +97,8 @@ async def read_site_market(
         categories=[_show_category(one) for one in market.categories],
         floor=SiteFloorAnswer(
             mode=site.floor_mode,
-            floor_cpm=_convert_amount(site.floor_cpm_micros),
-            min_floor_cpm=_convert_amount(site.min_floor_cpm_micros),
+            floor_cpm=site.floor_cpm_micros,
+            min_floor_cpm=site.min_floor_cpm_micros,
             sweeps=[_show_sweep(one.id, one.sweep) for one in market.categories if one.sweep is not None],
         ),
         demand=SiteDemandAnswer(updated_at=market.changed_at, version=market.version),
@@ -106,43 +109,26 @@ def _show_category(one: MarketCategory) -> MarketCategoryAnswer:
     demand = one.demand
     return MarketCategoryAnswer(
         id=one.id,
-        name=_name(one.id),
+        name=load_content().find_name(one.id),
         campaigns=demand.campaigns,
         bidding=demand.bidding,
         pending=demand.pending,
         removed=demand.removed,
-        highest_cpm=None if demand.highest is None else _convert_amount(demand.highest),
+        highest_cpm=demand.highest,
         pages=one.pages,
         impressions=one.impressions,
         clicks=one.clicks,
         weight=round(one.weight, 4),
-        floor_cpm=_convert_amount(one.floor),
+        floor_cpm=one.floor,
     )
 
 
 def _show_sweep(category: str, sweep: SweepState) -> SweepAnswer:
     return SweepAnswer(
         category=category,
-        name=_name(category),
+        name=load_content().find_name(category),
         phase=sweep.phase,
-        floor_cpm=_convert_amount(sweep.floor),
+        floor_cpm=sweep.floor,
         ticks_left=sweep.ticks_left,
-        tried=[
-            TriedFloorAnswer(
-                floor_cpm=_convert_amount(one.floor),
-                ticks=one.ticks,
-                impressions=one.impressions,
-                revenue=_convert_amount(one.revenue),
-            )
-            for one in sweep.tried
-        ],
+        tried=[TriedFloorAnswer(floor_cpm=one.floor, **msgspec.structs.asdict(one)) for one in sweep.tried],
     )
-
-
-def _name(category: str) -> str:
-    node = load_content().find(category)
-    return category if node is None else node.name
-
-
-def _convert_amount(amount: Micros) -> float:
-    return float(decimal_from_micros(amount))

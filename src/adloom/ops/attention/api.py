@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import Field
 
 from adloom.core.caller import Role
@@ -41,7 +41,7 @@ from adloom.ops.checks.processes import (
 )
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, GuardedRoute, Now, describe_problems
+from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
@@ -73,12 +73,7 @@ class AttentionAnswer(Answer):
     ]
 
 
-router = APIRouter(
-    prefix="/admin/attention",
-    tags=["statistics"],
-    route_class=GuardedRoute,
-    responses=describe_problems(401, 503),
-)
+router = make_router("/admin/attention", "statistics", 401, 503)
 
 
 @router.get("")

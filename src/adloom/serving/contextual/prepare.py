@@ -333,5 +333,4 @@ def encode_category(category: str | None) -> bytes:
     """Encode a category for an answer, with its name."""
     if category is None:
         return b"null"
-    node = load_content().find(category)
-    return msgspec.json.encode({"id": category, "name": category if node is None else node.name})
+    return msgspec.json.encode({"id": category, "name": load_content().find_name(category)})
