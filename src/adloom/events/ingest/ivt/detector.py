@@ -29,7 +29,7 @@ from adloom.runtime.http.client_address import find_client
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
-SENDERS_CACHED_MAX: Final = 8_192  # Of each of two generations.
+SENDERS_CACHED_MAX: Final = 16_384  # Of each of two generations: about 6 MB each.
 PEER_EVENTS_MIN: Final = 1_000  # Fewer may be a person who tries it out.
 FORWARDED_BYTES_CACHED_MAX: Final = 256  # A longer chain is unusual, and parsed each time.
 
