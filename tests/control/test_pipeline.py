@@ -204,11 +204,16 @@ async def test_everything_is_unavailable_without_a_database(redis_url: str) -> N
             await admin.post("/admin/banners", json=banner_body()),
             await admin.post("/auth/login", json=WRONG),
         ]
+        with structlog.testing.capture_logs() as lines:
+            await admin.get("/admin/banners", headers={"x-request-id": "request-1"})
         health, live = await admin.get("/health/ready"), await admin.get("/health/live")
 
     for answer in answers:
         problem(answer, 503, "UNAVAILABLE")
         assert answer.headers["retry-after"] == "1"
+    why, _ = lines
+    assert why["event"] == "request_unavailable"
+    assert why["error"].startswith("ConnectionRefusedError("), "an operator reads the cause in the log"
     assert health.status_code == 503
     assert health.json()["checks"]["postgres"] == "unavailable"
     assert live.status_code == 200

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import asyncpg
+import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic.alias_generators import to_camel
@@ -27,6 +28,8 @@ from adloom.core.errors import (
 )
 from adloom.runtime.http.api.database_timeout import describe_outage
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 ERRORS_MAX: Final = 50  # A body of 1 MiB can have a hundred thousand wrong fields; nobody reads so many.
 FIELD_LENGTH_MAX: Final = 200
@@ -139,6 +142,8 @@ def _make_printable(text: str) -> str:
 
 async def _answer_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, AdloomError)
+    if isinstance(error, UnavailableError):
+        _log_cause(error)
     return build_problem_response(error)
 
 
@@ -196,6 +201,12 @@ async def _answer_unstorable(_request: Request, error: Exception) -> Response:
     )
 
 
-async def _answer_outage(request: Request, _error: Exception) -> Response:
+async def _answer_outage(request: Request, error: Exception) -> Response:
+    _log_cause(error)
     detail = describe_outage("A part that is needed for this does not answer.", request.method)
     return build_problem_response(UnavailableError(detail, retry_after_seconds=RETRY_SECONDS))
+
+
+def _log_cause(error: Exception) -> None:
+    # One line beside the one that each request has anyway, with the same id.
+    log.warning("request_unavailable", error=repr(error))
