@@ -1,6 +1,7 @@
 """The inbox: live sessions, their leases, and invalid messages."""
 
 import asyncio
+import time
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from redis.exceptions import ConnectionError  # noqa: A004 - the driver's, which
 
 from adloom.budgets.messages import BudgetVerdict, OpenWindow, SessionOver
 from adloom.budgets.transport.wire import (
+    HEARTBEAT_SECONDS,
     INBOX_CHANNEL,
     SessionEnds,
     SessionHeartbeat,
@@ -16,6 +18,7 @@ from adloom.budgets.transport.wire import (
     encode_envelopes,
     make_session_address,
 )
+from adloom.events.log.spool.drain import DEFAULT_LIMITS
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -104,10 +107,39 @@ async def test_the_log_is_complete_until_the_first_process_that_is_alive_has_som
             beat = SessionHeartbeat(session=session, process="delivery", logged_until=logged_until)
             inbox.receive(encode_envelopes([(make_session_address(session), beat)]))
             found.append(inbox.find_logged_until())
-        inbox.receive(encode_envelopes([(make_session_address(2), SessionEnds(session=2))]))
-        found.append(inbox.find_logged_until())
 
-    assert found == [float("inf"), 0, 70, 50, 50, 70]
+    assert found == [float("inf"), 0, 70, 50, 50]
+
+
+async def test_the_spool_of_a_process_that_is_gone_is_waited_for_until_another_one_has_adopted_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stage.running() as budget_actors:
+        inbox, found = budget_actors.inbox, list[float]()
+        for session, logged_until in ((1, 70), (2, 50)):
+            beat = SessionHeartbeat(session=session, process="delivery", logged_until=logged_until)
+            inbox.receive(encode_envelopes([(make_session_address(session), beat)]))
+        inbox.receive(encode_envelopes([(make_session_address(2), SessionEnds(session=2))]))
+        at = asyncio.get_running_loop().time()
+        for seconds in (0, DEFAULT_LIMITS.poll_seconds + HEARTBEAT_SECONDS, 40):
+            monkeypatch.setattr("adloom.budgets.transport.inbox._read_seconds", lambda now=at + seconds: now)
+            found.append(inbox.find_logged_until())
+
+    assert found == [50, 50, 70]
+
+
+async def test_a_process_whose_clock_is_wrong_is_behind_by_what_it_says_of_our_clock(stage: Stage) -> None:
+    found: list[float] = []
+    async with stage.running() as budget_actors:
+        for wrong in (-3_600, 3_600):
+            logged_until = int(time.time()) + wrong - 20
+            beat = SessionHeartbeat(
+                session=1, process="delivery", logged_until=logged_until, unlogged_seconds=20.5
+            )
+            budget_actors.inbox.receive(encode_envelopes([(make_session_address(1), beat)]))
+            found.append(time.time() - budget_actors.inbox.find_logged_until())
+
+    assert found == pytest.approx([20.5, 20.5], abs=5)
 
 
 async def test_a_process_that_ends_its_session_loses_its_leases_and_gets_no_more_answers(

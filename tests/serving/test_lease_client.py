@@ -1,6 +1,7 @@
 """The lease client over a real Valkey: what a delivery process reports to budget actors, and how it uses their answers."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -145,7 +146,7 @@ class DeliveryProcess:
             SystemClock(),
             process="delivery-1",
             new_session=lambda: next(sessions),
-            find_logged_until=lambda _: 17,
+            find_logged_until=lambda second: int(second) - 17,
         )
         self.index: Index = compile_index(a_snapshot())
         self.stop = asyncio.Event()
@@ -210,7 +211,11 @@ async def test_the_first_message_of_a_process_is_a_heartbeat(
 
     await eventually(lambda: bool(actors.usages), seconds=30)
 
-    assert actors.envelopes[0].message == SessionHeartbeat(session=71, process="delivery-1", logged_until=17)
+    beat = actors.envelopes[0].message
+    assert isinstance(beat, SessionHeartbeat)
+    assert (beat.session, beat.process) == (71, "delivery-1")
+    assert 17 <= (beat.unlogged_seconds or 0) < 18
+    assert time.time() - 120 < (beat.logged_until or 0) < time.time() - 16
     await eventually(lambda: len(actors.beats) == 2, seconds=30)
 
 

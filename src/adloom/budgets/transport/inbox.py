@@ -47,6 +47,9 @@ CLOSED_MAX: Final = 1_000  # Leases that are closed at once: between two such pa
 RETRY_SECONDS: Final = 0.5
 CLOSE_AGAIN_SECONDS: Final = 5.0  # After a campaign could not keep it.
 STALLED_SECONDS: Final = 3.0  # After such a pause of ours, silence of others does not count.
+# What a process that is gone had in its spool, another one has adopted by then, or is about to drain: it polls for such
+# files every 30 seconds. In a folder that no other process has, nobody knows of it.
+ADOPTED_SECONDS: Final = 35.0
 POLL_SECONDS_MAX: Final = 1.0
 SESSION_MAX: Final = 2**63 - 1
 PROCESS_LENGTH_MAX: Final = 200
@@ -91,6 +94,9 @@ class Inbox:
         self._has_work = asyncio.Event()
         self._processes: dict[int, str] = {}
         self._logged_until: dict[int, float] = {}  # By session, as it last said.
+        self._left: list[
+            tuple[float, float]
+        ] = []  # The same of those that are gone, and how long it is waited for.
         self._waiting: list[BudgetEnvelope] = []
         self._ending: dict[int, _Ending] = {}
         self._void: set[int] = set()
@@ -104,8 +110,10 @@ class Inbox:
         return len(self._sessions)
 
     def find_logged_until(self) -> float:
-        """Return the second until which the log has all that processes took which are alive; 0 if one has not said."""
-        return min([self._logged_until.get(session, 0) for session in self._sessions], default=math.inf)
+        """Return the second until which the log has all that processes took; 0 if one has not said."""
+        self._left = [one for one in self._left if one[1] > _read_seconds()]
+        said = [self._logged_until.get(session, 0) for session in self._sessions]
+        return min([*said, *(logged_until for logged_until, _ in self._left)], default=math.inf)
 
     async def run(self, stop: asyncio.Event) -> None:
         self._forget()
@@ -153,7 +161,10 @@ class Inbox:
         if not _is_session(beat.session) or not self._record_heard(beat.session):
             return "void"
         self._processes[beat.session] = beat.process.replace("\0", "")[:PROCESS_LENGTH_MAX]
-        self._logged_until[beat.session] = math.inf if beat.logged_until is None else beat.logged_until
+        logged_until = math.inf if beat.logged_until is None else beat.logged_until
+        if beat.unlogged_seconds is not None:  # By our own clock: theirs may be wrong.
+            logged_until = self._clock.now().timestamp() - beat.unlogged_seconds
+        self._logged_until[beat.session] = logged_until
         return "taken"
 
     def _on_session_end(self, session: int) -> str:
@@ -180,13 +191,14 @@ class Inbox:
 
     def _end_session(self, session: int) -> None:
         self._sessions.end(session)
-        self._logged_until.pop(session, None)
+        self._left.append((self._logged_until.pop(session, 0), _read_seconds() + ADOPTED_SECONDS))
         self._ending[session] = _Ending()
         self.sessions_ended += 1
 
     def _forget(self) -> None:
         self._processes.clear()
         self._logged_until.clear()
+        self._left.clear()
         self._waiting.clear()
         self._ending.clear()
         self._void.clear()

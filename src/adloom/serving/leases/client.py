@@ -144,9 +144,13 @@ class LeaseClient:
         messages: Messages = []
         if at >= self._beats_at:
             messages += [(make_session_address(over), SessionEnds(session=over)) for over in self._over]
-            logged_until = self._find_logged_until(self._clock.now().timestamp())
+            now = self._clock.now().timestamp()
+            logged_until = self._find_logged_until(now)
             beat = SessionHeartbeat(
-                session=self.leases.session, process=self._process, logged_until=logged_until
+                session=self.leases.session,
+                process=self._process,
+                logged_until=logged_until,
+                unlogged_seconds=None if logged_until is None else now - logged_until,
             )
             messages.append((make_session_address(self.leases.session), beat))
         if self._is_heard.is_set():
