@@ -11,7 +11,9 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
+from typing import Any, cast
 
+import bullmq.worker
 import pytest
 from redis.asyncio import SSLConnection
 
@@ -173,9 +175,22 @@ async def test_a_stopping_worker_lets_its_job_finish(queue: JobQueue, redis_url:
     assert queue.counts.active == 0
 
 
+@pytest.mark.parametrize("failures", [0, 1])
 async def test_the_lock_of_a_job_is_renewed_while_it_runs(
-    queue: JobQueue, redis_url: str, valkey: Valkey
+    queue: JobQueue, redis_url: str, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
+    """Also if the library has failed before: then its worker returns, and is run again."""
+
+    async def get_completed(*arguments: Any) -> Any:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise RuntimeError("The library fails.")
+        return await of_library(*arguments)
+
+    of_library: Any = cast("Any", bullmq.worker).getCompleted
+    monkeypatch.setattr("bullmq.worker.getCompleted", get_completed)
+
     async def find_millis() -> int:
         return await valkey.pttl(f"bull:{QUEUE}:one:lock")
 

@@ -178,12 +178,13 @@ class JobWorker:
 class _RestingWorker(bullmq.Worker):
     """A worker that wakes and writes nothing while no job is under way: several of them wait in a process."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - the library's
-        super().__init__(*arguments, **options)
+    async def run(self) -> None:
+        """Run with new locks: the library closes them when it returns, which it does also where it fails."""
         of_library = self.lockManager
         self.lockManager = _LocksOfJobs(
             self, of_library.lock_renew_time, of_library.lock_duration, of_library.worker_id
         )
+        await super().run()
 
     async def runStalledJobsCheck(self) -> None:  # noqa: N802 - the library's
         """Look for jobs whose process was killed; the library's check writes to Valkey, so it runs only while a job is active."""
