@@ -7,8 +7,7 @@ import pytest
 
 from adloom.auction.floor_sweep import SweepPhase, SweepState, TickResult, advance
 from adloom.console.pages.auctions.page import make_page_address
-from adloom.console.pages.campaigns.contextual import WAITS, describe_waits
-from adloom.console.pages.campaigns.contextual_fields import describe_band, list_rates
+from adloom.console.pages.campaigns.contextual import WAITS, describe_band, describe_waits, list_rates
 from adloom.console.pages.sites.market import REMOVED, describe_ticks
 from adloom.console.pages.why.campaign import CHECKS
 from adloom.console.pages.why.candidates import make_slot_question_url

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.console.components.forms.make_new import address_of_form, find_made, find_way_back
+from adloom.console.components.forms.fields import address_of_form, find_made, find_way_back
 from adloom.core.caller import Role
 from tests.console.visitor import Visitor
 from tests.support.control import ControlPlane

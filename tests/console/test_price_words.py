@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.auction.price import compute_final_price
-from adloom.console.words.price_words import RULE, explain_price
+from adloom.console.pages.auctions.detail import RULE, explain_price
 from adloom.core.money import Micros
 from tests.support.for_each import for_each
 

@@ -18,8 +18,8 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import format_ago
+from adloom.console.components.forms.fields import find_way_back
 from adloom.console.components.forms.form import Form
-from adloom.console.components.forms.make_new import find_way_back
 from adloom.console.components.layout import card, div, heading, link_button, notice, tab_links
 from adloom.console.components.messages import confirm, notify_success, notify_undoable
 from adloom.console.components.table import Column, DataTable

@@ -1,17 +1,100 @@
-"""The pages of publishers: their sites, their placements and their settings."""
+"""The pages of publishers: their sites, placements and settings, and the monthly statement of what they have earned."""
 
+from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Final
 
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components import format as fmt
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import facts
+from adloom.console.components.layout import Tile, div, empty_state, facts, notice
+from adloom.console.components.messages import download_sheet
 from adloom.console.components.status import build_account_badge
-from adloom.console.components.table import Column
+from adloom.console.components.table import Column, DataTable, number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
+from adloom.console.pages.reports.question import paginate
 from adloom.console.pages.sites.pages import SITES
-from adloom.console.pages.statement import show_statement
-from adloom.console.resource_pages import ResourcePages, Tab
+from adloom.console.resource_pages import Reload, ResourcePages, Tab
 from adloom.console.shell import PUBLISHER_SIDE
+
+MONTHS: Final = 24
+
+
+def list_months(today: date) -> list[str]:
+    """List months that a statement can be of, newest first."""
+    this = today.replace(day=1)
+    months = [this]
+    while len(months) < MONTHS:
+        months.append((months[-1] - timedelta(days=1)).replace(day=1))
+    return [f"{one:%Y-%m}" for one in months]
+
+
+async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
+    """Show a month of a publisher."""
+    months = list_months(visit.now.date())  # They are made of days of UTC.
+    asked = visit.query.get("month", "")
+    month = asked if asked in months else _choose_month(months, publisher)
+    address = f"/admin/publishers/{publisher['id']}/statement"
+    found = await visit.api.get(address, month=month)
+
+    async def download() -> None:
+        text = await visit.api.get_text(address, month=month, format="csv")
+        download_sheet(text, f"adloom-statement-{month}.csv")
+
+    with div("al-bar"):
+        labels = {one: f"{date.fromisoformat(f'{one}-01'):%B %Y}" for one in months}
+        ui.select(labels, label="Month", value=month).props(
+            'outlined dense options-dense data-field="month"'
+        ).on_value_change(
+            lambda event: ui.navigate.to(
+                f"/console/publishers/{publisher['id']}?tab=statement&month={event.value}"
+            )
+        )
+        ui.button("Download CSV", icon="download", on_click=download).props("outline")
+        ui.button("Print", icon="print", on_click=lambda: ui.run_javascript("print()")).props("outline")
+    if not found["isFinal"]:
+        notice("This month goes on: its figures still change.")
+    totals = found["totals"]
+    with div("grid-of tiles"):
+        Tile("Revenue").update(
+            fmt.format_money(totals["revenuePaisa"]),
+            note=f"the share is {found['revenueSharePercent']} % now",
+        )
+        if totals["chargedPaisa"] is not None:
+            Tile("Charged to advertisers").update(fmt.format_money(totals["chargedPaisa"]))
+        Tile("Impressions").update(fmt.format_count(totals["impressions"]))
+        Tile("Clicks").update(fmt.format_count(totals["clicks"]))
+    if not found["items"]:
+        empty_state("receipt_long", "Nothing was shown in this month", "Choose another month.")
+        return
+    await DataTable(visit.query, _list_columns(found), lambda query: _read(found, query)).show()
+
+
+def _choose_month(months: list[str], publisher: Json) -> str:
+    """Choose the last whole month; for somebody who is new, the month of the beginning."""
+    this, last, *_ = months
+    return last if publisher["createdAt"][: len(this)] < this else this
+
+
+def _list_columns(found: Json) -> list[Column]:
+    columns = [
+        Column("Placement", lambda row: row["label"] or f"{row['slug']} (deleted)", sort="slug"),
+        Column("Site", lambda row: row["site"] or strings.NONE, is_wide_only=True),
+        number_column("Impressions", "impressions", is_sorted=True),
+        number_column("Clicks", "clicks", is_sorted=True),
+    ]
+    if found["totals"]["chargedPaisa"] is not None:
+        columns.append(number_column("Charged", "chargedPaisa", fmt.format_money, is_sorted=True))
+    columns.append(number_column("Revenue", "revenuePaisa", fmt.format_money, is_sorted=True))
+    return columns
+
+
+async def _read(found: Json, query: Mapping[str, str]) -> Json:
+    return paginate(found["items"], query)
 
 
 async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says

@@ -1,14 +1,15 @@
-"""Fields that need more than a form: one that references an item of the API by its id, and one for a day."""
+"""Fields that need more than a form: one that references an item of the API by its id, with a way to make that item, and one for a day."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from nicegui import ui
 
-from adloom.console.client import ApiClient, Json, ProblemError
+from adloom.console.client import ApiClient, Json, ProblemError, parse_id
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import set_attributes
+from adloom.console.components.layout import link_button, set_attributes
 
 OPTIONS_MAX: Final = 50
 SEARCH_WAIT_MILLISECONDS: Final = 200
@@ -170,3 +171,38 @@ def add_day_field(name: str, label: str, value: date, on_day: Callable[[date], N
             on_day(day)
 
     field.on_value_change(choose)
+
+
+THEN: Final = "then"
+NEW: Final = "new"
+HOME: Final = "/console/"
+
+
+def add_new_button(noun: str, *, back: str, **given: str | None) -> None:
+    """Add a button to the form of a new item; when it is made, `back` is opened with its id as `new`."""
+    link_button(f"New {noun}", address_of_form(noun, back=back, **given), icon="add", look="flat")
+
+
+def address_of_form(noun: str, *, back: str, **given: str | None) -> str:
+    query = {name: value for name, value in given.items() if value}
+    return f"/console/{noun}s/new?{urlencode({**query, THEN: back})}"
+
+
+def find_way_back(query: Mapping[str, str], item_id: str | None = None) -> str | None:
+    """Return the page of the console that the address says to open next, with the id of what was made."""
+    asked = query.get(THEN, "")
+    try:
+        parts = urlsplit(asked)
+    except ValueError:
+        return None
+    # Browsers read a backslash as a slash, and leave out white space: such an address could lead elsewhere.
+    is_ours = asked.startswith(HOME) and asked.isprintable() and "\\" not in asked
+    if not is_ours or parts.netloc or parts.scheme:
+        return None
+    chosen = [(NEW, item_id)] if item_id else []
+    return f"{parts.path}?{urlencode([*parse_qsl(parts.query), *chosen])}"
+
+
+def find_made(query: Mapping[str, str]) -> str | None:
+    """Return the id of what somebody has made and comes back with."""
+    return parse_id(query.get(NEW, ""))

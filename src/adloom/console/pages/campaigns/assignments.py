@@ -11,9 +11,14 @@ from adloom.catalog.assignment.resource import ACCOUNT_ORDER_MIN
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import format_count, format_price
-from adloom.console.components.forms.fields import add_banner_field, add_reference_field
+from adloom.console.components.forms.fields import (
+    NEW,
+    add_banner_field,
+    add_new_button,
+    add_reference_field,
+    find_made,
+)
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.forms.make_new import NEW, add_new_button, find_made
 from adloom.console.components.layout import badge, card, div, empty_state, html, notice
 from adloom.console.components.messages import confirm
 from adloom.console.components.status import build_thumbnail

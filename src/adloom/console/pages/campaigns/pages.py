@@ -20,8 +20,7 @@ from adloom.console.pages.campaigns.campaign_list import (
     complete_rows,
     read_label_filter,
 )
-from adloom.console.pages.campaigns.contextual import show_contextual
-from adloom.console.pages.campaigns.contextual_fields import add_contextual_fields
+from adloom.console.pages.campaigns.contextual import add_contextual_fields, show_contextual
 from adloom.console.pages.campaigns.moves import add_move_buttons
 from adloom.console.pages.campaigns.overview import RULES_MAX, show_overview
 from adloom.console.pages.campaigns.targeting import show_targeting

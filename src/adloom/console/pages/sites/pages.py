@@ -15,9 +15,12 @@ from adloom.console.pages.sites.approvals import show_site_approvals
 from adloom.console.pages.sites.crawls import show_crawls
 from adloom.console.pages.sites.fields import add_site_fields
 from adloom.console.pages.sites.market import show_market
-from adloom.console.pages.sites.overview import show_overview, write_new_slot_address
+from adloom.console.pages.sites.overview import (
+    build_verification_badge,
+    show_overview,
+    write_new_slot_address,
+)
 from adloom.console.pages.sites.site_pages import show_pages
-from adloom.console.pages.sites.verification import build_verification_badge
 from adloom.console.resource_pages import Reload, ResourcePages, Tab
 from adloom.console.shell import PUBLISHER_SIDE
 
