@@ -110,6 +110,7 @@ class KnownHeads:
             len(lines) > HEAD_BYTES_MAX
             or ends != len(head.headers) + 1
             or lines.count(b"\n") != ends
+            or b"\r\n\r\n" in lines[:-1]  # More than one head.
             or not _NOT_KEPT.isdisjoint(head.first_values)
         ):
             return
