@@ -143,7 +143,7 @@ class RequestParser:
                     if value and not value.strip(FORWARDED_CHARACTERS) and value.strip() == value:
                         forwarded = value
                         lines = piece[line_end + 2 : begin + 2] + piece[value_end + 2 : end + 4]
-                if forwarded is None:
+                if lines is None:
                     lines = piece[line_end + 2 : end + 4]
                 head = self._find_head(lines)
                 if head is not None and len(piece) == end + 4 + head.body_bytes:
