@@ -22,6 +22,7 @@ from adloom.market.auctioneer.state import (
 )
 from adloom.market.shortlist.model import Shortlist
 from adloom.pages.follow.page_table import PageEntry
+from adloom.pages.model import PageCategory
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
 from adloom.taxonomy.iab import load_products
@@ -63,16 +64,9 @@ SITE_KEY: Final = "SELECT id FROM sites WHERE public_id = $1"
 NO_FLOORS: Final = LoadFloors({}, 0)
 
 
-class CategoryOfPage(msgspec.Struct, frozen=True):
-    """A category as a page's row has it."""
-
-    id: str
-    confidence: float
-
-
 _decode_sweep: Final = msgspec.json.Decoder(SweepState).decode
 _decode_slots: Final = msgspec.json.Decoder(tuple[Shortlist, ...]).decode
-_decode_categories: Final = msgspec.json.Decoder(tuple[CategoryOfPage, ...]).decode
+_decode_categories: Final = msgspec.json.Decoder(tuple[PageCategory, ...]).decode
 
 
 async def load_sites(connection: Connection, site_ids: Sequence[SiteId]) -> dict[SiteId, ConfigureAuctions]:

@@ -30,7 +30,7 @@ from adloom.core.setting import (
 from adloom.runtime.files.place import ASSETS_URL, AssetSettings
 from adloom.runtime.installation import find_default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
-from adloom.runtime.log_in.settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings
+from adloom.runtime.log_in.settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings, parse_secrets
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.outbound.settings import OutboundSettings
 from adloom.runtime.process.roles import NatsSettings
@@ -59,13 +59,6 @@ def _parse_secret(text: str) -> Secret:
     if len(text) < SECRET_CHARACTERS_MIN:
         raise SecretValueError(f"is too short: it needs at least {SECRET_CHARACTERS_MIN} characters.")
     return Secret(text)
-
-
-def _parse_secrets(text: str) -> tuple[Secret, ...]:
-    secrets = tuple(Secret(word.strip()) for word in text.split(",") if word.strip())
-    if any(len(secret) < SECRET_CHARACTERS_MIN for secret in secrets):
-        raise SecretValueError(f"needs at least {SECRET_CHARACTERS_MIN} characters for each secret.")
-    return secrets
 
 
 def _parse_networks(text: str) -> tuple[Network, ...]:
@@ -110,7 +103,7 @@ NOT_READ: Final = {
 
 _PORT: Final = parse_within(0, 65535)
 _PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", parse_within(1, 1_000_000_000))
-_ENCRYPTION: Final = Variable("ADLOOM_SECRET", _parse_secrets)
+_ENCRYPTION: Final = Variable("ADLOOM_SECRET", parse_secrets)
 _PROXIES: Final = Variable("ADLOOM_TRUSTED_PROXIES", _parse_networks)
 _DELIVERY_URL: Final = Variable(
     "ADLOOM_DELIVERY_URL", _parse_web_url, _make_local_url("ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
@@ -203,7 +196,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     public_prefix: Annotated[str, _PREFIX] = ""
     token_secret: Annotated[Secret, Variable("ADLOOM_TOKEN_SECRET", _parse_secret)]
     older_token_secrets: Annotated[
-        tuple[Secret, ...], Variable("ADLOOM_OLDER_TOKEN_SECRETS", _parse_secrets)
+        tuple[Secret, ...], Variable("ADLOOM_OLDER_TOKEN_SECRETS", parse_secrets)
     ] = ()
     token_seconds: Annotated[int, Variable("ADLOOM_TOKEN_SECONDS", parse_within(60, 86_400))] = 30 * 60
     geoip_file: Annotated[str | None, Variable("ADLOOM_GEOIP_FILE")] = None

@@ -1,7 +1,6 @@
 """What one `adloom up` is going to run, decided before anything is started."""
 
 import contextlib
-import ipaddress
 import os
 import socket
 from collections.abc import Mapping
@@ -37,6 +36,7 @@ from adloom.runtime.embedded.servers import Servers, choose_first_port, describe
 from adloom.runtime.embedded.sockets import Listening, make_socket_folder
 from adloom.runtime.files.place import FOLDER_NAME, make_files_folder, write_folder_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
+from adloom.runtime.outbound.address import is_this_machine
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import (
     SettingsError,
@@ -304,7 +304,7 @@ def _place_redis_password(variables: Mapping[str, str]) -> Mapping[str, str]:
 
 def _list_warnings(options: UpOptions, control_url: str, user: ChildUser) -> list[str]:
     warnings: list[str] = []
-    if not is_loopback(options.control_host) and not control_url.startswith("https://"):
+    if not is_this_machine(options.control_host) and not control_url.startswith("https://"):
         warnings.append(
             f"Control listens on {options.control_host} without https: passwords and cookies can be read on the way. "
             "Leave out --control-host, or put a proxy with https before it and set ADLOOM_CONTROL_URL to its address."
@@ -315,15 +315,6 @@ def _list_warnings(options: UpOptions, control_url: str, user: ChildUser) -> lis
             "Install Python and Adloom where other users can read them, or start it as an ordinary user."
         )
     return warnings
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _build_environment(

@@ -31,7 +31,7 @@ from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError, SilentProgress
 from adloom.events.tables.store import EVENT_TABLES
-from adloom.runtime.postgres import Pool
+from adloom.runtime.postgres import Pool, read_snapshot
 from adloom.runtime.valkey import Valkey, raise_if_away
 
 READ_MAX: Final = 1_000  # Entries of the log at once.
@@ -83,7 +83,7 @@ class FrequencyRebuild:
         self._progress.begin("Counting the rows of users")
         fences = [ExpectedValue(BUILDING, generation.name)]
         shown = 0
-        async with rebuild_store.open_snapshot(self._pool) as connection:
+        async with read_snapshot(self._pool) as connection:
             cursor = await rebuild_store.read_cursor(connection, EVENT_TABLES)
             async for rows in rebuild_store.sum_all_shown(connection, live_since=find_live_start(now)):
                 _check(await self._count.run(fences, generation.name, [pack_counts(generation.name, rows)]))
@@ -111,7 +111,7 @@ class FrequencyRebuild:
 
     async def _read_applied(self, cursor: str) -> Sequence[LogEntry]:
         entries = await self._log.read(f"({cursor}", "+", count_max=READ_MAX)
-        async with rebuild_store.open_snapshot(self._pool) as connection:
+        async with read_snapshot(self._pool) as connection:
             until = parse_entry_id(await rebuild_store.read_cursor(connection, EVENT_TABLES))
         return [entry for entry in entries if parse_entry_id(entry.id) <= until]
 
@@ -135,7 +135,7 @@ class FrequencyRebuild:
         _check(refused_by)
 
     async def _erase_users(self, generation: Generation, began_at: datetime) -> None:
-        async with rebuild_store.open_snapshot(self._pool) as connection:
+        async with read_snapshot(self._pool) as connection:
             digests = await rebuild_store.find_erased(connection, began_at - CLOCKS_DIFFER)
         if not digests:
             return

@@ -1,14 +1,13 @@
 """SQL of rebuilding the frequency counts: sums of the valid impressions of users."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
 from adloom.events.cursor_store import CURSOR
 from adloom.events.frequency.projection import SECONDS_AN_HOUR, ShownCount
 from adloom.events.log.event import BEGINNING
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import Connection
 
 ROWS_A_BATCH: Final = 500
 
@@ -25,16 +24,6 @@ SHOWN: Final = """
       JOIN banners AS banner ON banner.id = shown.banner_id
 """
 ERASED_SINCE: Final = "SELECT user_digest FROM erased_users WHERE erased_at >= $1"
-
-
-@asynccontextmanager
-async def open_snapshot(pool: Pool) -> AsyncGenerator[Connection]:
-    """Read everything inside as of one moment: rows and the cursor that they belong to."""
-    async with (
-        pool.acquire() as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
-        yield connection
 
 
 async def read_cursor(connection: Connection, projection: str) -> str:

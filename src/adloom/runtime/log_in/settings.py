@@ -1,6 +1,5 @@
 """What log-ins are made of: tokens and how long they last, and what people show to get them."""
 
-from ipaddress import ip_address
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -17,6 +16,7 @@ from adloom.core.setting import (
     parse_switch,
     parse_within,
 )
+from adloom.runtime.outbound.address import is_this_machine
 
 EXPECTED: Final = (
     "word=role pairs separated by commas, like ad-admins=admin,shop=advertiser:ID with the id of an advertiser"
@@ -59,17 +59,10 @@ def parse_issuer(text: str) -> str:
         host = parts.hostname or ""
     except ValueError:
         parts, host = urlsplit(""), ""
-    is_secure = parts.scheme == "https" or (parts.scheme == "http" and _is_this_machine(host))
+    is_secure = parts.scheme == "https" or (parts.scheme == "http" and is_this_machine(host))
     if not host or not is_secure or parts.query or parts.fragment:
         raise SettingValueError("the https address of an OpenID provider, without a query")
     return text
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _parse_roles(text: str) -> tuple[Role, ...]:
@@ -82,7 +75,7 @@ def _parse_roles(text: str) -> tuple[Role, ...]:
     return tuple(roles)
 
 
-def _parse_older(text: str) -> tuple[Secret, ...]:
+def parse_secrets(text: str) -> tuple[Secret, ...]:
     secrets = tuple(Secret(word.strip()) for word in text.split(",") if word.strip())
     if any(len(secret) < SECRET_CHARACTERS_MIN for secret in secrets):
         raise SecretValueError(f"needs at least {SECRET_CHARACTERS_MIN} characters for each secret.")
@@ -95,7 +88,7 @@ class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
     issuer: Annotated[str, Variable("JWT_ISSUER")] = "adloom"
     audience: Annotated[str | None, Variable("JWT_AUDIENCE")] = None
     # Accepted too: what processes that have the other secret have signed.
-    older_secrets: Annotated[tuple[Secret, ...], Variable("JWT_OLDER_SECRETS", _parse_older)] = ()
+    older_secrets: Annotated[tuple[Secret, ...], Variable("JWT_OLDER_SECRETS", parse_secrets)] = ()
     access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", parse_within(1, 1_440))] = 15
     refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", parse_within(1, 365))] = 7
     # Of a log-in as a whole, however often it is refreshed.

@@ -6,12 +6,12 @@ import ssl
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
-from ipaddress import ip_address
 from typing import Final
 
 import msgspec
 
 from adloom.runtime.mail.settings import SmtpServer
+from adloom.runtime.outbound.address import is_this_machine
 
 SECONDS_MAX: Final = 20.0  # For each step of the conversation.
 REFUSED_FOR_GOOD: Final = range(500, 600)
@@ -83,17 +83,10 @@ def compose(mail: Mail, *, now: datetime) -> EmailMessage:
     return message
 
 
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def make_context(host: str) -> ssl.SSLContext:
     """Check certificates, except of this machine itself: the mail servers of many have made theirs themselves."""
     context = ssl.create_default_context()
-    if is_loopback(host):
+    if is_this_machine(host):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -138,7 +131,7 @@ def _begin_tls(client: smtplib.SMTP, server: SmtpServer) -> None:
     if client.has_extn("starttls"):
         client.starttls(context=make_context(server.host))
         client.ehlo()
-    elif server.user and not is_loopback(server.host):
+    elif server.user and not is_this_machine(server.host):
         raise MailError(
             "The server offers no STARTTLS, and a password is not sent in the clear.", is_permanent=True
         )

@@ -1,8 +1,8 @@
-"""Which IP addresses are public."""
+"""Which IP addresses are public, and which hosts are this machine."""
 
 # pure
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 Address = IPv4Address | IPv6Address
@@ -23,6 +23,13 @@ NOT_PUBLIC: Final = tuple(
         ("3fff::/20", "for documentation"),
     )
 )
+
+
+def is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def find_refusal(address: Address) -> str | None:

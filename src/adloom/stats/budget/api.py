@@ -33,6 +33,10 @@ def _check_given(reason: str) -> str:
     return reason.strip()
 
 
+# Why a budget is changed by hand, for the audit trail.
+GivenReason = Annotated[Text255, AfterValidator(_check_given)]
+
+
 class PacerQuery(ListQuery):
     """Which pacers are listed."""
 
@@ -45,7 +49,7 @@ class PacerQuery(ListQuery):
 class ResetBody(Body):
     """The reason for a new daily window."""
 
-    reason: Annotated[Text255, AfterValidator(_check_given)]
+    reason: GivenReason
 
 
 class PacerAnswer(Answer):

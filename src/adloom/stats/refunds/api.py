@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from uuid import UUID
 
 from fastapi import Query, Response, status
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from adloom.budgets.messages import RefundPart
 from adloom.catalog.campaign.resource import campaigns
@@ -20,6 +20,7 @@ from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, N
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Answer, Body, Text, Text255
 from adloom.runtime.postgres import Connection
+from adloom.stats.budget.api import GivenReason
 from adloom.stats.budget.model import NOUN
 from adloom.stats.refunds import store
 from adloom.stats.refunds.store import PARTS_MAX, RefundRequest, give_back
@@ -27,17 +28,11 @@ from adloom.stats.refunds.store import PARTS_MAX, RefundRequest, give_back
 CorrelationId = Annotated[Text, Field(min_length=1, max_length=128)]
 
 
-def _check_given(reason: str) -> str:
-    if not reason.strip():
-        raise ValueError("must say why, in a few words")
-    return reason.strip()
-
-
 class RefundBody(Body):
     """What to give back. Without a day or a placement, the newest charges are given back first."""
 
     amount_paisa: Annotated[int, Field(strict=True, ge=1, le=PAISA_MAX), TAKES_WHOLE_FLOATS]
-    reason: Annotated[Text255, AfterValidator(_check_given)]
+    reason: GivenReason
     correlation_id: Annotated[
         CorrelationId | None, Field(description="Repeated, it is the same refund; made where it is missing.")
     ] = None

@@ -32,8 +32,6 @@ class OutboxSweep:
         self._sent: list[UUID] = []
         self.shards: Sequence[int] = ()
         sender.on_sent = self._sent.extend
-        # A plain counter, read by a collector.
-        self.swept = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -54,5 +52,4 @@ class OutboxSweep:
         if self.shards and not self._sender.waiting:
             waiting = await self._outbox.list_waiting(self.shards, before=self._clock.now() - OLD)
             if waiting:
-                self.swept += len(waiting)
                 self._sender.forward(waiting)
