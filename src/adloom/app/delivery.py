@@ -48,9 +48,9 @@ from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.conversion_api import ConversionRoutes
-from adloom.events.ingest.ivt.shared_counts import CountSharer
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
+from adloom.events.log.permissions import PermissionCheck
 from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
@@ -61,6 +61,7 @@ from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.fast.sampled_routes import trace_routes
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
+from adloom.runtime.loops import Runnable
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process.tuning import (
     REQUEST_THRESHOLD,
@@ -108,9 +109,7 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar(
-    "Part", LeaseClient, ModelLoader, ReporterKeys, CountSharer, SiteLoaders, SiteTraffic, PageTraffic
-)
+Part = TypeVar("Part", bound=Runnable)
 
 
 def main() -> None:
@@ -154,6 +153,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         ) as recording,
         _run_beside(sites := SiteLoaders(pool, valkey)),
         _run_beside(_make_leases(settings, valkey, states := _make_states(settings, sites), spool)) as leases,
+        _run_beside(PermissionCheck(valkey)),
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, clock, secret=settings.token_secret)),
@@ -387,12 +387,10 @@ async def _run_beside(part: Part) -> AsyncGenerator[Part]:
 
 def _has_sample(refresher: IndexRefresher) -> bool:
     """Whether the catalog has placements of the sample."""
-    by_slug = refresher.current.by_slug
-    return any(slug.encode() in by_slug for slug in SLOT_BY_SLUG)
+    return any(slug.encode() in refresher.current.by_slug for slug in SLOT_BY_SLUG)
 
 
-def _answer_alive(request: object) -> FastAnswer:
-    del request
+def _answer_alive(_request: object) -> FastAnswer:
     return ALIVE
 
 

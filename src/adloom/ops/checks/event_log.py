@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from redis.exceptions import NoPermissionError
+
 from adloom.core.errors import UnavailableError
+from adloom.events.log.permissions import find_refused
 from adloom.events.log.spool.inspect import SpoolFileInfo, list_spool_files
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.events.projections.dead_letters import LETTERS_MAX
@@ -32,9 +35,25 @@ def report_unreachable(error: Exception) -> Finding:
 
 
 async def check_server(valkey: Valkey) -> list[Finding]:
-    """Check the server's version and durability."""
-    facts: Mapping[str, object] = await valkey.info("everything")
-    return [judge_version(facts), judge_durability(facts)]
+    """Check the server's version and durability, and what it allows us."""
+    refused = judge_permissions(await find_refused(valkey))
+    try:
+        facts: Mapping[str, object] = await valkey.info("everything")
+    except NoPermissionError:
+        return [refused]
+    return [judge_version(facts), judge_durability(facts), refused]
+
+
+def judge_permissions(refused: Sequence[str]) -> Finding:
+    """Judge the permissions of the user of REDIS_URL."""
+    if refused:
+        added = " ".join(f"+{one.lower().replace(' ', '|')}" for one in refused)
+        return fail(
+            "Permissions",
+            f"Valkey refuses {', '.join(refused)} to the user of REDIS_URL: events are not accepted, or not counted",
+            f"`ACL SETUSER` with {added}; docs/guide/connections.md has all that is needed",
+        )
+    return ok("Permissions", "Valkey allows what is needed")
 
 
 def judge_version(facts: Mapping[str, object]) -> Finding:
