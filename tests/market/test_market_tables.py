@@ -16,7 +16,7 @@ from adloom.market.messages import AllDemand, DemandVersions, LoadDemand, LoadRe
 from adloom.market.ranker import FLUSH_AFTER
 from adloom.market.results.store import clean
 from adloom.market.routing import make_auctioneer_address, make_bidder_address, make_ranker_address
-from adloom.market.shared.tables import MarketRefresh, SharedMarketTables
+from adloom.market.shared_workers import MarketRefresh, SharedMarketTables
 from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketTerm, MarketWriter

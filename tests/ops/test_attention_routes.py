@@ -19,8 +19,7 @@ from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
 from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.postgres import Pool
-from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen
-from adloom.runtime.telemetry.heartbeat import Reading
+from adloom.runtime.telemetry.heartbeat import FrozenProcess, Reading, record_frozen
 from adloom.runtime.valkey import Valkey
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep

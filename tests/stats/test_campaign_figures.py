@@ -11,7 +11,7 @@ from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy
-from adloom.stats.offered.api import round_roughly
+from adloom.stats.placements.api import round_roughly
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import Json

@@ -13,7 +13,7 @@ from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from adloom.stats.overview.model import OverviewSpan, begins, find_begin
+from adloom.stats.overview.api import OverviewSpan, begins, find_begin
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem

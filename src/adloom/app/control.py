@@ -51,10 +51,9 @@ import adloom.stats.budget.api
 import adloom.stats.calibration
 import adloom.stats.campaigns.api
 import adloom.stats.comparison.api
-import adloom.stats.offered.api
 import adloom.stats.overview.api
 import adloom.stats.pacing
-import adloom.stats.placement_banners.api
+import adloom.stats.placements.api
 import adloom.stats.privacy.api
 import adloom.stats.refunds.api
 import adloom.stats.rejected.api
@@ -149,7 +148,7 @@ ROUTERS = (
     adloom.catalog.api.assigned_router,
     adloom.catalog.consent.api.router,
     adloom.catalog.consent.api.inbox_router,
-    adloom.stats.placement_banners.api.router,
+    adloom.stats.placements.api.banners_router,
     adloom.stats.statement.api.router,
     adloom.stats.comparison.api.placement_router,
     adloom.stats.comparison.api.campaign_router,
@@ -167,7 +166,7 @@ ROUTERS = (
     adloom.stats.budget.api.router,
     adloom.stats.calibration.router,
     adloom.stats.campaigns.api.router,
-    adloom.stats.offered.api.router,
+    adloom.stats.placements.api.offered_router,
     adloom.stats.pacing.router,
     adloom.stats.bidding.api.router,
     adloom.ops.jobs.router,

@@ -14,8 +14,13 @@ from adloom.market.follower import MarketFollower
 from adloom.market.kinds import make_kinds
 from adloom.market.results.follower import ResultsFollower
 from adloom.market.results.placement_results import PlacementResultsFollower
-from adloom.market.shared.follower import SharedMarketFollower, SharedResultsFollower
-from adloom.market.shared.tables import REFRESH_SECONDS, MarketRefresh, SharedMarketTables
+from adloom.market.shared_workers import (
+    REFRESH_SECONDS,
+    MarketRefresh,
+    SharedMarketFollower,
+    SharedMarketTables,
+    SharedResultsFollower,
+)
 from adloom.market.shortlist.model import name_channel
 from adloom.market.store import MarketTables, MarketTerm, MarketWriter
 from adloom.runtime.actors.host import ActorHost

@@ -11,10 +11,9 @@ import asyncpg
 import msgspec
 import pytest
 
-from adloom.app.up.disk import start_with_room, watch_disk
+from adloom.app.up.disk import DiskReserve, start_with_room, watch_disk
 from adloom.events.log.spool.disk import can_write_to
 from adloom.runtime.embedded.binaries import find_postgres_home
-from adloom.runtime.embedded.reserve import DiskReserve
 from adloom.runtime.embedded.servers import describe_servers
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.installation import InstallationError, make_secrets

@@ -45,7 +45,7 @@ async def report_frozen(supervisor: Supervisor, redis_url: str, clock: Clock) ->
     """Record children that were frozen where all machines see it; Valkey itself may have been one of them."""
     replaced = await supervisor.replaced.get()
     # Only now, because of its driver: 10 MB that most supervisors never need.
-    from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen  # noqa: PLC0415
+    from adloom.runtime.telemetry.heartbeat import FrozenProcess, record_frozen  # noqa: PLC0415
     from adloom.runtime.valkey import VALKEY_AWAY, open_valkey  # noqa: PLC0415
 
     async with open_valkey(redis_url) as valkey:

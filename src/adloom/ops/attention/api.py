@@ -46,8 +46,7 @@ from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
 from adloom.runtime.postgres import Pool
-from adloom.runtime.telemetry.frozen import read_frozen
-from adloom.runtime.telemetry.heartbeat import HeartbeatReader
+from adloom.runtime.telemetry.heartbeat import HeartbeatReader, read_frozen
 
 
 class AttentionItem(Answer):

@@ -9,8 +9,7 @@ import msgspec
 from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.http.probe import fetch
-from adloom.runtime.telemetry.frozen import FrozenProcess
-from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat, ShardReading
+from adloom.runtime.telemetry.heartbeat import FrozenProcess, ProcessHeartbeat, ShardReading
 from adloom.serving.health import DeliveryHealthReport, IndexCheck
 
 # Delivery looks at the catalog's version twice a second.

@@ -289,3 +289,39 @@ def _decode_if_readable(text: bytes, wanted: type[DecodedT]) -> DecodedT | None:
         return msgspec.json.decode(text, type=wanted)
     except msgspec.DecodeError:  # Written by a version with another format.
         return None
+
+
+FROZEN: Final = "adloom:frozen"
+FROZEN_MAX: Final = 50
+FROZEN_FOR: Final = timedelta(days=1)
+
+
+class FrozenProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that gave no sign of life for too long, and was replaced."""
+
+    process: str
+    host: str
+    silent_seconds: float
+    at: Moment
+
+
+async def record_frozen(valkey: Valkey, frozen: FrozenProcess) -> None:
+    pipe = valkey.pipeline(transaction=True)
+    pipe.rpush(FROZEN, msgspec.json.encode(frozen).decode())
+    pipe.ltrim(FROZEN, -FROZEN_MAX, -1)
+    pipe.expire(FROZEN, int(FROZEN_FOR.total_seconds()))
+    await pipe.execute()
+
+
+async def read_frozen(valkey: Valkey, *, now: datetime) -> list[FrozenProcess]:
+    """Return those of the last day, the newest first."""
+    texts = cast("list[bytes]", await cast("Awaitable[object]", valkey.lrange(FROZEN, 0, -1)))
+    found: list[FrozenProcess] = []
+    for text in reversed(texts):
+        try:
+            one = msgspec.json.decode(text, type=FrozenProcess)
+        except msgspec.DecodeError:  # Written by a version with another format.
+            continue
+        if now - one.at < FROZEN_FOR:
+            found.append(one)
+    return found

@@ -1,4 +1,4 @@
-"""Placements that campaigns can ask for, over HTTP: what they are, what they cost, and how often they are asked for and seen."""
+"""The banners that run on a placement, and the placements that campaigns can ask for, over HTTP."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, ClassVar, Final
@@ -9,8 +9,10 @@ from fastapi import Query
 from pydantic import Field
 
 from adloom.budgets.traffic.counts import PLACEMENT_DAYS, PlacementRequests, read_placement_requests
-from adloom.core.money import Micros
-from adloom.resource.api import AdvertiserReads
+from adloom.catalog.consent.publisher_view import PlacedBanner, read_banners
+from adloom.catalog.placement import placements
+from adloom.core.money import Micros, paisa_from_micros
+from adloom.resource.api import AdvertiserReads, CurrentCatalog, PublisherReads, make_catalog_router
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
@@ -18,9 +20,74 @@ from adloom.runtime.http.api.shapes import Text255
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.stats.model import Counts, Grouping, StatsQuestion
+from adloom.stats.store import read_statistics
 
-DAYS: Final = 7
+COUNTED_DAYS: Final = 30
+SEEN_DAYS: Final = 7
 SIGNIFICANT: Final = 2  # Digits: what a publisher's day brings exactly is not everybody's business.
+ROWS_MAX: Final = 100_000
+NOTHING: Final = Counts()
+
+Counted = Annotated[int, Field(description=f"In the last {COUNTED_DAYS} days, today included.")]
+
+
+class CountedBanner(PlacedBanner, frozen=True, kw_only=True):
+    """A banner on a placement, with its numbers there."""
+
+    impressions: Counted
+    clicks: Counted
+    spend_paisa: Counted
+
+
+class PlacedBannersQuery(ListQuery):
+    """How a list of the banners of a placement is sorted and paged."""
+
+    SORTABLE: ClassVar = frozenset({"created_at", "updated_at", "display_order"})
+
+
+COUNTED_ANSWER: Final = build_answer(
+    "CountedBannerAnswer", "A banner that a campaign shows on a placement, with its numbers.", CountedBanner
+)
+banners_router = make_catalog_router("/admin/placements/{placement_id}/banners", tag="consent")
+
+
+@banners_router.get("", response_model=Page[COUNTED_ANSWER])
+async def list_placed_banners(  # noqa: PLR0913, PLR0917 - a placement, a query, and who asks when
+    placement_id: UUID,
+    query: Annotated[PlacedBannersQuery, Query()],
+    scope: PublisherReads,
+    catalog: CurrentCatalog,
+    pool: Database,
+    now: Now,
+) -> Page[Any]:
+    """List every banner that is on a placement, whoever's it is."""
+    async with catalog.read() as connection:
+        await placements.table.find(connection, scope, placement_id)
+        listed = await read_banners(connection, placement_id, query.page_request)
+    today = now.date()
+    question = StatsQuestion(
+        first=today - timedelta(days=COUNTED_DAYS - 1),
+        last=today,
+        placement_id=placement_id,
+        publisher_id=scope.account_id,
+        groupings=(Grouping.BANNER, Grouping.CAMPAIGN),
+    )
+    rows = await read_statistics(pool, question, today=today, rows_max=ROWS_MAX)
+    counts = {row.key: row.counts for row in rows}
+    items = [_count(one, counts.get((one.banner_id, one.campaign_id), NOTHING)) for one in listed.items]
+    return build_page(COUNTED_ANSWER, Listed(items=items, total_count=listed.total_count), query)
+
+
+def _count(banner: PlacedBanner, counts: Counts) -> CountedBanner:
+    return CountedBanner(
+        **msgspec.structs.asdict(banner),
+        impressions=counts.impressions,
+        clicks=counts.clicks,
+        spend_paisa=paisa_from_micros(counts.spend or Micros(0)),
+    )
+
+
 # Contextual slots are not asked for: campaigns name the pages that they want, and publishers approve banners.
 OFFERED: Final = """
     (SELECT placement.id AS key, placement.public_id AS id, placement.slug, placement.label,
@@ -77,7 +144,7 @@ class OfferedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     ]
     impressions_per_day: Annotated[
         float,
-        Field(description=f"How often its ads were seen on an average of the last {DAYS} days, about."),
+        Field(description=f"How often its ads were seen on an average of the last {SEEN_DAYS} days, about."),
     ]
 
 
@@ -94,8 +161,8 @@ async def read_offered(
 ) -> Listed[OfferedPlacement]:
     filters, requests = Filters(), question.requests or PlacementRequests(1, {})
     tables = OFFERED.format(
-        days=DAYS,
-        since=filters.bind(question.today - timedelta(days=DAYS - 1)),
+        days=SEEN_DAYS,
+        since=filters.bind(question.today - timedelta(days=SEEN_DAYS - 1)),
         # Yesterday is rolled up in the night: until then it has live counts only.
         live=filters.bind(yesterday := question.today - timedelta(days=1)),
         midnight=filters.bind(datetime.combine(yesterday, time(), UTC)),
@@ -139,10 +206,10 @@ class OfferedQuery(ListQuery):
 OFFERED_ANSWER: Final = build_answer(
     "OfferedPlacementAnswer", "A placement that a campaign can ask for.", OfferedPlacement
 )
-router = make_router("/admin/offered-placements", "placements", 400, 401, 403, 503)
+offered_router = make_router("/admin/offered-placements", "placements", 400, 401, 403, 503)
 
 
-@router.get("", response_model=Page[OFFERED_ANSWER])
+@offered_router.get("", response_model=Page[OFFERED_ANSWER])
 async def list_offered_placements(
     query: Annotated[OfferedQuery, Query()],
     _scope: AdvertiserReads,

@@ -1,8 +1,11 @@
-"""What actors of the market read on whichever worker they run.
+"""The market on several machines: what its actors read where they run, and what one worker tells them.
 
 Lists of all campaigns are too large for messages: the directory reads them from the catalog itself, when it wakes and
 every half minute. Then auctioneers read their configuration and the versions of categories, should they have missed a
 change: a bidder that has moved to another worker does not know which sites had asked it.
+
+The follower knows neither which actors are in memory nor what they have read. So when it begins, all of them read anew;
+after that it tells changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +15,26 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.campaign.demand import DIRECTORY
+from adloom.budgets.messages import CheckClock
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
-from adloom.market.demand_store import load_all
+from adloom.market.demand_store import MarketChanges, load_all, load_changes
+from adloom.market.follower import MarketFollower
 from adloom.market.messages import AllDemand, DemandVersions
+from adloom.market.results.follower import ResultsFollower
 from adloom.market.routing import AUCTIONEER, make_auctioneer_address
 from adloom.market.site_store import load_sites
 from adloom.market.store import MarketTables
+from adloom.pages.follow.page_table import PageEntry
+from adloom.resource.changes import read_version
 from adloom.runtime.actors.actor import Address, find_shard
+from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.postgres import Connection, Pool, raise_if_away
+from adloom.runtime.valkey import Valkey
 
 REFRESH_SECONDS: Final = 30.0
+PAGES_MAX: Final = 500  # In one message; beyond, the auctioneer reads all of its pages.
 # Of several refreshes: one may have come to nothing.
 RECENT_VERSIONS: Final = """
     SELECT category, version FROM demand_versions WHERE changed_at > now() - interval '5 minutes'
@@ -85,3 +98,53 @@ class MarketRefresh:
 async def _read_demand(connection: Connection) -> AllDemand:
     changes = await load_all(connection)
     return AllDemand(changes.version, tuple(changes.bidding))
+
+
+class SharedMarketFollower(MarketFollower):
+    """Follows for the market's actors of all workers."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, sender: NatsSender) -> None:
+        super().__init__(pool, valkey, sender)
+        self._sender = sender
+
+    def _is_all_due(self, now: float) -> bool:
+        del now
+        return False  # Actors read all of it themselves, once a minute.
+
+    async def _read_changes(self, connection: Connection, now: float) -> MarketChanges:
+        """Read what has changed; where that is not known, actors read all of it themselves."""
+        del now
+        if self._version is not None:
+            changes = await load_changes(connection, since=self._version)
+            if not changes.is_everything:
+                return changes
+            self._forget_pages()
+        version = await read_version(connection)
+        self._tell_fresh(DIRECTORY)
+        return MarketChanges(version=version)
+
+    async def _tell_changed_pages(self, site_id: SiteId, changed: Sequence[PageEntry] | None) -> None:
+        if changed is None or len(changed) > PAGES_MAX:
+            self._wake(site_id)
+        else:
+            await super()._tell_changed_pages(site_id, changed)
+
+    def _wake(self, site_id: SiteId) -> None:
+        self._tell_fresh(make_auctioneer_address(site_id))
+        self._awake.add(site_id)
+
+    def _tell_fresh(self, address: Address) -> None:
+        if not self._sender.tell(address, CheckClock(), is_fresh=True):
+            raise UnavailableError("NATS takes no messages to actors of the market.")
+        self.told += 1
+
+
+class SharedResultsFollower(ResultsFollower):
+    """Follows results for rankers of all workers: those of others go on while another worker begins to lead."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, sender: NatsSender, clock: Clock) -> None:
+        super().__init__(pool, valkey, sender, clock)
+        self._sender = sender
+
+    def _wake(self, address: Address) -> bool:
+        return self._sender.tell(address, CheckClock(), is_fresh=True)

@@ -1,1 +1,0 @@
-"""The ads of a placement with their numbers, for its publisher."""

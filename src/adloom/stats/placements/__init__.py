@@ -1,0 +1,1 @@
+"""Figures of placements: for their publishers, and for those who want to buy them."""
