@@ -124,7 +124,7 @@ class ServeRoutes:
     def list_routes(self) -> list[FastRoute]:
         return [
             FastRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve, is_batched=True),
-            FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),
+            FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page, is_batched=True),
         ]
 
     def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:

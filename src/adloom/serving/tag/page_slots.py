@@ -153,7 +153,7 @@ class PageSlotRoutes:
         self._stamp = MillisecondStamp()
 
     def list_routes(self) -> list[FastRoute]:
-        return [FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve)]
+        return [FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve, is_batched=True)]
 
     def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer for all slots; a slug named twice is answered once."""
