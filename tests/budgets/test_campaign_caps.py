@@ -5,10 +5,11 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.campaign.headroom import compute_offers_left
+from adloom.budgets.campaign.headroom import compute_offers_left, find_unfit_budget
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import (
     BudgetVerdict,
@@ -160,6 +161,28 @@ def test_the_last_click_of_a_cap_is_paid_though_it_waits_for_the_advertiser() ->
     answer(bench, UNIT)
     bench.wait(1)
     assert bench.charged == UNIT
+
+
+def test_of_clicks_that_wait_each_price_is_compared_with_the_budgets_once_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = a_capped_campaign(click_cap=1_000)
+    bench.take(GiveBack())
+    answer(bench, 0)
+    ask(bench, **BY_CLICK)
+    for _ in range(20):
+        bench.take(by_click(bench))
+    assert len(bench.state.waiting) == 20
+    compared: list[int] = []
+
+    def count_and_compare(state: CampaignState, amount: Micros) -> BudgetVerdict | None:
+        compared.append(amount)
+        return find_unfit_budget(state, amount)
+
+    monkeypatch.setattr("adloom.budgets.campaign.charges.find_unfit_budget", count_and_compare)
+    bench.take(CheckClock())
+
+    assert compared == [UNIT]
 
 
 def test_a_campaign_by_impressions_at_its_click_cap_gets_no_money() -> None:

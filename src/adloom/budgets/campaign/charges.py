@@ -109,8 +109,13 @@ def _apply_unheld(
 def settle_waiting(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Charge what waits and fits by now; what has waited long enough is free."""
     left: list[WaitingConfirm] = []
+    # Up to a thousand wait, most of one price: what was found out holds until one is charged.
+    known: dict[tuple[Micros, ChargeKind], BudgetVerdict | None] = {}
     for one in state.waiting:
-        unfit = _find_unfit(state, one.confirm, now)
+        price = one.confirm.amount, one.confirm.kind
+        if price not in known:
+            known[price] = _find_unfit(state, one.confirm, now)
+        unfit = known[price]
         # It cannot be further ahead, unless the clock was set back.
         is_patient = one.until - ALLOTMENT_WAIT <= now < one.until
         if unfit is BudgetVerdict.ADVERTISER_BUDGET and is_patient:
@@ -118,6 +123,7 @@ def settle_waiting(state: CampaignState, now: datetime, effects: list[Effect]) -
         else:
             state = _changed(state, waiting=tuple(left))
             state = _record_unheld(state, one.confirm, now, effects, kind=_choose_kind(one.confirm, unfit))
+            known.clear()
     return _changed(state, waiting=tuple(left))
 
 
