@@ -55,7 +55,7 @@ IDLE_BEFORE = pytest.StashKey[tuple[float, float]]()
 NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
 MEMORY_KB_MAX = 1_500_000  # A whole run needs about 900,000; leaks of tests had come to over 2,000,000.
 ANSWER_SECONDS_MAX = 30.0
-SLOW_MARKERS = ("server", "process", "browser", "slow")
+SLOW_MARKERS = ({"process", "browser"}, {"slow"}, {"server"})  # The slowest first.
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -111,8 +111,7 @@ def pytest_collection() -> Generator[None, object, object]:
     """Make no garbage collection walk over the tests themselves: they are a million objects, and all of them stay."""
     with pause_gc():
         result = yield
-    gc.collect()
-    gc.freeze()
+        gc.freeze()  # Before a collection: it would walk over them, and find next to no garbage.
     gc.collect()  # Full collections wait for a quarter of what the last one found: now nothing.
     gc.set_threshold(20_000, 5, 5)
     return result
@@ -131,18 +130,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.path.parent.name == "simulation":
             item.add_marker("slow")
     # The longest files first, so that both workers end at about the same time.
+    ranks = {item: _rank(item) for item in items}
     by_file: dict[Path, list[pytest.Item]] = {}
     for item in items:
         by_file.setdefault(item.path, []).append(item)
-    ranks = {
-        path: (order_of(found[0].nodeid.split("::")[0]), min(map(_rank, found)))
+    places = {
+        path: (order_of(found[0].nodeid.split("::")[0]), min(ranks[item] for item in found))
         for path, found in by_file.items()
     }
-    items.sort(key=lambda item: ranks[item.path])
+    items.sort(key=lambda item: places[item.path])
     if config.getoption("quick"):
-        slow = {item for item in items if any(map(item.get_closest_marker, SLOW_MARKERS))}
-        config.hook.pytest_deselected(items=list(slow))
-        items[:] = [item for item in items if item not in slow]
+        config.hook.pytest_deselected(items=[item for item in items if ranks[item] < len(SLOW_MARKERS)])
+        items[:] = [item for item in items if ranks[item] == len(SLOW_MARKERS)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -150,10 +149,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _rank(item: pytest.Item) -> int:
-    for rank, markers in enumerate((("process", "browser"), ("slow",), ("server",))):
-        if any(map(item.get_closest_marker, markers)):
-            return rank
-    return 3
+    marked = {marker.name for marker in item.iter_markers()}
+    return next((rank for rank, markers in enumerate(SLOW_MARKERS) if markers & marked), len(SLOW_MARKERS))
 
 
 class HandOver:
