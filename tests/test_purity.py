@@ -65,6 +65,7 @@ def test_a_module_whose_docstring_claims_purity_is_marked() -> None:
         if not is_in_a_pure_room(name)
         and not (SOURCE / name.replace(".", "/")).is_dir()
         and not MARKER.search(text)
+        and CLAIM.search(text)  # Few have the word at all: parsing takes a hundred times as long.
         and CLAIM.search((ast.get_docstring(ast.parse(text)) or "").split("\n")[0])
     ]
 

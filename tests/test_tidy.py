@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from adloom.runtime.process.tuning import pause_gc
+
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("src/", "bench/", "simulation/")
 FILE_LINES_MAX = 400
@@ -26,6 +28,7 @@ REGISTRY_HOSTS = tuple(
     ".".join(parts)
     for parts in (("pypi", "org"), ("pythonhosted", "org"), ("registry", "npmjs"), ("deb", "debian", "org"))
 )
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
@@ -60,18 +63,18 @@ def sources(*folders: str) -> list[tuple[str, str]]:
 
 @functools.cache
 def trees(*folders: str) -> list[tuple[str, ast.Module]]:
-    return [(name, ast.parse(text)) for name, text in sources(*folders)]
+    with pause_gc():  # It would walk over all trees again and again.
+        return [(name, ast.parse(text)) for name, text in sources(*folders)]
 
 
 @functools.cache
 def definitions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]]:
     """Every function and class of the code, by file."""
-    return [
-        (name, node)
-        for name, tree in trees(*CODE)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    ]
+    found = trees(*CODE)
+    with pause_gc():
+        return [
+            (name, node) for name, tree in found for node in ast.walk(tree) if isinstance(node, DEFINITIONS)
+        ]
 
 
 @pytest.fixture(autouse=True)
