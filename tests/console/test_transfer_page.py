@@ -40,7 +40,7 @@ def test_the_type_of_a_file_is_that_of_its_name_or_of_its_first_sign(
 
 
 def test_every_list_of_a_document_has_a_name() -> None:
-    assert {spec.name for spec in CATALOG.lists.specs} == NAMES.keys()
+    assert {spec.list_name for spec in CATALOG.lists.specs} == NAMES.keys()
 
 
 async def test_an_admin_finds_both_under_system(ann: Visitor) -> None:

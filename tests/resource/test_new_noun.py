@@ -12,10 +12,10 @@ from fastapi import APIRouter
 from adloom.catalog.advertiser import advertisers
 from adloom.core.caller import Role
 from adloom.core.ids import AdvertiserId, SystemIds
+from adloom.resource.access import ADVERTISER
 from adloom.resource.api import build_router
 from adloom.resource.resource import Resource
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.resource.table import ADVERTISER
 from adloom.resource.transfer.api import build_transfer_router
 from adloom.resource.transfer.exchange import Exchange
 from adloom.runtime.http.api.shapes import Name, Natural, Text100

@@ -110,7 +110,7 @@ def test_the_document_has_only_lists_and_fields_that_an_import_accepts() -> None
     for item in items:
         known = set(item.spec.aliases.values()) | {"id", "status"}
         assert set(item.decode()) <= known, item.path
-    assert {item.spec.name for item in items} == set(DOCUMENT) <= set(CATALOG.lists.by_name)
+    assert {item.spec.list_name for item in items} == set(DOCUMENT) <= set(CATALOG.lists.by_name)
 
 
 def test_no_id_is_used_twice_but_for_the_shop_that_advertises_on_its_own_pages() -> None:

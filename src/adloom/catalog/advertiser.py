@@ -7,12 +7,12 @@ from pydantic import Field
 
 from adloom.core.caller import Role
 from adloom.core.ids import AdvertiserId
+from adloom.resource.access import Owner
 from adloom.resource.account_bounds import Bounds
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import Domain, Paisa, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.resource.table import Owner
 from adloom.runtime.http.api.shapes import Name
 
 BLOCKED_SITES_MAX: Final = 1_000

@@ -20,13 +20,11 @@ from adloom.core.errors import (
     wrong_field,
 )
 from adloom.core.ids import AdvertiserId, BannerId, UserId
-from adloom.resource.access import Scope
+from adloom.resource.access import ADVERTISER, Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
-from adloom.resource.forms import Filter
-from adloom.resource.resource import Resource
+from adloom.resource.resource import Filter, Resource
 from adloom.resource.shapes import RecurrenceRule, TimeOfDay, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.resource.table import ADVERTISER
 from adloom.runtime.http.api.shapes import (
     Flag,
     Moment,

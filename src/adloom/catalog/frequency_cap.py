@@ -10,9 +10,9 @@ from pydantic import Field
 from adloom.catalog.banner import banners
 from adloom.core.errors import ConflictError
 from adloom.core.ids import BannerId, FrequencyCapId
+from adloom.resource.access import ADVERTISER
 from adloom.resource.changes import IndexedNoun
 from adloom.resource.resource import Resource
-from adloom.resource.table import ADVERTISER
 from adloom.runtime.http.api.shapes import Positive
 
 

@@ -14,13 +14,12 @@ from adloom.core.delivery import Delivery, Rotation
 from adloom.core.errors import ConflictError, make_taken_error, wrong_field
 from adloom.core.ids import PlacementId, PublisherId, SiteId
 from adloom.core.money import Micros
-from adloom.resource.access import Scope
+from adloom.resource.access import PUBLISHER, Scope
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.names import NAME_COLUMNS
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import Price, TimeZone
-from adloom.resource.table import PUBLISHER
 from adloom.runtime.http.api.shapes import (
     Flag,
     Name,

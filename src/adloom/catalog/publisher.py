@@ -4,11 +4,11 @@ from datetime import datetime
 
 from adloom.core.caller import Role
 from adloom.core.ids import PublisherId
+from adloom.resource.access import Owner
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import Percent
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.resource.table import Owner
 from adloom.runtime.http.api.shapes import Name
 
 

@@ -13,12 +13,11 @@ from adloom.catalog.taxonomy.fields import ProductCategory
 from adloom.core.errors import ConflictError, make_taken_error, wrong_field
 from adloom.core.ids import PublisherId, SiteId
 from adloom.core.money import Micros
-from adloom.resource.access import Scope
+from adloom.resource.access import PUBLISHER, Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import Domain, Price, TimeZone
-from adloom.resource.table import PUBLISHER
 from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Flag, Name, Text, WebAddress
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.targeting.site_hosts import (

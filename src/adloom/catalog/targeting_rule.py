@@ -9,10 +9,9 @@ from pydantic import Field
 from adloom.catalog.campaign.resource import campaigns
 from adloom.core.errors import ConflictError
 from adloom.core.ids import CampaignId, TargetingRuleId
-from adloom.resource.access import Scope
+from adloom.resource.access import ADVERTISER, Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
-from adloom.resource.table import ADVERTISER
 from adloom.runtime.http.api.shapes import Flag, Text255
 from adloom.targeting.rules import Operator, RuleType, Value, parse_rule
 

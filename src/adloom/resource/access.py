@@ -1,10 +1,11 @@
-"""Whose rows a caller may read and change: all, or those of one account.
+"""Whose rows there are, and which of them a caller may read and change: all, or those of one account.
 
 Every query of a table takes a `Scope`, so that none can forget it.
 """
 
 # pure
 
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -17,6 +18,28 @@ class Scope(msgspec.Struct, frozen=True):
     """The rows of one account, or all rows where there is no account."""
 
     account_id: UUID | None
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Accounts of which role own the rows, and how clients call the field that names the account.
+
+    `is_itself`: the rows are the accounts. `is_in_patch`: a patch may name the owner too, but not change it.
+    """
+
+    role: Role
+    alias: str
+    description: str | None = None
+    is_itself: bool = False
+    is_in_patch: bool = False
+
+    @property
+    def field(self) -> str:
+        """The struct's field with the owner's id."""
+        return f"{self.role}_id"
+
+
+ADVERTISER: Final = Owner(role=Role.ADVERTISER, alias="advertiserId")
+PUBLISHER: Final = Owner(role=Role.PUBLISHER, alias="publisherId")
 
 
 def require_read(caller: Caller, owner: Role) -> Scope:

@@ -10,13 +10,21 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 
 from adloom.core.caller import Role
 from adloom.core.ids import IdSource
-from adloom.resource.access import Scope, choose_owner, require_admin, require_read, require_write
+from adloom.resource.access import (
+    ADVERTISER,
+    PUBLISHER,
+    Owner,
+    Scope,
+    choose_owner,
+    require_admin,
+    require_read,
+    require_write,
+)
 from adloom.resource.audit.entry import build_author
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.etag import IF_MATCH_PATTERN, UNCONDITIONAL, format_etag, parse_if_match
 from adloom.resource.resource import Resource
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.resource.table import ADVERTISER, PUBLISHER, Owner
 from adloom.runtime.http.api.dependencies import (
     NEEDS_A_TOKEN,
     CurrentCaller,

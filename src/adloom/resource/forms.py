@@ -1,8 +1,10 @@
-"""Pydantic models made from a noun's struct: the body of a new thing, its patch, its answer, a list's query.
+"""Pydantic models made from a noun's struct: the body of a new thing, its patch, its answer.
 
 The annotations of the struct's fields say what clients may send (`Name`, `Domain`, `Field(alias=…)`), its
 defaults what they may leave out. An answer shows the same fields without the rules for sending them.
 """
+
+# pure
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import time
@@ -18,30 +20,14 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from adloom.core.money import Micros
+from adloom.resource.access import Owner
 from adloom.resource.shapes import AmountShown, PriceShown, TimeOfDayShown
-from adloom.resource.table import Owner
-from adloom.runtime.http.api.pages import ListQuery
-from adloom.runtime.http.api.shapes import INT4_MAX, Answer, Body, Patch
+from adloom.runtime.http.api.shapes import Answer, Body, Patch
 
 # What the server sets; a noun may add to it.
 SET_BY_SERVER: Final = frozenset({"id", "created_by", "created_at", "updated_at", "deleted_at"})
 _LAST: Final = ("created_at", "updated_at", "deleted_at")
 _SHOWN: Final[Mapping[Any, Any]] = {Micros: PriceShown, time: TimeOfDayShown, Decimal: AmountShown}
-
-
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list may be narrowed to: `condition` is SQL with `{}` where the value goes."""
-
-    name: str
-    annotation: Any
-    condition: str
-
-
-class Sort(msgspec.Struct, frozen=True, kw_only=True):
-    """An order of a list that is not that of a column; rows without a value come last."""
-
-    name: str
-    expression: str
 
 
 def read_annotations(struct: type[msgspec.Struct]) -> dict[str, Any]:
@@ -140,45 +126,6 @@ def _build_part_answer(struct: type[msgspec.Struct]) -> type[Answer]:
 def make_owner_field(owner: Owner) -> tuple[Any, None]:
     """Return the field by which a body names the owner; the server decides whether it may."""
     return Annotated[UUID | None, Field(alias=owner.alias, description=owner.description)], None
-
-
-def build_query(  # noqa: PLR0913 - what a list may be asked
-    name: str,
-    doc: str,
-    base: type[ListQuery],
-    *,
-    struct: type[msgspec.Struct],
-    filters: Sequence[str | Filter],
-    sortable: Collection[str | Sort],
-    extra: Mapping[str, Any],
-) -> type[ListQuery]:
-    annotations = read_annotations(struct)
-    fields: dict[str, Any] = {}
-    for item in filters:
-        if isinstance(item, Filter):
-            fields[item.name] = (item.annotation | None, None)
-        else:
-            fields[item] = (_filter_type(item, annotations[item]), None)
-    query = create_model(name, __base__=base, __doc__=doc, **fields, **extra)
-    names = [one.name if isinstance(one, Sort) else one for one in sortable]
-    query.SORTABLE = frozenset({"created_at", "updated_at", *names})
-    query.EXPRESSIONS = {one.name: one.expression for one in sortable if isinstance(one, Sort)}
-    query.describe_sort()
-    return query
-
-
-def _filter_type(name: str, annotation: object) -> Any:  # noqa: ANN401 - a type
-    alias = find_alias(name, annotation)
-    plain = strip_rules(annotation) | None
-    is_number = int in get_args(plain)
-    return Annotated[
-        plain,
-        Field(
-            alias=None if alias == to_camel(name) else alias,
-            ge=0 if is_number else None,
-            le=INT4_MAX if is_number else None,
-        ),
-    ]
 
 
 def _find_default(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - any value

@@ -11,51 +11,37 @@
 A new field is a column, a field of the struct, and a field of the console's form.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Generic, Optional, TypeVar
+from typing import Annotated, Any, Generic, Optional, TypeVar, get_args
 from uuid import UUID
 
 import asyncpg
 import msgspec
+from pydantic import Field, create_model
 from pydantic.alias_generators import to_camel
 
 from adloom.core.errors import AdloomError
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope
-from adloom.resource.account_bounds import Bounds, keep_bounds
+from adloom.resource.account_bounds import keep_bounds
 from adloom.resource.audit.entry import OWNED_NOUNS
 from adloom.resource.changes import CatalogWrite, IndexedNoun, find_creator
-from adloom.resource.forms import (
-    SET_BY_SERVER,
-    Filter,
-    Sort,
-    build_answer,
-    build_body,
-    build_patch,
-    build_query,
-    list_fields,
-    make_owner_field,
-    read_annotations,
-    strip_rules,
-)
-from adloom.resource.list_spec import ListSpec, Need
+from adloom.resource.forms import find_alias, read_annotations, strip_rules
 from adloom.resource.names import NAME_COLUMNS
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.resource.table import Owner, ResourceTable
+from adloom.resource.spec import ResourceSpec
+from adloom.resource.table import ResourceTable
 from adloom.runtime.http.api.pages import ListQuery
-from adloom.runtime.http.api.shapes import Answer, Body, Patch, Text255
+from adloom.runtime.http.api.shapes import INT4_MAX, Body, Patch, Text255
 from adloom.runtime.listing import Filters
 
 T = TypeVar("T", bound=msgspec.Struct)
 Key = UUID | int
 
-# The thing, the names of the fields that a client gave, and the time.
-Finish = Callable[[Any, Collection[str], datetime], Any]
 Check = Callable[[CatalogWrite, Scope, Any, Any], Awaitable[None]]
-Begin = Callable[[Any, Mapping[str, Any], Scope], Any]
 AfterUpdate = Callable[[CatalogWrite, Any, Any], Awaitable[None]]
 BeforeDelete = Callable[[CatalogWrite, Any, datetime], Awaitable[None]]
 
@@ -64,100 +50,67 @@ async def _pass(*_arguments: object) -> None:
     pass
 
 
-def _refuse_nothing(_field: str, _named: object, _thing: object, _scope: Scope) -> None:
-    return None
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list may be narrowed to: `condition` is SQL with `{}` where the value goes."""
+
+    name: str
+    annotation: Any
+    condition: str
 
 
-class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True, eq=False):
-    """The declaration of a noun.
+class Sort(msgspec.Struct, frozen=True, kw_only=True):
+    """An order of a list that is not that of a column; rows without a value come last."""
 
-    Names:
+    name: str
+    expression: str
+
+
+class Resource(ResourceSpec[T], Generic[T], frozen=True, kw_only=True, dict=True, eq=False):
+    """The declaration of a noun: what `ResourceSpec` has, and how it is stored, listed and written.
 
     - `path`: the address of its list; `tag`: its chapter in the API's documentation,
-    - `name`: in code and addresses ("rule": `{rule_id}`, `create_rule`; `function_name` where the latter differs),
-    - `noun`: in the audit trail ("targeting_rule"); `words`: in sentences ("targeting rule"),
-    - `docs`: sentences that replace the usual ones, by "create", "list", "read", "change", "delete", "restore",
-      "body", "answer"; `missing`: the sentence for one that is not there,
+    - `function_name`: in the names of functions, where that is not `name`; `plural` likewise of several,
     - `title`: the column with what people call one, if any,
-    - `code`: how its error codes begin, if not with the noun ("SITE": SITE_NOT_FOUND).
+    - `code`: how its error codes begin, if not with the noun ("SITE": SITE_NOT_FOUND); `missing`: the sentence for
+      one that is not there.
 
     Storage: see `ResourceTable`.
 
-    Forms. `set_by_server` are fields that clients do not send. `form` replaces or adds fields of the body and
-    the patch, `create_form` of the body only; each is an annotation with its default. `decided` are fields that
-    others than the owner decide, by routes of their own; in a document an account can only repeat them.
+    Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in, or
+    conditions with `{}` for it; `sort` the columns, or orders of their own, to sort by, beside the moments.
 
-    Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in, or conditions with `{}` for it;
-    `sort` the columns, or orders of their own, to sort by, beside the moments.
-
-    Rules. `finish` checks or completes a thing, new or changed, and returns it. `check` compares it with other
-    rows before it is written. `account_bounds` are for numbers that accounts set. `after_update` and `before_delete` do what else a write has to do. `taken` makes
-    the error of a unique constraint. `outlives_parent`: it can be deleted also where its parent is.
-
-    Documents. `list_name` is its list, `item_name` one item of it; `natural_key` a field that names one beside the
-    id, in the form that `normalize` gives it, and `is_in_the_way` whether another with the same keeps a thing from having it;
-    `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
-    `unique_in_parent` is a field that no two of them have alike, `needs` another row that must be there too.
-    `refuse_reference` says what is wrong with naming a row (field, named, thing, scope). `begin` returns a new thing as
-    it begins, by the rows that it names and the scope.
+    Rules. `check` compares a thing with other rows before it is written. `after_update` and `before_delete` do what
+    else a write has to do. `taken` makes the error of a unique constraint. `outlives_parent`: it can be deleted also
+    where its parent is.
     """
 
-    struct: type[T]
-    name: str
     table_name: str
     path: str = ""
     tag: str = ""
     function_name: str = ""
     plural: str = ""
-    noun: str = ""
-    article: str = "a"
     title: str = ""
     code: str = ""
     missing: str = ""
-    docs: Mapping[str, str] = {}
 
-    owner: Owner | None = None
-    identity: tuple[str, ...] = ("id",)
-    identity_column: str = "public_id"
-    identity_type: str = "uuid"
     references: Mapping[str, "Resource[Any]"] = {}
-    parents: tuple[str, ...] = ()
     touches: tuple[IndexedNoun, str] | None = None
     hides_deleted: bool = False
 
-    set_by_server: frozenset[str] = frozenset()
-    decided: tuple[str, ...] = ()
-    form: Mapping[str, tuple[Any, Any]] = {}
-    create_form: Mapping[str, tuple[Any, Any]] = {}
     query_base: type[ListQuery] = ListQuery
-
     filters: tuple[str | Filter, ...] = ()
     search: tuple[str, ...] = ()
     sort: tuple[str | Sort, ...] = ()
 
-    finish: Finish = lambda thing, _given, _now: thing
     check: Check = _pass
-    account_bounds: Mapping[str, Bounds] = {}
     after_update: AfterUpdate = _pass
     before_delete: BeforeDelete = _pass
     outlives_parent: bool = False
     taken: Callable[[Any], AdloomError] | None = None
 
-    list_name: str = ""
-    item_name: str = ""
-    natural_key: str | None = None
-    normalize: Callable[[str], str] = lambda text: text
-    is_in_the_way: Callable[[Any, Any], bool] = lambda _other, _thing: True
-    is_for_all: bool = False
-    siblings_max: int | None = None
-    unique_in_parent: str | None = None
-    needs: Need | None = None
-    refuse_reference: Callable[[str, Any, Any, Scope], str | None] = _refuse_nothing
-    begin: Begin = lambda thing, _named, _scope: thing
-
     def __post_init__(self) -> None:
         if self.owner is not None:
-            OWNED_NOUNS[self.owner.role].append(self.noun or self.name)
+            OWNED_NOUNS[self.owner.role].append(self.full_noun)
         if self.title:
             NAME_COLUMNS[self.table_name] = self.title
 
@@ -166,7 +119,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         return ResourceTable(
             struct=self.struct,
             name=self.table_name,
-            noun=self.noun or self.name,
+            noun=self.full_noun,
             code=self.code,
             missing=self.missing,
             owner=self.owner,
@@ -180,61 +133,12 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         )
 
     @cached_property
-    def words(self) -> str:
-        return self.table.words
-
-    @cached_property
     def plural_name(self) -> str:
         return self.plural or f"{self.function_name or self.name}s"
 
     @cached_property
     def is_soft_deleted(self) -> bool:
         return issubclass(self.struct, SoftDeletable)
-
-    @cached_property
-    def form_fields(self) -> Mapping[str, tuple[Any, Any]]:
-        """The fields of the patch, and of the body too."""
-        server: set[str] = {*SET_BY_SERVER, *self.set_by_server, *self.decided, *self.identity}
-        if self.owner is not None:
-            server.add(self.owner.field)
-        if not self.table.has_own_owner:
-            server.update(self.parents)
-        return list_fields(self.struct, but=server) | dict(self.form)
-
-    @cached_property
-    def body(self) -> type[Body]:
-        fields = {**self.form_fields, **self.create_form}
-        annotations = read_annotations(self.struct)
-        if self.owner is not None and self.table.has_own_owner:
-            fields[self.owner.field] = make_owner_field(self.owner)
-        elif self.identity == ("id",):
-            fields |= {field: (annotations[field], ...) for field in self.parents}
-        doc = self.docs.get("body", f"A new {self.words}.")
-        return build_body(f"{self.struct.__name__}Body", doc, fields)
-
-    @cached_property
-    def patch(self) -> type[Patch]:
-        fields = dict(self.form_fields)
-        if self.owner is not None and self.owner.is_in_patch:
-            fields[self.owner.field] = make_owner_field(self.owner)
-        return build_patch(f"{self.struct.__name__}Patch", f"Changes of {self.article} {self.words}.", fields)
-
-    @cached_property
-    def decisions(self) -> type[Body]:
-        """The fields of a document that others than the owner decide."""
-        others = [field for field in self.struct.__struct_fields__ if field not in self.decided]
-        return build_body(
-            f"{self.struct.__name__}Decisions", "What was decided.", list_fields(self.struct, but=others)
-        )
-
-    @cached_property
-    def answer(self) -> type[Answer]:
-        aliases = {self.owner.field: self.owner.alias} if self.owner else {}
-        doc = self.docs.get("answer", f"{self.article.title()} {self.words}.")
-        fields = self.struct.__struct_fields__
-        # A thing without that moment is removed for good; the field is there because every resource has it.
-        never = {"deleted_at": (None, None)} if "id" in fields and "deleted_at" not in fields else {}
-        return build_answer(f"{self.struct.__name__}Answer", doc, self.struct, aliases=aliases, **never)
 
     @cached_property
     def query(self) -> type[ListQuery]:
@@ -248,40 +152,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             filters=self.filters,
             sortable=self.sort,
             extra=extra,
-        )
-
-    @cached_property
-    def spec(self) -> ListSpec:
-        has_moves = "status" in self.set_by_server and hasattr(self.struct, "moved_to")
-        return ListSpec(
-            name=self.list_name,
-            item_name=self.item_name or to_camel(self.table.noun),
-            words=self.words,
-            struct=self.struct,
-            body=self.body,
-            patch=self.patch,
-            answer=self.answer,
-            decisions=self.decisions,
-            identity=self.identity,
-            id_type=self.identity_type,
-            has_own_ids=self.identity_column == "id",
-            owner=None if self.owner is None or self.owner.is_itself else self.owner.role,
-            owner_field=self.owner.field if self.owner and self.table.has_own_owner else None,
-            is_account=self.owner is not None and self.owner.is_itself,
-            references={field: other.list_name for field, other in self.references.items()},
-            parent=self.parents[0] if self.parents and not self.table.has_own_owner else None,
-            needs=self.needs,
-            natural_key=self.natural_key,
-            normalize=self.normalize,
-            is_in_the_way=self.is_in_the_way,
-            is_for_all=self.is_for_all,
-            siblings_max=self.siblings_max,
-            unique_in_parent=self.unique_in_parent,
-            status=strip_rules(read_annotations(self.struct)["status"]) if has_moves else None,
-            finish=self.finish,
-            refuse_reference=self.refuse_reference,
-            account_bounds=self.account_bounds,
-            begin=self.begin,
         )
 
     def build_filters(self, query: ListQuery) -> Filters:
@@ -392,3 +262,42 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             if self.taken is None:
                 raise
             raise self.taken(thing) from error
+
+
+def build_query(  # noqa: PLR0913 - what a list may be asked
+    name: str,
+    doc: str,
+    base: type[ListQuery],
+    *,
+    struct: type[msgspec.Struct],
+    filters: Sequence[str | Filter],
+    sortable: Collection[str | Sort],
+    extra: Mapping[str, Any],
+) -> type[ListQuery]:
+    annotations = read_annotations(struct)
+    fields: dict[str, Any] = {}
+    for item in filters:
+        if isinstance(item, Filter):
+            fields[item.name] = (item.annotation | None, None)
+        else:
+            fields[item] = (_filter_type(item, annotations[item]), None)
+    query = create_model(name, __base__=base, __doc__=doc, **fields, **extra)
+    names = [one.name if isinstance(one, Sort) else one for one in sortable]
+    query.SORTABLE = frozenset({"created_at", "updated_at", *names})
+    query.EXPRESSIONS = {one.name: one.expression for one in sortable if isinstance(one, Sort)}
+    query.describe_sort()
+    return query
+
+
+def _filter_type(name: str, annotation: object) -> Any:  # noqa: ANN401 - a type
+    alias = find_alias(name, annotation)
+    plain = strip_rules(annotation) | None
+    is_number = int in get_args(plain)
+    return Annotated[
+        plain,
+        Field(
+            alias=None if alias == to_camel(name) else alias,
+            ge=0 if is_number else None,
+            le=INT4_MAX if is_number else None,
+        ),
+    ]

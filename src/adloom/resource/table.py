@@ -13,9 +13,8 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.caller import Role
 from adloom.core.errors import NotFoundError
-from adloom.resource.access import Scope
+from adloom.resource.access import Owner, Scope
 from adloom.resource.accounts import ACCOUNT_TABLES, is_open, make_unknown_account_error
 from adloom.resource.audit.difference import find_changed_fields, list_virtual_fields
 from adloom.resource.audit.entry import AuditSubject
@@ -35,28 +34,6 @@ COLUMN_TYPES: Final = """
 FOR_UPDATE: Final = "FOR UPDATE OF it"
 # Against other writers, but not against the counts of the event log, which only name the row.
 FOR_IMPORT: Final = "FOR NO KEY UPDATE OF it"
-
-
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Accounts of which role own the rows, and how clients call the field that names the account.
-
-    `is_itself`: the rows are the accounts. `is_in_patch`: a patch may name the owner too, but not change it.
-    """
-
-    role: Role
-    alias: str
-    description: str | None = None
-    is_itself: bool = False
-    is_in_patch: bool = False
-
-    @property
-    def field(self) -> str:
-        """The struct's field with the owner's id."""
-        return f"{self.role}_id"
-
-
-ADVERTISER: Final = Owner(role=Role.ADVERTISER, alias="advertiserId")
-PUBLISHER: Final = Owner(role=Role.PUBLISHER, alias="publisherId")
 
 
 class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True, eq=False):

@@ -29,7 +29,8 @@ items = [
 documents = st.fixed_dictionaries(
     {},
     optional={
-        spec.name: st.lists(item, max_size=3) for spec, item in zip(CATALOG.lists.specs, items, strict=True)
+        spec.list_name: st.lists(item, max_size=3)
+        for spec, item in zip(CATALOG.lists.specs, items, strict=True)
     },
 )
 

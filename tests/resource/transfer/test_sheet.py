@@ -45,7 +45,7 @@ def test_no_cell_begins_like_a_formula(text: str) -> None:
 
 
 def test_the_field_types_decide_how_cells_are_read() -> None:
-    cells = {spec.item_name: read_cell_types(spec) for spec in CATALOG.lists.specs}
+    cells = {spec.kind: read_cell_types(spec) for spec in CATALOG.lists.specs}
 
     assert {"slug", "layoutType", "timezone", "publisherId"} <= cells["placement"].text
     assert not {"maxBanners", "isActive", "floorCpm"} & cells["placement"].text

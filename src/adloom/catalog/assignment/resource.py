@@ -13,12 +13,11 @@ from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.placement import Placement, placements
 from adloom.core.errors import BannerNotFoundError, ConflictError, PlacementNotFoundError
-from adloom.resource.access import Scope
+from adloom.resource.access import ADVERTISER, Scope
 from adloom.resource.account_bounds import Bounds
 from adloom.resource.changes import CatalogWrite, IndexedNoun
-from adloom.resource.list_spec import Need
 from adloom.resource.resource import Resource
-from adloom.resource.table import ADVERTISER
+from adloom.resource.spec import Need
 from adloom.runtime.listing import Filters
 
 # Orders below are the house's own; the default weight is the most that an account may give.

@@ -4,10 +4,9 @@ from typing import Final
 
 from adloom.catalog.advertiser import ACCOUNT_PRIORITY, advertisers
 from adloom.catalog.campaign.model import Campaign
+from adloom.resource.access import ADVERTISER
 from adloom.resource.changes import IndexedNoun
-from adloom.resource.forms import Filter, Sort
-from adloom.resource.resource import Resource
-from adloom.resource.table import ADVERTISER
+from adloom.resource.resource import Filter, Resource, Sort
 from adloom.runtime.http.api.shapes import Text100
 
 # As a list of keys: a join would keep the indexes of the other columns from being used.

@@ -14,10 +14,9 @@ from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
 from adloom.core.errors import BannerNotFoundError, ConflictError
 from adloom.core.ids import BannerId, CampaignId
-from adloom.resource.access import Scope
+from adloom.resource.access import ADVERTISER, Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
-from adloom.resource.table import ADVERTISER
 
 CREATIVES_A_CAMPAIGN_MAX: Final = 200
 

@@ -11,7 +11,7 @@ from adloom.core.caller import Caller, Role
 from adloom.core.errors import BodyTooLargeError, ForbiddenError, UnavailableError, wrong_field
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.audit.difference import describe_change
-from adloom.resource.list_spec import DocumentLists
+from adloom.resource.spec import DocumentLists
 from adloom.resource.transfer.document import RawItem, read_json, write_json
 from adloom.resource.transfer.exchange import Exchange, ImportRequest
 from adloom.resource.transfer.plan import ImportChange
@@ -208,10 +208,10 @@ def _check_size(request: Request, caller: Caller, count: int) -> None:
 
 
 def _answer(lists: DocumentLists, changes: Sequence[ImportChange], *, is_dry_run: bool) -> ImportAnswer:
-    counts = {spec.name: {"create": 0, "update": 0, "unchanged": 0} for spec in lists.specs}
+    counts = {spec.list_name: {"create": 0, "update": 0, "unchanged": 0} for spec in lists.specs}
     listed: list[ChangeAnswer] = []
     for change in changes:
-        counts[change.spec.name][change.action] += 1
+        counts[change.spec.list_name][change.action] += 1
         if change.action != "unchanged" and len(listed) < CHANGES_LISTED_MAX:
             listed.append(_change_answer(change, is_dry_run=is_dry_run))
     totals = {
@@ -237,7 +237,7 @@ def _change_answer(change: ImportChange, *, is_dry_run: bool) -> ChangeAnswer:
     is_new = change.before is None
     return ChangeAnswer(
         path=change.path,
-        kind=change.spec.item_name,
+        kind=change.spec.kind,
         action=change.action,
         key=change.key,
         id=None if is_new and is_dry_run else identity,

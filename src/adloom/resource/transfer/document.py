@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
-from adloom.resource.list_spec import DocumentLists, ListSpec
+from adloom.resource.spec import DocumentLists, ResourceSpec
 
 FORMAT: Final = "adloom-catalog"
 FORMAT_VERSION: Final = 1
@@ -23,7 +23,7 @@ _decode_item = msgspec.json.Decoder(dict[str, Any]).decode
 class RawItem(msgspec.Struct, frozen=True):
     """One item: its list, its place in what was sent, and its JSON."""
 
-    spec: ListSpec
+    spec: ResourceSpec[Any]
     path: str
     raw: bytes | msgspec.Raw
 
@@ -41,12 +41,12 @@ def read_json(body: bytes, known: DocumentLists) -> list[RawItem]:
         raise wrong_field("body", message, f"The document {message}.") from error
 
 
-def write_json(lists: Mapping[ListSpec, Sequence[Mapping[str, Any]]]) -> bytes:
+def write_json(lists: Mapping[ResourceSpec[Any], Sequence[Mapping[str, Any]]]) -> bytes:
     """Write a document: an item a line, so that two documents can be compared."""
     parts = [f'{{\n"format": "{FORMAT}",\n"version": {FORMAT_VERSION}'.encode()]
     for spec, items in lists.items():
         lines = b",\n".join(msgspec.json.encode(item) for item in items)
-        parts.append(b'"%s": [%s]' % (spec.name.encode(), b"\n%s\n" % lines if lines else b""))
+        parts.append(b'"%s": [%s]' % (spec.list_name.encode(), b"\n%s\n" % lines if lines else b""))
     return b",\n".join(parts) + b"\n}\n"
 
 
@@ -91,17 +91,17 @@ class ItemHead(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[str, Any]
 
     @property
-    def spec(self) -> ListSpec:
+    def spec(self) -> ResourceSpec[Any]:
         return self.item.spec
 
-    def iterate_names(self, lists: DocumentLists) -> Iterator[tuple[ListSpec, Any]]:
+    def iterate_names(self) -> Iterator[tuple[ResourceSpec[Any], Any]]:
         """Yield the lists and values by which it names rows, itself first."""
         for field in ("id", self.spec.natural_key):
             if field is not None and field in self.names:
                 yield self.spec, self.names[field]
         for field, other in self.spec.references.items():
             if field in self.names:
-                yield lists.by_name[other], self.names[field]
+                yield other, self.names[field]
 
 
 def read_heads(items: Iterable[RawItem]) -> tuple[list[ItemHead], list[FieldProblem]]:
@@ -128,9 +128,9 @@ def read_heads(items: Iterable[RawItem]) -> tuple[list[ItemHead], list[FieldProb
     return heads, problems
 
 
-def parse_id(spec: ListSpec, value: object) -> Any:  # noqa: ANN401 - a UUID or an integer
+def parse_id(spec: ResourceSpec[Any], value: object) -> Any:  # noqa: ANN401 - a UUID or an integer
     """Return an id as a list has it, or None for what is none."""
-    if spec.id_type == "uuid":
+    if spec.identity_type == "uuid":
         try:
             return value if isinstance(value, UUID) else UUID(value) if isinstance(value, str) else None
         except ValueError:

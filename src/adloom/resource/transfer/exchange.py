@@ -16,8 +16,8 @@ from adloom.resource.access import Scope
 from adloom.resource.audit.difference import describe_change, describe_creation, name_action
 from adloom.resource.audit.entry import NewAuditEntry
 from adloom.resource.changes import Catalog, CatalogWrite, find_creator
-from adloom.resource.list_spec import DocumentLists, ListSpec
 from adloom.resource.resource import Resource
+from adloom.resource.spec import DocumentLists, ResourceSpec
 from adloom.resource.table import BATCH_MAX, Identity
 from adloom.resource.transfer.document import ItemHead, RawItem, parse_id, read_heads
 from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
@@ -27,7 +27,7 @@ from adloom.runtime.process.tuning import pause_gc
 PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.
 NATURAL_KEY_LENGTH_MAX: Final = 253
 
-ExportedLists = Mapping[ListSpec, Sequence[Mapping[str, Any]]]
+ExportedLists = Mapping[ResourceSpec[Any], Sequence[Mapping[str, Any]]]
 
 
 class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def lists(self) -> DocumentLists:
-        return DocumentLists(tuple(resource.spec for resource in self.resources))
+        return DocumentLists(self.resources)
 
     @cached_property
     def by_name(self) -> Mapping[str, Resource[Any]]:
@@ -55,13 +55,13 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     async def export(self, catalog: Catalog, caller: Caller) -> ExportedLists:
         """Read all that a caller may see, in one moment of the catalog."""
-        found: dict[ListSpec, list[Any]] = {}
+        found: dict[ResourceSpec[Any], list[Any]] = {}
         async with (
             catalog.read() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             for spec in self.lists.list_visible_to(caller.role):
-                found[spec] = await self.by_name[spec.name].table.load_all(
+                found[spec] = await self.by_name[spec.list_name].table.load_all(
                     connection, Scope(caller.account_id)
                 )
         return {spec: await asyncio.to_thread(_show, spec, things) for spec, things in found.items()}
@@ -90,12 +90,12 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         by_natural_key: dict[str, dict[str, Any]] = {name: {} for name in self.by_name}
         same_names: dict[str, Mapping[str, list[Any]]] = {}
         account_id = wanted.caller.account_id
-        children = [one for one in self.resources if one.spec.parent is not None and one.identity == ("id",)]
+        children = [one for one in self.resources if one.parent is not None and one.identity == ("id",)]
         for child in children:
             parents = await child.table.load_parent_ids(connection, [key for (key,) in ids[child.list_name]])
             ids[_find_parent_name(child)] |= {(key,) for key in parents}
         # Parents first and what hangs on them last, as the routes do: so no two writes wait for each other.
-        parent_names = {spec.references[spec.parent] for spec in self.lists.specs if spec.parent}
+        parent_names = {spec.references[spec.parent].list_name for spec in self.lists.specs if spec.parent}
         simple = [one for one in self.resources if one.identity == ("id",)]
         for one in sorted(simple, key=lambda one: one.list_name not in parent_names):
             things = await one.table.load(connection, list(ids[one.list_name]))
@@ -104,7 +104,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                 things += await one.table.load_by(connection, one.natural_key, keys)
                 same_names[one.list_name] = _group_by_name(things, one.natural_key)
                 by_natural_key[one.list_name] = {
-                    name: min(others, key=lambda thing: not one.spec.is_owned_by(thing, account_id))
+                    name: min(others, key=lambda thing: not one.is_owned_by(thing, account_id))
                     for name, others in same_names[one.list_name].items()
                 }
             found[one.list_name] = {one.table.identify(thing): thing for thing in things}
@@ -115,7 +115,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                 found[name][table.identify(thing)] = thing
         counts: dict[str, Any] = {}
         values: dict[str, Any] = {}
-        for child in (one for one in self.resources if one.spec.parent is not None):
+        for child in (one for one in self.resources if one.parent is not None):
             parent_ids = [identity[0] for identity in found[_find_parent_name(child)]]
             if child.siblings_max is not None:
                 counts[child.list_name] = await child.table.count_siblings(connection, parent_ids)
@@ -145,13 +145,13 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         ids: dict[str, set[Identity]] = {name: set() for name in self.by_name}
         natural_keys: dict[str, set[str]] = {name: set() for name in self.by_name}
         for head in heads:
-            for spec, value in head.iterate_names(self.lists):
+            for spec, value in head.iterate_names():
                 known = parse_id(spec, value)
                 if known is not None:
-                    ids[spec.name].add((known,))
+                    ids[spec.list_name].add((known,))
                 is_text = isinstance(value, str) and "\0" not in value
                 if spec.natural_key and is_text and len(value) <= NATURAL_KEY_LENGTH_MAX:
-                    natural_keys[spec.name].add(spec.normalize(value))
+                    natural_keys[spec.list_name].add(spec.normalize(value))
         return ids, natural_keys
 
     def _collect_joined(
@@ -163,33 +163,34 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
             one.list_name: set() for one in self.resources if one.identity != ("id",)
         }
 
-        def find_id(spec: ListSpec, value: Any) -> Any:  # noqa: ANN401 - JSON in, a UUID out
-            if isinstance(value, str) and (spec.name, value) in keys:
-                return keys[spec.name, value]
-            thing = by_natural_key[spec.name].get(spec.normalize(value)) if isinstance(value, str) else None
+        def find_id(spec: ResourceSpec[Any], value: Any) -> Any:  # noqa: ANN401 - JSON in, a UUID out
+            if isinstance(value, str) and (spec.list_name, value) in keys:
+                return keys[spec.list_name, value]
+            thing = (
+                by_natural_key[spec.list_name].get(spec.normalize(value)) if isinstance(value, str) else None
+            )
             return parse_id(spec, value) if thing is None else thing.id
 
         for head in heads:
             if head.key is not None:
                 own = head.names.get("id") or head.names.get(head.spec.natural_key or "")
-                keys[head.spec.name, head.key] = None if own is None else find_id(head.spec, own)
+                keys[head.spec.list_name, head.key] = None if own is None else find_id(head.spec, own)
         for head in heads:
             spec = head.spec
-            if spec.name in wanted:
+            if spec.list_name in wanted:
                 named = {
-                    field: find_id(self.lists.by_name[spec.references[field]], head.names.get(field))
-                    for field in spec.identity
+                    field: find_id(spec.references[field], head.names.get(field)) for field in spec.identity
                 }
                 for one in (spec, self.lists.by_name[spec.needs.list_name] if spec.needs else spec):
                     identity = tuple(named[field] for field in one.identity)
                     if None not in identity:
-                        wanted[one.name].add(identity)
+                        wanted[one.list_name].add(identity)
         return wanted
 
     async def _write(self, write: CatalogWrite, planner: Planner) -> None:
         try:
             for resource in self.resources:
-                changes = [change for change in planner.changes if change.spec is resource.spec]
+                changes = [change for change in planner.changes if change.spec is resource]
                 created = [change for change in changes if change.action == "create"]
                 updated = [change for change in changes if change.action == "update"]
                 for some, statement in (
@@ -225,7 +226,7 @@ def _find_parent_name(child: Resource[Any]) -> str:
     return child.references[child.parents[0]].list_name
 
 
-def _show(spec: ListSpec, things: Sequence[msgspec.Struct]) -> list[Mapping[str, Any]]:
+def _show(spec: ResourceSpec[Any], things: Sequence[msgspec.Struct]) -> list[Mapping[str, Any]]:
     """Write what the API's answers say, as far as an import takes it."""
     items: list[Mapping[str, Any]] = []
     for thing in things:

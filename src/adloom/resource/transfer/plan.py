@@ -21,8 +21,8 @@ from adloom.resource.access import Scope, choose_owner
 from adloom.resource.account_bounds import keep_bounds
 from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.etag import moved_forward
-from adloom.resource.list_spec import DocumentLists, Identity, Item, ListSpec
 from adloom.resource.soft_delete import SoftDeletable
+from adloom.resource.spec import DocumentLists, Identity, Item, ResourceSpec
 from adloom.resource.transfer.document import KEY, ItemHead, parse_id
 
 
@@ -41,7 +41,7 @@ class NamesAFailureError(Exception):
 class ImportChange(msgspec.Struct, frozen=True):
     """What becomes of an item: `before` is None for a new row, and the same as `after` for one that stays."""
 
-    spec: ListSpec
+    spec: ResourceSpec[Any]
     path: str
     key: str | None
     before: Item
@@ -85,22 +85,22 @@ class Planner:
         self.problems: list[FieldProblem] = []
         self.changes: list[ImportChange] = []
         self._keys: dict[tuple[str, str], Identity] = {}
-        self._made: dict[str, dict[Identity, Any]] = {spec.name: {} for spec in self._lists.specs}
-        self._by_natural_key: dict[str, dict[str, Any]] = {spec.name: {} for spec in self._lists.specs}
+        self._made: dict[str, dict[Identity, Any]] = {spec.list_name: {} for spec in self._lists.specs}
+        self._by_natural_key: dict[str, dict[str, Any]] = {spec.list_name: {} for spec in self._lists.specs}
         self._failed: set[tuple[str, str]] = set()
         self._sibling_counts = {name: dict(counts) for name, counts in context.sibling_counts.items()}
         self._sibling_values = {name: dict(values) for name, values in context.sibling_values.items()}
 
     def plan(self, heads: Sequence[ItemHead]) -> None:
         """Plan a whole document, in the order in which its lists depend on each other."""
-        by_list: dict[str, list[ItemHead]] = {spec.name: [] for spec in self._lists.specs}
+        by_list: dict[str, list[ItemHead]] = {spec.list_name: [] for spec in self._lists.specs}
         for head in heads:
-            by_list[head.spec.name].append(head)
+            by_list[head.spec.list_name].append(head)
         for spec in self._lists.specs:
-            for head in by_list[spec.name]:
+            for head in by_list[spec.list_name]:
                 self._plan_item(spec, head)
 
-    def _plan_item(self, spec: ListSpec, head: ItemHead) -> None:
+    def _plan_item(self, spec: ResourceSpec[Any], head: ItemHead) -> None:
         path = head.item.path
         try:
             self._check_access(spec)
@@ -118,15 +118,15 @@ class Planner:
             self._remember(spec, change)
             return
         own = (head.key, head.names.get("id"), head.names.get(spec.natural_key or ""))
-        self._failed |= {(spec.name, str(value)) for value in own if value is not None}
+        self._failed |= {(spec.list_name, str(value)) for value in own if value is not None}
 
-    def _check_access(self, spec: ListSpec) -> None:
-        if self._context.role is not Role.ADMIN and spec.owner is not self._context.role:
+    def _check_access(self, spec: ResourceSpec[Any]) -> None:
+        if self._context.role is not Role.ADMIN and spec.owner_role is not self._context.role:
             raise ItemProblemError(
-                f"is not for you to import: the role {self._context.role} has no {spec.name}"
+                f"is not for you to import: the role {self._context.role} has no {spec.list_name}"
             )
 
-    def _change(self, spec: ListSpec, head: ItemHead) -> ImportChange:
+    def _change(self, spec: ResourceSpec[Any], head: ItemHead) -> ImportChange:
         said = head.item.decode()
         said.pop(KEY, None)
         named = self._resolve(spec, head)
@@ -155,10 +155,10 @@ class Planner:
             after = moved_forward(before, after)
         return ImportChange(spec, head.item.path, head.key, before, after)
 
-    def _resolve(self, spec: ListSpec, head: ItemHead) -> dict[str, Any]:
+    def _resolve(self, spec: ResourceSpec[Any], head: ItemHead) -> dict[str, Any]:
         """Find which rows an item names: by their ids, by keys of the document, by their natural keys."""
         named = {
-            field: self._find_named(self._lists.by_name[other], head.names[field], spec.aliases[field])
+            field: self._find_named(other, head.names[field], spec.aliases[field])
             for field, other in spec.references.items()
             if field in head.names
         }
@@ -166,67 +166,67 @@ class Planner:
             if field == "id" and field in head.names:
                 named[field] = parse_id(spec, head.names[field])
                 if named[field] is None:
-                    raise ItemProblemError(f"must be the id of a {spec.item_name}, or left out", "id")
+                    raise ItemProblemError(f"must be the id of a {spec.kind}, or left out", "id")
             elif field != "id" and field not in named:
                 raise ItemProblemError("is required", spec.aliases[field])
         if spec.has_own_ids and "id" not in named:
             raise ItemProblemError("is required", "id")
         return named
 
-    def _find_named(self, spec: ListSpec, value: object, field: str) -> Any:  # noqa: ANN401 - a UUID or an integer
-        if isinstance(value, str) and (spec.name, value) in self._keys:
-            return self._keys[spec.name, value][0]
+    def _find_named(self, spec: ResourceSpec[Any], value: object, field: str) -> Any:  # noqa: ANN401 - a UUID or an integer
+        if isinstance(value, str) and (spec.list_name, value) in self._keys:
+            return self._keys[spec.list_name, value][0]
         known = parse_id(spec, value)
         thing = None if known is None else self._get(spec, (known,))
         if spec.natural_key and isinstance(value, str) and thing is None:
             natural = spec.normalize(value)
-            thing = self._by_natural_key[spec.name].get(natural) or self._context.by_natural_key[
-                spec.name
+            thing = self._by_natural_key[spec.list_name].get(natural) or self._context.by_natural_key[
+                spec.list_name
             ].get(natural)
         if thing is not None and self._may_name(spec, thing):
             return thing.id
-        if (spec.name, str(value)) in self._failed:
+        if (spec.list_name, str(value)) in self._failed:
             raise NamesAFailureError
-        raise ItemProblemError(f"names no {spec.item_name} of this document or of the catalog", field)
+        raise ItemProblemError(f"names no {spec.kind} of this document or of the catalog", field)
 
-    def _get(self, spec: ListSpec, identity: Identity) -> Item:
-        return self._made[spec.name].get(identity) or self._context.found[spec.name].get(identity)
+    def _get(self, spec: ResourceSpec[Any], identity: Identity) -> Item:
+        return self._made[spec.list_name].get(identity) or self._context.found[spec.list_name].get(identity)
 
-    def _may_name(self, spec: ListSpec, item: Item) -> bool:
+    def _may_name(self, spec: ResourceSpec[Any], item: Item) -> bool:
         return spec.is_for_all or self._is_mine(spec, item)
 
-    def _find(self, spec: ListSpec, head: ItemHead, named: Mapping[str, Any]) -> Item:
+    def _find(self, spec: ResourceSpec[Any], head: ItemHead, named: Mapping[str, Any]) -> Item:
         """Find the row that an item is about, if it is there."""
         account_id = self._context.scope.account_id
         found: Any = None
         if all(field in named for field in spec.identity):
             identity = tuple(named[field] for field in spec.identity)
-            if identity in self._made[spec.name]:
+            if identity in self._made[spec.list_name]:
                 raise ItemProblemError("is in the document twice")
-            found = self._context.found[spec.name].get(identity)
+            found = self._context.found[spec.list_name].get(identity)
             is_mine = found is not None and self._is_mine(spec, found)
             if account_id is not None and spec.identity == ("id",) and not is_mine:
                 # Whether another account has it is not for this one to know.
-                raise ItemProblemError(
-                    f"names no {spec.item_name} of yours; leave it out to make a new one", "id"
-                )
+                raise ItemProblemError(f"names no {spec.kind} of yours; leave it out to make a new one", "id")
         elif spec.natural_key and isinstance(head.names.get(spec.natural_key), str):
-            found = self._context.by_natural_key[spec.name].get(spec.normalize(head.names[spec.natural_key]))
+            found = self._context.by_natural_key[spec.list_name].get(
+                spec.normalize(head.names[spec.natural_key])
+            )
             found = found if found is not None and self._is_mine(spec, found) else None
-            if found is not None and spec.identify(found) in self._made[spec.name]:
+            if found is not None and spec.identify(found) in self._made[spec.list_name]:
                 raise ItemProblemError("is in the document twice", spec.aliases[spec.natural_key])
         return found
 
-    def _is_mine(self, spec: ListSpec, thing: Item) -> bool:
+    def _is_mine(self, spec: ResourceSpec[Any], thing: Item) -> bool:
         account_id = self._context.scope.account_id
         return account_id is None or spec.find_owner_id(thing, self.find_parent) == account_id
 
-    def find_parent(self, spec: ListSpec, item: Item) -> Item:
+    def find_parent(self, spec: ResourceSpec[Any], item: Item) -> Item:
         """Return the campaign or the banner that an item hangs on, as it will be."""
         assert spec.parent is not None
-        return self._get(self._lists.by_name[spec.references[spec.parent]], (getattr(item, spec.parent),))
+        return self._get(spec.references[spec.parent], (getattr(item, spec.parent),))
 
-    def _take_status(self, spec: ListSpec, said: dict[str, Any]) -> StrEnum | None:
+    def _take_status(self, spec: ResourceSpec[Any], said: dict[str, Any]) -> StrEnum | None:
         if spec.status is None or (status := said.pop("status", None)) is None:
             return None
         if not isinstance(status, str) or status not in set(spec.status):
@@ -234,7 +234,7 @@ class Planner:
         return spec.status(status)
 
     def _make_item(
-        self, spec: ListSpec, said: dict[str, Any], outside: dict[str, Any], status: StrEnum | None
+        self, spec: ResourceSpec[Any], said: dict[str, Any], outside: dict[str, Any], status: StrEnum | None
     ) -> Item:
         body = spec.body.model_validate(said)
         now = self._context.now
@@ -256,13 +256,10 @@ class Planner:
         item = spec.struct(**{name: value for name, value in fields.items() if name in names})
         item = spec.finish(item, body.model_fields_set, now)
         item = keep_bounds(spec.account_bounds, None, item, self._context.scope, given=body.model_fields_set)
-        named = {
-            field: self._get(self._lists.by_name[other], (getattr(item, field),))
-            for field, other in spec.references.items()
-        }
+        named = {field: self._get(other, (getattr(item, field),)) for field, other in spec.references.items()}
         return spec.begin(item, named, self._context.scope)
 
-    def _decide(self, spec: ListSpec, item: Item, decided: Mapping[str, Any]) -> Item:
+    def _decide(self, spec: ResourceSpec[Any], item: Item, decided: Mapping[str, Any]) -> Item:
         """Set what others than the owner decide: a document of an account can only repeat it."""
         other = {field: value for field, value in decided.items() if getattr(item, field) != value}
         if other and self._context.scope.account_id is not None:
@@ -273,7 +270,7 @@ class Planner:
 
     def _change_item(
         self,
-        spec: ListSpec,
+        spec: ResourceSpec[Any],
         before: Item,
         said: dict[str, Any],
         outside: dict[str, Any],
@@ -291,14 +288,14 @@ class Planner:
             return after.moved_to(status, now=self._context.now)
         return after
 
-    def _check_neighbours(self, spec: ListSpec, before: Item, after: Item) -> None:
+    def _check_neighbours(self, spec: ResourceSpec[Any], before: Item, after: Item) -> None:
         """Check what the routes check against other rows."""
         self._check_natural_key(spec, after)
         for field, other in spec.references.items():
             value = getattr(after, field)
             is_new = before is None or getattr(before, field) != value
             if value is not None and is_new:
-                self._check_named(spec, field, self._get(self._lists.by_name[other], (value,)), after)
+                self._check_named(spec, field, self._get(other, (value,)), after)
         if spec.parent is not None:
             _check_present(self.find_parent(spec, after))
             self._check_siblings(spec, before, after)
@@ -307,16 +304,16 @@ class Planner:
             if self._get(needed, needed.identify(after)) is None:
                 raise ItemProblemError(spec.needs.message, spec.aliases[spec.needs.field])
 
-    def _check_siblings(self, spec: ListSpec, before: Item, after: Item) -> None:
+    def _check_siblings(self, spec: ResourceSpec[Any], before: Item, after: Item) -> None:
         assert spec.parent is not None
         parent_id = getattr(after, spec.parent)
         if spec.siblings_max is not None and before is None:
-            counts = self._sibling_counts[spec.name]
+            counts = self._sibling_counts[spec.list_name]
             counts[parent_id] = counts.get(parent_id, 0) + 1
             if counts[parent_id] > spec.siblings_max:
                 raise ItemProblemError(f"is one {spec.words} too many: there may be {spec.siblings_max}")
         if spec.unique_in_parent is not None:
-            values, field = self._sibling_values[spec.name], spec.unique_in_parent
+            values, field = self._sibling_values[spec.list_name], spec.unique_in_parent
             if before is not None and getattr(before, field) != getattr(after, field):
                 values.pop((parent_id, getattr(before, field)), None)
             value = getattr(after, field)
@@ -325,16 +322,16 @@ class Planner:
                     f"is {value}, which another {spec.words} has already", spec.aliases[field]
                 )
 
-    def _check_natural_key(self, spec: ListSpec, after: Item) -> None:
+    def _check_natural_key(self, spec: ResourceSpec[Any], after: Item) -> None:
         if spec.natural_key is None:
             return
         value: str = getattr(after, spec.natural_key)
-        made = self._by_natural_key[spec.name].get(value)
-        others = (*([] if made is None else [made]), *self._context.same_names[spec.name].get(value, ()))
+        made = self._by_natural_key[spec.list_name].get(value)
+        others = (*([] if made is None else [made]), *self._context.same_names[spec.list_name].get(value, ()))
         if any(other.id != after.id and spec.is_in_the_way(other, after) for other in others):
             raise ItemProblemError(f"{value!r} is in use", spec.aliases[spec.natural_key])
 
-    def _check_named(self, spec: ListSpec, field: str, named: Item, after: Item) -> None:
+    def _check_named(self, spec: ResourceSpec[Any], field: str, named: Item, after: Item) -> None:
         if getattr(named, "deleted_at", None) is not None:
             raise ItemProblemError(
                 f"names a deleted {named.noun_name}; restore it first", spec.aliases[field]
@@ -343,19 +340,19 @@ class Planner:
         if message is not None:
             raise ItemProblemError(message, spec.aliases[field])
 
-    def _remember(self, spec: ListSpec, change: ImportChange) -> None:
+    def _remember(self, spec: ResourceSpec[Any], change: ImportChange) -> None:
         identity = spec.identify(change.after)
-        self._made[spec.name][identity] = change.after
+        self._made[spec.list_name][identity] = change.after
         if spec.natural_key:
-            self._by_natural_key[spec.name][getattr(change.after, spec.natural_key)] = change.after
+            self._by_natural_key[spec.list_name][getattr(change.after, spec.natural_key)] = change.after
         if change.key is not None:
-            if (spec.name, change.key) in self._keys:
+            if (spec.list_name, change.key) in self._keys:
                 self.problems.append(FieldProblem(f"{change.path}.{KEY}", "is the key of another item"))
-            self._keys[spec.name, change.key] = identity
+            self._keys[spec.list_name, change.key] = identity
         self.changes.append(change)
 
 
-def _take_decisions(spec: ListSpec, said: dict[str, Any]) -> dict[str, Any]:
+def _take_decisions(spec: ResourceSpec[Any], said: dict[str, Any]) -> dict[str, Any]:
     aliases = [spec.aliases[name] for name in spec.decisions.model_fields]
     decided = spec.decisions.model_validate({alias: said.pop(alias) for alias in aliases if alias in said})
     return {name: getattr(decided, name) for name in decided.model_fields_set}

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from adloom.resource.forms import build_body
-from adloom.resource.list_spec import DocumentLists, ListSpec
+from adloom.resource.spec import DocumentLists, ResourceSpec
 from adloom.resource.transfer.document import FORMAT, FORMAT_VERSION, KEY, KEY_LENGTH_MAX
 from adloom.runtime.http.api.document import REF
 from adloom.runtime.http.api.shapes import Body, Moment, Natural, Text, Text255
@@ -45,7 +45,7 @@ def build_document_model(lists: DocumentLists) -> type[Body]:
         "version": (Annotated[int, Field(json_schema_extra={"const": FORMAT_VERSION})], _make_optional(None)),
     }
     for spec in lists.specs:
-        fields[spec.name] = (list[_build_item(spec, lists)], _make_optional(None, alias=spec.name))
+        fields[spec.list_name] = (list[_build_item(spec)], _make_optional(None, alias=spec.list_name))
     return build_body(
         SCHEMA_NAME,
         "What an export writes and an import takes. An item with the id, or the natural key, of an object that is there"
@@ -54,13 +54,13 @@ def build_document_model(lists: DocumentLists) -> type[Body]:
     )
 
 
-def _build_item(spec: ListSpec, lists: DocumentLists) -> Any:  # noqa: ANN401 - a type
+def _build_item(spec: ResourceSpec[Any]) -> Any:  # noqa: ANN401 - a type
     fields: dict[str, Any] = {
         KEY: (Annotated[Text, Field(min_length=1, max_length=KEY_LENGTH_MAX)], _make_optional(KEY_SENTENCE))
     }
     for name, alias in spec.aliases.items():
         is_needed = name in spec.identity and (name != "id" or spec.has_own_ids)
-        annotation, described = _describe_field(spec, name, lists)
+        annotation, described = _describe_field(spec, name)
         fields[name] = (
             annotation,
             Field(alias=alias, description=described)
@@ -69,22 +69,22 @@ def _build_item(spec: ListSpec, lists: DocumentLists) -> Any:  # noqa: ANN401 - 
         )
     if "updated_at" in spec.struct.__struct_fields__:
         fields["updated_at"] = (Moment, _make_optional(SEEN_SENTENCE))
-    kind = spec.item_name[0].upper() + spec.item_name[1:]
-    return build_body(f"{kind}Item", f"One of the `{spec.name}` of a document.", fields)
+    kind = spec.kind[0].upper() + spec.kind[1:]
+    return build_body(f"{kind}Item", f"One of the `{spec.list_name}` of a document.", fields)
 
 
-def _describe_field(spec: ListSpec, name: str, lists: DocumentLists) -> tuple[Any, str | None]:
+def _describe_field(spec: ResourceSpec[Any], name: str) -> tuple[Any, str | None]:
     models = (spec.body, spec.patch, spec.decisions)
     declared = next((one.model_fields[name] for one in models if name in one.model_fields), None)
     is_nullable = declared is not None and type(None) in get_args(declared.annotation)
     if name in spec.references:
-        other = lists.by_name[spec.references[name]]
-        annotation: Any = Text255 if other.id_type == "uuid" else Natural | Text255
+        other = spec.references[name]
+        annotation: Any = Text255 if other.identity_type == "uuid" else Natural | Text255
         natural = f", the {other.natural_key}" if other.natural_key else ""
         sentence = f"Of the {other.words}: the id{natural}, or the key in this document."
         return (annotation | None if is_nullable else annotation), sentence
     if name == "id":
-        return UUID if spec.id_type == "uuid" else Natural, None
+        return UUID if spec.identity_type == "uuid" else Natural, None
     if name == "status" and spec.status is not None:
         return spec.status, None
     assert declared is not None, "a document has what the routes take"

@@ -17,7 +17,7 @@ import msgspec
 
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.formula import QUOTE, quote_formula
-from adloom.resource.list_spec import DocumentLists, ListSpec
+from adloom.resource.spec import DocumentLists, ResourceSpec
 from adloom.resource.transfer.document import RawItem, check_count
 
 KIND_COLUMN: Final = "kind"
@@ -53,14 +53,14 @@ def read_csv(body: bytes, known: DocumentLists) -> list[RawItem]:
         raise _make_wrong_error(f"line {rows.line_num}", f"is not CSV that can be read: {error}") from error
 
 
-def write_csv(lists: Mapping[ListSpec, Sequence[Mapping[str, Any]]]) -> bytes:
+def write_csv(lists: Mapping[ResourceSpec[Any], Sequence[Mapping[str, Any]]]) -> bytes:
     columns = list(dict.fromkeys(alias for spec in lists for alias in spec.aliases.values()))
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
     writer.writerow([KIND_COLUMN, *columns])
     for spec, items in lists.items():
         for item in items:
-            writer.writerow([spec.item_name, *(write_cell(item.get(column)) for column in columns)])
+            writer.writerow([spec.kind, *(write_cell(item.get(column)) for column in columns)])
     return sheet.getvalue().encode()
 
 
@@ -87,7 +87,7 @@ def read_cell(cell: str, *, is_text: bool) -> Any:  # noqa: ANN401 - any JSON
 
 
 @cache
-def read_cell_types(spec: ListSpec) -> CellTypes:
+def read_cell_types(spec: ResourceSpec[Any]) -> CellTypes:
     """Read off the body of a list, and off what others decide, how its cells are read."""
     text = {KEY_COLUMN, *(spec.aliases[name] for name in (*spec.identity, *spec.references))}
     text |= {"status"} if spec.status else set()
@@ -118,9 +118,9 @@ def _iterate_items(
         check_count(number - 1)
         if not any(row):
             continue
-        spec = known.by_item_name.get(row[0])
+        spec = known.by_kind.get(row[0])
         if spec is None:
-            names = ", ".join(known.by_item_name)
+            names = ", ".join(known.by_kind)
             problems.append(FieldProblem(f"row {number}.{KIND_COLUMN}", f"must be one of {names}"))
         elif len(row) > len(header):
             problems.append(FieldProblem(f"row {number}", "has more cells than there are columns"))

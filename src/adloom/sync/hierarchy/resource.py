@@ -13,13 +13,12 @@ from pydantic import Field
 
 from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, FieldProblem, wrong_field
-from adloom.resource.access import Scope
+from adloom.resource.access import Owner, Scope
 from adloom.resource.audit.difference import HIDDEN
 from adloom.resource.audit.entry import NewAuditEntry
 from adloom.resource.changes import CatalogWrite
 from adloom.resource.etag import moved_forward
 from adloom.resource.resource import BeforeDelete, Resource
-from adloom.resource.table import Owner
 from adloom.runtime.http.api.shapes import Text
 from adloom.sync.api import PREFIX, WHO, SellerListQuery
 from adloom.sync.hierarchy.model import Ad, AdAccount, Adset, Sellpage, SyncedCampaign
