@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from ipaddress import ip_network
-from uuid import UUID
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ from adloom.runtime.http.answering import find_postgres
 from adloom.runtime.http.api.database_timeout import ASK_AGAIN_SECONDS, WAIT_SECONDS, DatabaseTimeout
 from adloom.runtime.http.api.middleware import BODY_BYTES_MAX
 from adloom.runtime.ports import find_port
+from adloom.runtime.postgres import Pool
 from tests.support.builders import banner_body
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
 from tests.support.eventually import measure_fastest
@@ -217,6 +219,25 @@ async def test_everything_is_unavailable_without_a_database(redis_url: str) -> N
     assert health.status_code == 503
     assert health.json()["checks"]["postgres"] == "unavailable"
     assert live.status_code == 200
+
+
+async def test_a_database_without_a_connection_to_spare_is_unavailable_and_the_log_says_why(
+    pool: Pool, database_url: str, redis_url: str
+) -> None:
+    role = f"limited_{uuid4().hex}"
+    await pool.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret' CONNECTION LIMIT 0")
+    parts = urlsplit(database_url)
+    place = parts.netloc.rpartition("@")[2]
+    settings = control_settings(parts._replace(netloc=f"{role}:secret@{place}").geturl(), redis_url)
+
+    async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
+        with structlog.testing.capture_logs() as lines:
+            answer = await admin.get("/admin/banners")
+    await pool.execute(f"DROP ROLE {role}")
+
+    assert "Try again in a moment" in problem(answer, 503, "UNAVAILABLE")["detail"]
+    why, _ = lines
+    assert (why["event"], "TooManyConnectionsError" in why["error"]) == ("request_unavailable", True)
 
 
 async def test_the_catalog_can_be_changed_without_valkey(database_url: str) -> None:
