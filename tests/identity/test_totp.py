@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.totp import (
     STEP_SECONDS,
     clean_code,
+    draw_qr_code,
     encode_secret,
     find_step,
     group,

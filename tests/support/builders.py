@@ -6,8 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from adloom.auction.bid import BidType
-from adloom.catalog.campaign.model import Campaign, CampaignStatus
-from adloom.catalog.source import Source
+from adloom.catalog.campaign.model import Campaign, CampaignStatus, Source
 from adloom.core.ids import CampaignId
 from adloom.schedule.pacing import PacingStrategy
 

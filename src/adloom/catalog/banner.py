@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 
 from adloom.catalog.advertiser import ACCOUNT_PRIORITY, advertisers
 from adloom.catalog.banner_content import CONTENT
+from adloom.catalog.campaign.model import Source
 from adloom.catalog.reference.resource import RECORDS, ReferenceKind, is_there
-from adloom.catalog.source import Source
 from adloom.core.errors import (
     BadRequestError,
     FieldProblem,

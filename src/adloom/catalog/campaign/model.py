@@ -13,7 +13,6 @@ from pydantic import Field
 from adloom.auction.bid import BidType, compute_single_cost
 from adloom.bidding.weights_card import find_shipped_doubt
 from adloom.bidding.window import BidStrategy
-from adloom.catalog.source import Source
 from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
 from adloom.core.errors import BadRequestError, wrong_field
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
@@ -29,6 +28,15 @@ LABEL_LENGTH_MAX: Final = 50
 PRICED_BY: Final = frozenset({"bid_type", "bid_amount_micros", "budget_daily_paisa", "budget_total_paisa"})
 Label = Annotated[Name, Field(max_length=LABEL_LENGTH_MAX)]
 DATE_INVALID: Final = "CAMPAIGN_DATE_INVALID"
+
+
+class Source(StrEnum):
+    """Where a banner or a campaign comes from."""
+
+    INTERNAL = "internal"
+    SPONSORED = "sponsored"
+    AFFILIATE = "affiliate"
+    SYSTEM = "system"
 
 
 class CampaignTransitionError(BadRequestError):

@@ -18,8 +18,8 @@ from adloom.console.sign_in.gate import (
 )
 from adloom.core.errors import AdloomError, ValidationFailedError
 from adloom.identity.console_sessions import HalfLoggedInError
-from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.second_factors import SecondFactorWrongError
+from adloom.identity.second_factor.totp import draw_qr_code
 from adloom.runtime.http.api.dependencies import Now
 from adloom.runtime.http.api.origin import find_origin
 

@@ -10,8 +10,8 @@ from adloom.identity.account.api import ADMIN_ONLY, OwnId, OwnPassword
 from adloom.identity.account.changes import lock_person
 from adloom.identity.api import SecurityAuthor
 from adloom.identity.model import PASSWORD_LENGTH_MAX
-from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.second_factors import FactorState, SecondFactors
+from adloom.identity.second_factor.totp import draw_qr_code
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, make_router
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100
