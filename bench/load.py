@@ -198,18 +198,18 @@ def take_samples(
     """Warm up each target, then measure all in rotation, so that noise affects all alike."""
     serials = itertools.count()
 
-    def effort(seconds: float) -> Effort:
+    def plan_effort(seconds: float) -> Effort:
         prefix = f"bench-{next(serials)}-"
         return Effort(connections=plan.connections, seconds=seconds, serial_prefix=prefix)
 
     for subject in subjects:
         report(f"warming up {subject.target.name}")
-        load_by(subject.target, effort(min(plan.seconds, WARM_UP_SECONDS_MAX)))
+        load_by(subject.target, plan_effort(min(plan.seconds, WARM_UP_SECONDS_MAX)))
     samples: list[Sample] = []
     for number in range(1, plan.rounds + 1):
         for subject in subjects:
             report(f"round {number} of {plan.rounds}: {subject.target.name}")
-            samples.append(take_sample(subject, effort(plan.seconds), load_by))
+            samples.append(take_sample(subject, plan_effort(plan.seconds), load_by))
     return samples
 
 

@@ -224,13 +224,13 @@ def order_answers(
 ) -> Iterator[tuple[float, SeenImpression]]:
     """Yield impressions once it is known whether they were clicked."""
 
-    def known(seen: SeenImpression) -> float:
+    def find_known_second(seen: SeenImpression) -> float:
         if are_clicks_first and seen.clicked_at is not None:
             return min(seen.clicked_at, seen.second + WAIT_SECONDS)
         return seen.second + WAIT_SECONDS
 
-    clicked = sorted((known(seen), seen) for seen in judged if seen.clicked_at is not None)
-    ignored = [(known(seen), seen) for seen in judged if seen.clicked_at is None]
+    clicked = sorted((find_known_second(seen), seen) for seen in judged if seen.clicked_at is not None)
+    ignored = [(find_known_second(seen), seen) for seen in judged if seen.clicked_at is None]
     return merge(clicked, ignored, key=lambda pair: pair[0])
 
 

@@ -166,24 +166,24 @@ async def _build_questions(pool: Pool, days: int) -> dict[str, StatsQuestion]:
     ids = await pool.fetchrow(IDS)
     assert ids is not None
 
-    def asked(*groupings: Grouping, first: int = days, **only: UUID) -> StatsQuestion:
+    def make_question(*groupings: Grouping, first: int = days, **only: UUID) -> StatsQuestion:
         question = StatsQuestion(first=TODAY - timedelta(days=first), last=TODAY, groupings=groupings)
         return msgspec.structs.replace(question, **only)
 
     banner, campaign = {"banner_id": ids["banner"]}, {"campaign_id": ids["campaign"]}
     return {
-        "by day": asked(Grouping.DAY),
-        "by banner": asked(Grouping.BANNER),
-        "by campaign": asked(Grouping.CAMPAIGN),
-        "by placement": asked(Grouping.PLACEMENT),
-        "of one banner, by day": asked(Grouping.DAY, **banner),
-        "of one campaign, by day and banner": asked(Grouping.DAY, Grouping.BANNER, **campaign),
-        "of one advertiser, by day": asked(Grouping.DAY, advertiser_id=ids["advertiser"]),
-        "today, by hour": asked(Grouping.HOUR, first=0),
-        "today, by banner": asked(Grouping.BANNER, first=0),
-        "live, by hour and country": asked(Grouping.HOUR, Grouping.COUNTRY),
-        "live, of one banner, by hour": asked(Grouping.HOUR, **banner),
-        "live, of one campaign, by hour": asked(Grouping.HOUR, **campaign),
+        "by day": make_question(Grouping.DAY),
+        "by banner": make_question(Grouping.BANNER),
+        "by campaign": make_question(Grouping.CAMPAIGN),
+        "by placement": make_question(Grouping.PLACEMENT),
+        "of one banner, by day": make_question(Grouping.DAY, **banner),
+        "of one campaign, by day and banner": make_question(Grouping.DAY, Grouping.BANNER, **campaign),
+        "of one advertiser, by day": make_question(Grouping.DAY, advertiser_id=ids["advertiser"]),
+        "today, by hour": make_question(Grouping.HOUR, first=0),
+        "today, by banner": make_question(Grouping.BANNER, first=0),
+        "live, by hour and country": make_question(Grouping.HOUR, Grouping.COUNTRY),
+        "live, of one banner, by hour": make_question(Grouping.HOUR, **banner),
+        "live, of one campaign, by hour": make_question(Grouping.HOUR, **campaign),
     }
 
 

@@ -234,7 +234,7 @@ class SimulatedCampaigns:
             bid_strategy=one.strategy.value,
         )
 
-    def keys(self) -> CatalogKeys:
+    def list_keys(self) -> CatalogKeys:
         campaigns = self.campaigns.values()
         return CatalogKeys(
             banners={one.banner_id.int: one.key for one in campaigns},

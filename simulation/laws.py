@@ -138,12 +138,12 @@ def _check_agreement(stored: StoredEvents) -> list[str]:
     return found + _describe_difference("what is not valid", invalid, stored.invalid_counts)
 
 
-def _describe_difference(name: str, expected: Counts, said: Counts) -> list[str]:
-    days = sorted(expected.keys() | said.keys())
+def _describe_difference(name: str, expected: Counts, counted: Counts) -> list[str]:
+    days = sorted(expected.keys() | counted.keys())
     return _keep_some(
-        f"{name}: {expected.get(day, 0)} {day[1]}s of {day[0]} are counted as {said.get(day, 0)}"
+        f"{name}: {expected.get(day, 0)} {day[1]}s of {day[0]} are counted as {counted.get(day, 0)}"
         for day in days
-        if expected.get(day, 0) != said.get(day, 0)
+        if expected.get(day, 0) != counted.get(day, 0)
     )
 
 

@@ -177,7 +177,7 @@ class TablesServer:
 
     def list_rows(self) -> list[Row]:
         return [
-            Row(key, row.event.occurred_at.date(), _offer(row.event), frozenset(row.marks))
+            Row(key, row.event.occurred_at.date(), _get_offer(row.event), frozenset(row.marks))
             for key, row in self.rows.items()
         ]
 
@@ -225,7 +225,7 @@ def get_key(event: Event) -> EventKey:
     return EventKey("impression" if isinstance(event, Impression) else "click", event.correlation_id)
 
 
-def _offer(event: Event) -> tuple[str, int] | None:
+def _get_offer(event: Event) -> tuple[str, int] | None:
     return None if event.request_id is None or event.slot is None else (str(event.request_id), event.slot)
 
 

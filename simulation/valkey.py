@@ -57,7 +57,7 @@ class EventLogServer:
         self.faults.trace.note(self.last_id, data)
         self._grown.set()
 
-    def after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
+    def read_after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
         start = bisect_right(self._orders, parse_entry_id(cursor))
         end = len(self._orders) if until is None else bisect_right(self._orders, parse_entry_id(until))
         return self._entries[start : min(end, start + count_max)]
@@ -106,7 +106,7 @@ class EventLogConnection(Connection):
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
         assert projection
         await self.begin("lag")
-        return Lag(entries=len(self._server.after(cursor, None, self._server.appended)), seconds=0.0)
+        return Lag(entries=len(self._server.read_after(cursor, None, self._server.appended)), seconds=0.0)
 
     async def trim(self, before: str) -> int:
         await self.begin("trim")
@@ -155,7 +155,7 @@ class GroupConnection(Connection):
         async with self.call("read"):
             if self._lock.is_anothers(self._consumer):
                 return None
-            return self._server.after(after, until, count_max)
+            return self._server.read_after(after, until, count_max)
 
     async def wait(self, after: str, *, seconds: float) -> None:
         async with self.call("wait"):

@@ -168,13 +168,13 @@ class Visitors:
     async def _try_request(self, request: FastRequest) -> FastAnswer | None:
         """Retry a few times until the answer is good."""
         for attempt in range(TRIES_MAX):
-            answer = await self._asked(request)
+            answer = await self._request(request)
             if answer is not None:
                 return answer
             await asyncio.sleep(self._chance.uniform(0, 2.0**attempt))
         return None
 
-    async def _asked(self, request: FastRequest) -> FastAnswer | None:
+    async def _request(self, request: FastRequest) -> FastAnswer | None:
         faults = self._faults
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):

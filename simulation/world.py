@@ -48,7 +48,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
         log = plan.log(self._faults, self._clock)
         self._servers = Servers(
             log=log,
-            tables=plan.tables(self._faults, catalog.keys()),
+            tables=plan.tables(self._faults, catalog.list_keys()),
             topic=plan.topic(self._faults, log.outages),
             disk=plan.disk(self._faults),
         )

@@ -302,7 +302,7 @@ class BudgetLaws:
             self.demand(after.day >= before.day, f"{config.advertiser_id} went back to {after.day}")
         # What was committed while there was no budget, or a higher one, stays allotted.
         is_more = any(
-            one.allotted_on(after.day) > max(one.committed, _find_allotted(before, campaign_id, after.day))
+            one.get_allotted(after.day) > max(one.committed, _find_allotted(before, campaign_id, after.day))
             for campaign_id, one in after.slices.items()
         )
         self.demand(
@@ -320,7 +320,7 @@ class BudgetLaws:
                 continue
             payer = self._advertisers.get(make_advertiser_address(config.advertiser_id))
             one = None if payer is None else payer.slices.get(config.campaign_id)
-            allotted = 0 if one is None else one.allotted_on(state.day)
+            allotted = 0 if one is None else one.get_allotted(state.day)
             self.demand(
                 state.committed_today <= allotted,
                 f"{config.campaign_id} has committed {state.committed_today} of the {allotted} "
@@ -382,7 +382,7 @@ class BudgetLaws:
 
 def _find_allotted(before: AdvertiserState | None, campaign_id: CampaignId, day: date) -> int:
     one = None if before is None else before.slices.get(campaign_id)
-    return 0 if one is None else one.allotted_on(day)
+    return 0 if one is None else one.get_allotted(day)
 
 
 def _compare_versions(before: CampaignState | None, after: CampaignState) -> tuple[int, int]:

@@ -67,7 +67,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             self._catalog, hold_seconds=plan.hold_seconds, are_clocks_right=are_clocks_right
         )
         self.violations = self.laws.violations
-        self.laws.caps.tables = tables = TablesServer(self._faults, self._catalog.keys())
+        self.laws.caps.tables = tables = TablesServer(self._faults, self._catalog.list_keys())
         self._servers = BudgetServers(
             database=plan.database(self._faults, self._catalog, tables, self.laws),
             valkey=ValkeyServer(self._faults),
@@ -166,7 +166,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         for slot, one in enumerate(sold):
             self._note(one, (request_id, slot), session=process.session)
             if not self._faults.strikes("offer never seen", self._faults.rates.unseen):
-                looking.create_task(self._look(one, (request_id, slot)))
+                looking.create_task(self._see_offer(one, (request_id, slot)))
 
     def _note(self, sold: Sold, name: tuple[RequestId, int], *, session: int) -> None:
         one = sold.candidate
@@ -187,7 +187,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         self._faults.trace.note("offered", b"%d %d %d" % (one.campaign_key, sold.lease, sold.second))
         self.laws.check_offer((name[0].int, name[1]), made)
 
-    async def _look(self, sold: Sold, name: tuple[RequestId, int]) -> None:
+    async def _see_offer(self, sold: Sold, name: tuple[RequestId, int]) -> None:
         """See an offer, click if that is what it is paid for, and report it, perhaps twice."""
         faults, chance = self._faults, self._looks
         by_click = sold.candidate.price.charged_by is ChargedBy.CLICK

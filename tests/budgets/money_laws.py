@@ -191,10 +191,10 @@ class MoneyLaws:
         self.days[advertiser_day] = max(self.days[advertiser_day], _bound(config.daily_budget))
         today = [one for one in after.slices.values() if one.day == after.day]
         assert after.allotted == sum(one.allotted for one in today)
-        assert after.spent == sum(one.spent_on(after.day) for one in after.slices.values())
+        assert after.spent == sum(one.get_spent(after.day) for one in after.slices.values())
         is_more = any(
             one.allotted
-            > max(one.committed, before.slices[key].allotted_on(after.day) if key in before.slices else 0)
+            > max(one.committed, before.slices[key].get_allotted(after.day) if key in before.slices else 0)
             for key, one in after.slices.items()
             if one.day == after.day
         )

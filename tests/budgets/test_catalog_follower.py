@@ -370,4 +370,4 @@ async def test_a_follower_continues_after_the_catalog_was_unavailable(pool: Pool
         async with Catalog(pool, valkey).write() as write:
             write.touch(IndexedNoun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
 
-        await eventually(lambda: budget_actors.follower.told == 1, seconds=30)
+        await eventually(lambda: budget_actors.follower.notified == 1, seconds=30)

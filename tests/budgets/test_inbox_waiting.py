@@ -46,7 +46,7 @@ def test_an_inbox_without_a_connection_waits_and_ends_no_session() -> None:
 @given(st.floats(0, 1e9), st.floats(0.1, 1e3))
 def test_a_session_is_silent_at_its_next_silence_time_despite_rounding(at: float, silence_max: float) -> None:
     sessions = DeliverySessions(silence_max=silence_max)
-    sessions.record_heard(7, at=at)
+    sessions.record_seen(7, at=at)
 
     next_at = sessions.find_next_silence()
 

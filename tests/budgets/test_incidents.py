@@ -96,7 +96,7 @@ def test_incident_3_exhaustion_drag() -> None:
             after=SECOND,
         )
 
-    assert bench.state.slices[running].spent_on(TODAY) == 6 * UNIT
+    assert bench.state.slices[running].get_spent(TODAY) == 6 * UNIT
 
 
 def test_incident_4_a_rest_that_covers_no_offer() -> None:
@@ -156,7 +156,7 @@ def test_incident_7_backward_day_roll() -> None:
 
     assert bench.state.day == TOMORROW
     assert bench.state.spent == 3 * UNIT
-    assert bench.state.spent_on(TODAY) == UNIT, "the late report counts for yesterday"
+    assert bench.state.get_spent(TODAY) == UNIT, "the late report counts for yesterday"
 
 
 def test_incident_7_a_late_confirm_is_charged_to_the_day_of_its_offer() -> None:

@@ -100,7 +100,7 @@ async def check_newest(table: ResourceTable[Any], pool: Pool) -> None:
     statements: list[str] = []
     async with pool.acquire() as connection:
         connection.add_query_logger(lambda record: statements.append(record.query))
-        listed = await table.page(connection, Scope(None), Filters(), NEWEST)
+        listed = await table.read_page(connection, Scope(None), Filters(), NEWEST)
     [statement] = [one for one in statements if "OFFSET" in one]
 
     shown_plan = await plan(pool, statement)

@@ -19,7 +19,7 @@ counts = st.builds(
 
 @pytest.mark.parametrize(("days", "factor"), [(1, 0.9057), (7, 0.5), (14, 0.25)])
 def test_counts_halve_in_a_week(days: int, factor: float) -> None:
-    decayed = DecayingCounts(1000, 10, START).at_moment(START + timedelta(days=days))
+    decayed = DecayingCounts(1000, 10, START).decay(START + timedelta(days=days))
 
     assert decayed.impressions == pytest.approx(1000 * factor, rel=1e-4)
     assert decayed.clicks == pytest.approx(10 * factor, rel=1e-4)
@@ -36,8 +36,8 @@ def test_decaying_in_two_steps_is_decaying_in_one(known: DecayingCounts, one: fl
     first = START + timedelta(days=one)
     last = first + timedelta(days=more)
 
-    assert known.at_moment(first).at_moment(last).impressions == pytest.approx(
-        known.at_moment(last).impressions, rel=1e-6, abs=1e-9
+    assert known.decay(first).decay(last).impressions == pytest.approx(
+        known.decay(last).impressions, rel=1e-6, abs=1e-9
     )
 
 

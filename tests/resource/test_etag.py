@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from adloom.core.errors import StaleWriteError, ValidationFailedError
-from adloom.resource.etag import Precondition, format_etag, moved_forward, parse_if_match
+from adloom.resource.etag import Precondition, format_etag, move_forward, parse_if_match
 from tests.support.builders import NOON, Json, a_campaign
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.for_each import for_each
@@ -56,7 +56,7 @@ def test_an_invalid_list_of_etags_is_refused(header: str) -> None:
 def test_every_write_increases_updated_at(before: datetime, after: datetime) -> None:
     old, new = (replace(a_campaign(), updated_at=moment) for moment in (before, after))
 
-    moved = moved_forward(old, new)
+    moved = move_forward(old, new)
 
     assert moved.updated_at > old.updated_at
     assert moved.updated_at in {after, before + timedelta(microseconds=1)}

@@ -13,13 +13,13 @@ from adloom.sample.content.articles import ARTICLES, Article
 from adloom.sample.content.catalog import BANNERS, MAGAZINE, SITE_BY_KEY, SITES, SLOTS, read_data
 from adloom.sample.content.document import find_phone_picture, find_picture
 from adloom.sample.content.pictures import FREE_PATH
-from adloom.sample.pages.pages import TAG_PATH, sample_pages
+from adloom.sample.pages.pages import TAG_PATH, list_sample_pages
 from adloom.sample.pages.routes import build_sample_routes
 from adloom.sample.visitors.visits import SIGHTS
 from adloom.taxonomy.iab import load_content
 from tests.support.for_each import for_each
 
-PAGES = sample_pages()
+PAGES = list_sample_pages()
 STYLE = read_data("page.css").decode()
 ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
 SLOT = re.compile(r'data-adloom="([^"]*)"')

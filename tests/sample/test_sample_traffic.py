@@ -27,7 +27,7 @@ class FakeDelivery:
         self.past: list[Event] = []
         self.fetched: list[str] = []
 
-    def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
+    def request_page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         del visitor
         self._answer()
         self.requests["page"] += 1

@@ -71,7 +71,7 @@ async def test_the_sums_of_any_span_equal_a_recount_of_its_auctions(pool: Pool, 
 async def agree(pool: Pool, question: AuctionQuestion, asked: list[AuctionEntry]) -> None:
     async with pool.acquire() as connection:
         whole = await store.read_statistics(connection, question)
-        listed = await store.page(connection, question, PageRequest(sort="auction_time", size=100))
+        listed = await store.read_page(connection, question, PageRequest(sort="auction_time", size=100))
         by_hour = await store.read_breakdown(connection, question, AuctionGrouping.HOUR)
         by_type = await store.read_breakdown(connection, question, AuctionGrouping.PLACEMENT_TYPE)
     wins = sum(one.winner is not None for one in asked)

@@ -13,7 +13,7 @@ from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from adloom.stats.overview.api import OverviewSpan, begins, find_begin
+from adloom.stats.overview.api import OverviewSpan, find_begin, list_starts
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
@@ -150,8 +150,8 @@ async def test_days_are_those_of_the_time_zone(admin: Client, writer: EventWrite
 def test_today_has_each_hour_of_its_day_up_to_now(now: datetime, name: str) -> None:
     zone = ZoneInfo(name)
 
-    hours = begins(OverviewSpan.TODAY, now=now, zone=zone)
-    days = begins(OverviewSpan.LAST_7_DAYS, now=now, zone=zone)
+    hours = list_starts(OverviewSpan.TODAY, now=now, zone=zone)
+    days = list_starts(OverviewSpan.LAST_7_DAYS, now=now, zone=zone)
 
     assert hours[-1] <= now < hours[-1] + timedelta(hours=1)
     assert [later - earlier for earlier, later in pairwise(hours)] == [timedelta(hours=1)] * (len(hours) - 1)

@@ -22,9 +22,9 @@ from adloom.stats.rollup import (
     Rollup,
     StaleDays,
     get_day,
+    make_rollup_job,
     name_nightly_job,
     name_stale_job,
-    rollup_job,
 )
 from tests.stats.event_rows import an_event, insert_catalog, insert_events
 
@@ -99,7 +99,7 @@ async def rolled_days(pool: Pool) -> list[date]:
     ],
 )
 def test_the_nightly_job_names_the_day_before(moment: datetime, job_id: str) -> None:
-    assert name_nightly_job(moment) == rollup_job(EVERY_NIGHT).job_id(moment) == job_id
+    assert name_nightly_job(moment) == make_rollup_job(EVERY_NIGHT).job_id(moment) == job_id
 
 
 def test_the_id_of_a_job_names_its_day() -> None:

@@ -102,7 +102,7 @@ class CrawlWorld:
         async def tell(version: int) -> None:
             self.told.append(version)
 
-        await SiteCrawl(plan, self.parts, self.stop, tell_version=tell, pages=Counter()).run()
+        await SiteCrawl(plan, self.parts, self.stop, publish_version=tell, pages=Counter()).run()
 
     async def crawl(self, site_id: SiteId) -> Crawl:
         crawl_id = await self.queue_crawl(site_id)

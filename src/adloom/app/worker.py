@@ -65,7 +65,7 @@ from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.stats.refunds.store import PendingRefunds
-from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
+from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, make_rollup_job
 from adloom.stats.saved_report.send import (
     FIND_DUE_REPORTS,
     MAIL_REPORT,
@@ -282,7 +282,7 @@ def _build_job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them a
         CronSchedule(job, queue, clock=clock)
         for job in (
             sync_job(settings.schedule_sync_cron),
-            rollup_job(settings.stats_rollup_cron),
+            make_rollup_job(settings.stats_rollup_cron),
             make_cleaning_job(),
             make_asset_cleaning_job(),
             make_reclassify_job(),

@@ -37,7 +37,7 @@ class LabelledPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tier2: str | None = None
     second_root: str | None = None
 
-    def page(self) -> PageContent:
+    def build_page(self) -> PageContent:
         return PageContent(title=self.title, text=self.text, language=self.language)
 
 
@@ -108,7 +108,7 @@ def measure(
 ) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for label in labels:
-        page = label.page()
+        page = label.build_page()
         began = clock()
         classifier.classify_now(page)
         milliseconds = (clock() - began) * 1000
@@ -133,9 +133,9 @@ def summarize(group: str, outcomes: Sequence[Outcome]) -> ClassificationFigures:
     return ClassificationFigures(
         group=group,
         pages=len(outcomes),
-        top1=_share(_is_right(one, 1) for one in outcomes),
-        top3=_share(_is_right(one, 3) for one in outcomes),
-        tier2=_share(one.node == one.label.tier2 for one in with_node),
+        top1=_compute_share(_is_right(one, 1) for one in outcomes),
+        top3=_compute_share(_is_right(one, 3) for one in outcomes),
+        tier2=_compute_share(one.node == one.label.tier2 for one in with_node),
         calibration_error=measure_calibration_error(
             [(one.confidence, _is_right(one, 1)) for one in outcomes]
         ),
@@ -150,7 +150,7 @@ def measure_calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
         within = [one for one in answers if number <= one[0] * BINS < number + 1]
         if within:
             confidence = sum(one[0] for one in within) / len(within)
-            error += abs(confidence - _share(one[1] for one in within)) * len(within) / len(answers)
+            error += abs(confidence - _compute_share(one[1] for one in within)) * len(within) / len(answers)
     return error
 
 
@@ -172,7 +172,7 @@ def _is_right(outcome: Outcome, count: int) -> bool:
     return any(root in wanted for root in outcome.ranked[:count])
 
 
-def _share(claims: Iterable[bool]) -> float:
+def _compute_share(claims: Iterable[bool]) -> float:
     listed = list(claims)
     return sum(listed) / len(listed) if listed else 0.0
 

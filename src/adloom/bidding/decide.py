@@ -74,7 +74,7 @@ def decide_all(requests: Sequence[WindowRequest], nets: Nets) -> list[WindowAnsw
     for index in by_strategy.get(BidStrategy.FIXED, ()):
         proposals[index] = _Proposal(observed[index], 1.0, BidStrategy.FIXED)
     for index in by_strategy.get(BidStrategy.PACER, ()):
-        multiplier = _pace(observed[index], requests[index].window)
+        multiplier = _compute_pace(observed[index], requests[index].window)
         proposals[index] = _Proposal(observed[index], multiplier, BidStrategy.PACER)
     for strategy, propose in ((BidStrategy.FLEET, _propose_fleet), (BidStrategy.DQN, _propose_dqn)):
         indexes = by_strategy.get(strategy, [])
@@ -93,7 +93,7 @@ def decide_with_shadows(requests: Sequence[WindowRequest], nets: Nets) -> list[S
         after = fleet[index].state
         chosen = dqn[index].state.chosen
         state = _changed(seen, hidden=after.hidden, strange=after.strange, chosen=chosen)
-        pace, limit = _pace(state, request.window), _find_limit(state, request)
+        pace, limit = _compute_pace(state, request.window), _find_limit(state, request)
         proposals = {
             BidStrategy.FIXED: _Proposal(state, 1.0, BidStrategy.FIXED),
             BidStrategy.PACER: _Proposal(state, pace, BidStrategy.PACER),
@@ -138,7 +138,7 @@ def _propose_fleet(asked: list[tuple[int, WindowRequest, BidState]], nets: Nets)
         strange = state.strange + 1 if answer.beyond >= STRANGE_FEATURES else 0
         is_sound = abs(answer.log_m) <= LOG_SOUND_MAX  # NaN is not.
         after = _changed(state, strange=strange, hidden=answer.hidden if is_sound else b"")
-        reason = _doubt(request, state)
+        reason = _find_doubt(request, state)
         if not is_sound:
             reason = "the net answered no number"
         elif strange >= STRANGE_WINDOWS:
@@ -163,7 +163,7 @@ def _propose_dqn(asked: list[tuple[int, WindowRequest, BidState]], nets: Nets) -
             found[index] = _Proposal(state, None, reason)
             continue
         chosen = min(DQN_MAX, max(DQN_MIN, state.chosen * ACTIONS[action]))
-        reason = _doubt(request, state)
+        reason = _find_doubt(request, state)
         found[index] = _Proposal(
             _changed(state, chosen=chosen), None if reason else chosen, reason or BidStrategy.DQN
         )
@@ -172,7 +172,7 @@ def _propose_dqn(asked: list[tuple[int, WindowRequest, BidState]], nets: Nets) -
     return found
 
 
-def _doubt(request: WindowRequest, state: BidState) -> str | None:
+def _find_doubt(request: WindowRequest, state: BidState) -> str | None:
     """Why no net should decide, whatever it says."""
     if not request.rules.is_calibrated:
         return "predictions are not calibrated"
@@ -181,7 +181,7 @@ def _doubt(request: WindowRequest, state: BidState) -> str | None:
     return None
 
 
-def _pace(state: BidState, window: BidWindow) -> float:
+def _compute_pace(state: BidState, window: BidWindow) -> float:
     return pacer.solve(
         state.pacer,
         remaining=window.remaining,
@@ -195,7 +195,7 @@ def _pace(state: BidState, window: BidWindow) -> float:
 def _finish(request: WindowRequest, proposal: _Proposal) -> WindowAnswer:
     """Apply the guard or the fallback, and remember the window."""
     window, state = request.window, proposal.state
-    pace = _pace(state, window) if proposal.multiplier is None else 1.0
+    pace = _compute_pace(state, window) if proposal.multiplier is None else 1.0
     limit = _find_limit(state, request) if proposal.reason in _GUARDED else None
     decision = _add_note(_decide_one(proposal, pace, limit), state, request)
     return WindowAnswer(_remember(state, window, decision), decision)

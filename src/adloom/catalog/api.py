@@ -229,7 +229,7 @@ async def list_caps(
     filters.add_given(f"{frequency_caps.table.build_outside_sql('banner_id')} = {{}}", query.banner_id)
     page = PageRequest(size=CAPS_LISTED_MAX, sort="id")
     async with catalog.read() as connection:
-        caps = await frequency_caps.table.page(connection, scope, filters, page)
+        caps = await frequency_caps.table.read_page(connection, scope, filters, page)
     return [frequency_caps.answer.model_validate(cap) for cap in caps.items]
 
 

@@ -83,7 +83,7 @@ class MarketRun:
         self.tally = MarketTally(
             hours,
             market.scale,
-            {one.key: CampaignHours.of_hours(hours) for one in market.campaigns},
+            {one.key: CampaignHours.make_empty(hours) for one in market.campaigns},
         )
         self._campaigns = self.tally.campaigns
         self._rates: dict[tuple[int, int], tuple[float, float]] = {}

@@ -135,7 +135,7 @@ def plot(lines: Sequence[Line]) -> str:
             f'<text x="{MARGIN + 8}" y="{16 + 15 * number}" font-size="12" fill="{colour}">{escape(name)}</text>'
         )
     ticks = "".join(
-        f'<text x="{MARGIN - 6}" y="{_height(value, top) + 4:.0f}" font-size="11" text-anchor="end">{value:,.4g}</text>'
+        f'<text x="{MARGIN - 6}" y="{_compute_height(value, top) + 4:.0f}" font-size="11" text-anchor="end">{value:,.4g}</text>'
         for value in (0.0, top / 2, top)
     )
     hours_below = "".join(
@@ -149,12 +149,12 @@ def plot(lines: Sequence[Line]) -> str:
 
 
 def _join(points: Sequence[tuple[int, float]], count: int, top: float) -> str:
-    return " ".join(f"{_place(hour, count):.1f},{_height(value, top):.1f}" for hour, value in points)
+    return " ".join(f"{_place(hour, count):.1f},{_compute_height(value, top):.1f}" for hour, value in points)
 
 
 def _place(hour: int, count: int) -> float:
     return MARGIN + hour * (WIDTH - 2 * MARGIN) / max(1, count - 1)
 
 
-def _height(value: float, top: float) -> float:
+def _compute_height(value: float, top: float) -> float:
     return HEIGHT - 28 - value / top * (HEIGHT - 28 - 36)

@@ -34,7 +34,7 @@ class CampaignHours(msgspec.Struct):
     spend: list[int]
 
     @classmethod
-    def of_hours(cls, hours: int) -> "CampaignHours":
+    def make_empty(cls, hours: int) -> "CampaignHours":
         return cls([0] * hours, [0] * hours, [0] * hours, [0] * hours)
 
 

@@ -82,7 +82,7 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
             listed = pending if is_pending else spent if one.is_spent else shown
-            listed.append(_bid(category, one, creative))
+            listed.append(_build_bid(category, one, creative))
     return CategoryBids(
         category=category,
         bids=_keep_top(shown),
@@ -104,7 +104,7 @@ def _could_be_shown(one: CampaignDemand, slot: SlotTerms) -> bool:
     )
 
 
-def _bid(category: str, one: CampaignDemand, creative: WantedCreative) -> SlotBid:
+def _build_bid(category: str, one: CampaignDemand, creative: WantedCreative) -> SlotBid:
     return SlotBid(
         banner_id=creative.banner_id,
         campaign_id=one.campaign_id,

@@ -67,7 +67,7 @@ class MarketFollower:
         self._pages: dict[SiteId, int] = {}  # By site the version of pages that its auctioneer was told.
         self._awake: set[SiteId] = set()  # Sites whose auctioneers were told something.
         # A plain counter, read by a collector.
-        self.told = 0
+        self.sent = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         self._version = None
@@ -91,7 +91,7 @@ class MarketFollower:
         if has_spent or marks.catalog != self._version or self._is_all_due(now):
             await self._follow_catalog(now)
         if self._mark.is_due(marks.pages, at=now):
-            await self._tell_pages()
+            await self._send_pages()
             self._mark.note_read(at=now)
         if now >= self._clean_at:
             await remove_expired(self._pool)
@@ -110,8 +110,8 @@ class MarketFollower:
                 self._spending.clear()
                 self._paying.clear()
         for site_id, message in configured.items():
-            self._tell(site_id, message)
-        await self._tell_demand(changes)
+            self._send_to_site(site_id, message)
+        await self._send_demand(changes)
         self._version = changes.version
 
     async def _read_changes(self, connection: Connection, now: float) -> MarketChanges:
@@ -139,9 +139,9 @@ class MarketFollower:
                     continue
             self._loop.noticed.set()
 
-    async def _tell_demand(self, changes: MarketChanges) -> None:
+    async def _send_demand(self, changes: MarketChanges) -> None:
         if changes.is_everything:
-            self._send(AllDemand(changes.version, tuple(changes.bidding)))
+            self._send_to_directory(AllDemand(changes.version, tuple(changes.bidding)))
             return
         messages = [
             *(CampaignReady(demand) for demand in changes.bidding),
@@ -149,10 +149,10 @@ class MarketFollower:
         ]
         for start in range(0, len(messages), PART_MAX):
             for message in messages[start : start + PART_MAX]:
-                self._send(message)
+                self._send_to_directory(message)
             await asyncio.sleep(0)
 
-    async def _tell_pages(self) -> None:
+    async def _send_pages(self) -> None:
         versions = await read_versions(self._pool)
         for site_id, version in versions.items():
             known = self._pages.get(site_id)
@@ -160,10 +160,10 @@ class MarketFollower:
                 self._wake(site_id)
             elif known is None or version.newest > known:
                 changed = None if known is None else await read_changes(self._pool, site_id, known)
-                await self._tell_changed_pages(site_id, changed)
+                await self._send_changed_pages(site_id, changed)
             self._pages[site_id] = version.newest
 
-    async def _tell_changed_pages(self, site_id: SiteId, changed: Sequence[PageEntry] | None) -> None:
+    async def _send_changed_pages(self, site_id: SiteId, changed: Sequence[PageEntry] | None) -> None:
         """Tell an auctioneer which pages have changed; None if that is not known."""
         if changed is None:
             table = await read_table(self._pool, site_id)
@@ -171,21 +171,21 @@ class MarketFollower:
         else:
             gone = tuple(entry.url for entry in changed if entry.expires_at is None)
             message = PagesClassified(_sell(changed), gone=gone)
-        self._tell(site_id, message)
+        self._send_to_site(site_id, message)
 
     def _wake(self, site_id: SiteId) -> None:
-        self._tell(site_id, CheckClock())  # It reads all pages itself when it wakes.
+        self._send_to_site(site_id, CheckClock())  # It reads all pages itself when it wakes.
 
-    def _tell(self, site_id: SiteId, message: msgspec.Struct) -> None:
+    def _send_to_site(self, site_id: SiteId, message: msgspec.Struct) -> None:
         if not self._host.tell(make_auctioneer_address(site_id), message):
             raise UnavailableError("There is no room for what has changed.")
         self._awake.add(site_id)
-        self.told += 1
+        self.sent += 1
 
-    def _send(self, message: AllDemand | CampaignReady | CampaignGone) -> None:
+    def _send_to_directory(self, message: AllDemand | CampaignReady | CampaignGone) -> None:
         if not self._host.tell(DIRECTORY, message):
             raise UnavailableError("There is no room for what has changed.")
-        self.told += 1
+        self.sent += 1
 
 
 def _sell(entries: Iterable[PageEntry]) -> tuple[PageForSale, ...]:

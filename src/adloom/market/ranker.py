@@ -66,13 +66,13 @@ def step(
     return StepResult(state, tuple(effects))
 
 
-def _record(state: RankerState, said: RecordResults, now: datetime) -> RankerState:
+def _record(state: RankerState, results: RecordResults, now: datetime) -> RankerState:
     """Add what is new; what is not recorded when a worker dies is told again, from the row that was."""
-    if said.through <= state.through:
+    if results.through <= state.through:
         return state
     return _changed(
         state,
-        counts=state.counts.plus(said.impressions, said.clicks, said.at),
-        through=said.through,
+        counts=state.counts.plus(results.impressions, results.clicks, results.at),
+        through=results.through,
         flush_at=state.flush_at or now + FLUSH_AFTER,
     )

@@ -120,23 +120,23 @@ class SharedMarketFollower(MarketFollower):
                 return changes
             self._forget_pages()
         version = await read_version(connection)
-        self._tell_fresh(DIRECTORY)
+        self._send_fresh(DIRECTORY)
         return MarketChanges(version=version)
 
-    async def _tell_changed_pages(self, site_id: SiteId, changed: Sequence[PageEntry] | None) -> None:
+    async def _send_changed_pages(self, site_id: SiteId, changed: Sequence[PageEntry] | None) -> None:
         if changed is None or len(changed) > PAGES_MAX:
             self._wake(site_id)
         else:
-            await super()._tell_changed_pages(site_id, changed)
+            await super()._send_changed_pages(site_id, changed)
 
     def _wake(self, site_id: SiteId) -> None:
-        self._tell_fresh(make_auctioneer_address(site_id))
+        self._send_fresh(make_auctioneer_address(site_id))
         self._awake.add(site_id)
 
-    def _tell_fresh(self, address: Address) -> None:
+    def _send_fresh(self, address: Address) -> None:
         if not self._sender.tell(address, CheckClock(), is_fresh=True):
             raise UnavailableError("NATS takes no messages to actors of the market.")
-        self.told += 1
+        self.sent += 1
 
 
 class SharedResultsFollower(ResultsFollower):

@@ -29,7 +29,7 @@ class DecayingCounts(msgspec.Struct, frozen=True):
     clicks: float = 0.0
     at: datetime | None = None
 
-    def at_moment(self, now: datetime) -> "DecayingCounts":
+    def decay(self, now: datetime) -> "DecayingCounts":
         """Return them decayed; a moment before the last changes nothing."""
         if self.at is None or now <= self.at:
             return self
@@ -37,7 +37,7 @@ class DecayingCounts(msgspec.Struct, frozen=True):
         return DecayingCounts(self.impressions * factor, self.clicks * factor, now)
 
     def plus(self, impressions: int, clicks: int, now: datetime) -> "DecayingCounts":
-        decayed = self.at_moment(now)
+        decayed = self.decay(now)
         moment = now if decayed.at is None else max(now, decayed.at)
         return DecayingCounts(decayed.impressions + impressions, decayed.clicks + clicks, moment)
 

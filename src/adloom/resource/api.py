@@ -124,34 +124,34 @@ class Access(msgspec.Struct, frozen=True):
 def choose_access(owner: Owner) -> Access:
     """Let accounts of the owner's role read and write their own rows; accounts themselves are written by admins."""
 
-    def reads(caller: CurrentCaller) -> Scope:
+    def scope_reads(caller: CurrentCaller) -> Scope:
         return require_read(caller, owner.role)
 
-    def writes(caller: CurrentCaller) -> Writer:
+    def scope_writes(caller: CurrentCaller) -> Writer:
         scope = require_admin(caller) if owner.is_itself else require_write(caller, owner.role)
         return RoleWriter(scope, owner.alias)
 
-    return Access(reads, writes)
+    return Access(scope_reads, scope_writes)
 
 
-def _writes_as_admin(caller: CurrentCaller) -> Scope:
+def _scope_writes_as_admin(caller: CurrentCaller) -> Scope:
     return require_admin(caller)
 
 
-def _writes_as_advertiser(caller: CurrentCaller) -> Scope:
+def _scope_writes_as_advertiser(caller: CurrentCaller) -> Scope:
     return require_write(caller, Role.ADVERTISER)
 
 
-def _writes_as_publisher(caller: CurrentCaller) -> Scope:
+def _scope_writes_as_publisher(caller: CurrentCaller) -> Scope:
     return require_write(caller, Role.PUBLISHER)
 
 
 CurrentCatalog = Annotated[Catalog, Depends(_get_catalog)]
-AdminWrites = Annotated[Scope, Depends(_writes_as_admin)]
+AdminWrites = Annotated[Scope, Depends(_scope_writes_as_admin)]
 AdvertiserReads = Annotated[Scope, Depends(choose_access(ADVERTISER).reads)]
-AdvertiserWrites = Annotated[Scope, Depends(_writes_as_advertiser)]
+AdvertiserWrites = Annotated[Scope, Depends(_scope_writes_as_advertiser)]
 PublisherReads = Annotated[Scope, Depends(choose_access(PUBLISHER).reads)]
-PublisherWrites = Annotated[Scope, Depends(_writes_as_publisher)]
+PublisherWrites = Annotated[Scope, Depends(_scope_writes_as_publisher)]
 
 
 def make_catalog_router(prefix: str, *, tag: str) -> APIRouter:
@@ -251,7 +251,7 @@ class _Routes:
         async def list_page(query: ListQuery, scope: Scope, catalog: CurrentCatalog) -> Page[Answer]:
             async with catalog.read() as connection:
                 filters = resource.build_filters(query)
-                listed = await resource.table.page(connection, scope, filters, query.page_request)
+                listed = await resource.table.read_page(connection, scope, filters, query.page_request)
             return build_page(resource.answer, listed, query)
 
         return self._set_types(list_page, query=Annotated[resource.query, Query()])

@@ -61,7 +61,7 @@ def format_etag(updated_at: datetime) -> str:
     return f'"{updated_at.astimezone(UTC).isoformat().replace("+00:00", "Z")}"'
 
 
-def moved_forward(before: V, after: V) -> V:
+def move_forward(before: V, after: V) -> V:
     """Return a changed thing with a later moment than it had, also within the same microsecond."""
     moment: datetime | None = getattr(before, "updated_at", None)
     if moment is None or getattr(after, "updated_at") > moment:  # noqa: B009 - both are of one struct

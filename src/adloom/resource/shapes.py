@@ -67,7 +67,7 @@ def _parse_time_of_day(value: object) -> time:
     return time.fromisoformat(value)
 
 
-def _normal_domain(text: str) -> str:
+def _parse_domain(text: str) -> str:
     domain = normalize_domain(text)
     if domain is None or "." not in domain:
         raise ValueError("must be a domain like example.com, without https://, port or path")
@@ -100,7 +100,7 @@ AmountShown = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 Paisa = Annotated[int, Field(strict=True, ge=0, le=PAISA_MAX), TAKES_WHOLE_FLOATS]
 Percent = Annotated[int, Field(strict=True, ge=0, le=100), TAKES_WHOLE_FLOATS]
 TimeZone = Annotated[Text, Field(max_length=TIMEZONE_LENGTH_MAX), AfterValidator(_check_zone)]
-Domain = Annotated[Text, Field(max_length=DOMAIN_LENGTH_MAX), AfterValidator(_normal_domain)]
+Domain = Annotated[Text, Field(max_length=DOMAIN_LENGTH_MAX), AfterValidator(_parse_domain)]
 RecurrenceRule = Annotated[Text, Field(max_length=TEXT_CHARACTERS_MAX), AfterValidator(_check_rule)]
 # Without an offset, which the format `time` of JSON Schema would ask for.
 _TIME_SCHEMA = WithJsonSchema({"type": "string", "pattern": f"^{TIME_PATTERN}$", "examples": ["09:30"]})

@@ -19,7 +19,7 @@ from adloom.resource.accounts import ACCOUNT_TABLES, is_open, make_unknown_accou
 from adloom.resource.audit.difference import find_changed_fields, list_virtual_fields
 from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite, IndexedNoun
-from adloom.resource.etag import moved_forward
+from adloom.resource.etag import move_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 
@@ -165,7 +165,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         """Read a row to change what hangs on it, in whatever state it is."""
         return await self.find(write.connection, scope, *identity, lock=FOR_UPDATE)
 
-    async def page(
+    async def read_page(
         self, connection: Connection, scope: Scope, filters: Filters, page: PageRequest
     ) -> Listed[T]:
         self._add_scope(filters, scope)
@@ -250,7 +250,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         """
         if not find_changed_fields(before, after):
             return before
-        after = moved_forward(before, after)
+        after = move_forward(before, after)
         self._touch(write, await self.update_rows(write.connection, [after]))
         write.record_update(await self.load_subject(write.connection, after), before, after)
         return after

@@ -41,7 +41,7 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
         if campaign.is_deleted:
             admin.delete(f"/admin/campaigns/{ids['campaigns'][campaign.key]}")
     manifest = _load_abroad(admin, manifest, keep=keep, now=now)
-    manifest = manifest.in_state(State.THERE)
+    manifest = manifest.with_state(State.THERE)
     keep(manifest)
     return manifest
 
@@ -87,7 +87,7 @@ class Removed(msgspec.Struct, frozen=True):
 def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Removed:
     """Delete what the sample has created, except what other items use. Repeating it is harmless."""
     # The simulated visitors stop first: they read this state.
-    manifest = manifest.in_state(State.REMOVING)
+    manifest = manifest.with_state(State.REMOVING)
     keep(manifest)
     stays: list[Stays] = []
     went = 0
@@ -108,7 +108,7 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
         manifest = manifest.without(kind, key)
     for key in manifest.get_ids("targetingRules"):
         manifest = manifest.without("targetingRules", key)
-    manifest = manifest.in_state(State.REMOVED)
+    manifest = manifest.with_state(State.REMOVED)
     return Removed(manifest, [*stays, *plan.stays], went)
 
 

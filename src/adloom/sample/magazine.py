@@ -11,7 +11,7 @@ from adloom.sample.admin import AdminClient, RefusedError
 from adloom.sample.content.articles import ARTICLES
 from adloom.sample.content.catalog import CAMPAIGNS, MAGAZINE, SITE_BY_KEY
 from adloom.sample.manifest import Manifest
-from adloom.sample.pages.pages import sample_pages
+from adloom.sample.pages.pages import list_sample_pages
 
 POLL_SECONDS: Final = 0.25
 POLLS_MAX: Final = 60  # The first auctions take a second or two.
@@ -25,7 +25,7 @@ def give_pages(
     if not _is_waiting(admin, path):
         return
     for article in ARTICLES:
-        url = sample_pages()[article.path].address
+        url = list_sample_pages()[article.path].address
         categories = msgspec.to_builtins(article.categories)
         admin.send("POST", f"{path}/pages", {"url": url, "title": article.title, "categories": categories})
     _begin_crawl(admin, path)

@@ -31,7 +31,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def get_ids(self, kind: str) -> dict[str, str]:
         return self.things.get(kind, {})
 
-    def in_state(self, state: State) -> "Manifest":
+    def with_state(self, state: State) -> "Manifest":
         return msgspec.structs.replace(self, state=state)
 
     def with_thing(self, kind: str, key: str, made_id: str) -> "Manifest":

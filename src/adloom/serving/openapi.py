@@ -256,49 +256,49 @@ def _build_paths(context: Json) -> dict[str, Json]:
         for name, schema in context.items()
     ]
     script: Json = {
-        "200": _answer("The script.", {"text/javascript": {}}),
-        "304": _answer("It is what you have."),
+        "200": _describe_answer("The script.", {"text/javascript": {}}),
+        "304": _describe_answer("It is what you have."),
     }
-    redirect: Json = {"302": _answer("On to the banner's destination.")}
+    redirect: Json = {"302": _describe_answer("On to the banner's destination.")}
     again = "is accepted and counts once."
     # fmt: off
     return {
         "/banners/serve/{slug}": _get("Which ads fill this placement now, for this visitor?",
-            _json(200, "ServedAnswer"), 400, 404, 429, 503, parameters=[SLUG, *query]),
+            _describe_json(200, "ServedAnswer"), 400, 404, 429, 503, parameters=[SLUG, *query]),
         "/banners/serve": _post("Which ads fill the placements of this page? No banner is there twice while another could be.",
-            "ServePageRequest", _json(200, "ServedPage"), 400, 413, 429, 503),
+            "ServePageRequest", _describe_json(200, "ServedPage"), 400, 413, 429, 503),
         "/banners/events/impression": _post(f"Report one impression; the same correlation id again {again}",
-            "ImpressionRequest", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+            "ImpressionRequest", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         "/banners/events/click": _post(f"Report one click; the same correlation id again {again}",
-            "ClickRequest", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+            "ClickRequest", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         "/banners/events/batch": _post("Report up to 500 impressions, clicks and conversions; those that are refused are named, and the others go on.",
-            "BatchBody", _json(202, "BatchAnswer"), 400, 413, 429, 503),
+            "BatchBody", _describe_json(202, "BatchAnswer"), 400, 413, 429, 503),
         "/events/conversion": _post(f"Report what a visitor did after a click; the same correlation id again {again}",
-            "ConversionRequest", _json(202, "ReportAccepted"), 400, 403, 413, 429, 503),
+            "ConversionRequest", _describe_json(202, "ReportAccepted"), 400, 403, 413, 429, 503),
         "/i/{token}": _get("Report the impression of an offer by loading an image.",
-            {"200": _answer(GIF)}, 403, 429, 503, parameters=[TOKEN]),
+            {"200": _describe_answer(GIF)}, 403, 429, 503, parameters=[TOKEN]),
         "/c/{token}": _get("Report the click on an offer and go where its banner leads.",
             redirect, 403, 404, 429, parameters=[TOKEN]),
         "/api/v1/ads/serve": _post("Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
-            "ServeRequest", _json(200, "AuctionedAd") | {"204": _answer("Nobody may be shown, or bids as much as the floor.")},
+            "ServeRequest", _describe_json(200, "AuctionedAd") | {"204": _describe_answer("Nobody may be shown, or bids as much as the floor.")},
             400, 404, 413, 429, 503),
         "/api/v1/ads/events/impression": _post(f"Report one impression of an ad; one of the same offer again {again}",
-            "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+            "AdEvent", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         "/api/v1/ads/events/click": _post(f"Report one click of an ad; one of the same offer again {again}",
-            "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+            "AdEvent", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         **_build_contextual_paths(query),
         "/p/{file}": _get("An uploaded file, or a part of it; what is at an address never changes.",
-            {"200": _answer("The file."), "206": _answer("A part of it."), "304": _answer("You have it.")},
+            {"200": _describe_answer("The file."), "206": _describe_answer("A part of it."), "304": _describe_answer("You have it.")},
             404, 503, parameters=[FILE]),
         "/tag.js": _get("Fills the placements of a publisher's page; its newest version.", script),
         "/tag-{name}.js": _get("One version of the tag, which caches may keep for good.", script, parameters=[NAME]),
         "/tag-debug.js": _get("Shows on a page what each of its slots got, and why; the tag loads it for `?adloom-debug`.", script),
         "/crawler": _get("What the crawler is, for the owners of sites that it reads.",
-            {"200": _answer("The page.", {"text/html": {}})}),
+            {"200": _describe_answer("The page.", {"text/html": {}})}),
         "/serve/{slug}.html": _get("A page with nothing but this placement, for frames.",
-            {"200": _answer("The page.", {"text/html": {}})}, 400, 404, 429, parameters=[SLUG]),
+            {"200": _describe_answer("The page.", {"text/html": {}})}, 400, 404, 429, parameters=[SLUG]),
         "/serve/{slug}.img": _get("The image of the ad that fills this placement, for pages without script; to fetch it counts it.",
-            {"200": _answer(f"No ad. {GIF}"), "302": _answer("On to the image.")},
+            {"200": _describe_answer(f"No ad. {GIF}"), "302": _describe_answer("On to the image.")},
             400, 404, 429, 503, parameters=[SLUG]),
         "/serve/{slug}.go": _get("Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
             redirect, 400, 404, 429, parameters=[SLUG]),
@@ -310,21 +310,21 @@ def _build_contextual_paths(query: list[Json]) -> Json:
     # fmt: off
     return {
         "/v1/serve": _get("Which ad fills this contextual slot of this page?",
-            _json(200, "SlotAd") | {"204": _answer("No ad; the headers Adloom-Page and Adloom-Reason say why.")},
+            _describe_json(200, "SlotAd") | {"204": _describe_answer("No ad; the headers Adloom-Page and Adloom-Reason say why.")},
             400, 403, 404, 429, 503, parameters=[
                 {"name": "slot", "in": "query", "required": True, "schema": {"type": "string", "maxLength": 100}},
                 {"name": "url", "in": "query", "required": True, "schema": {"type": "string"}},
                 *query,
             ]),
         "/v1/serve/batch": _post("What is known of this page, and which ads fill its contextual slots?",
-            "SlotsRequest", _json(200, "ServedSlots"), 400, 403, 413, 429, 503),
+            "SlotsRequest", _describe_json(200, "ServedSlots"), 400, 403, 413, 429, 503),
         "/v1/serve/page": _post("Which ads fill the slots of this page, whatever each is filled by? For the tag.",
-            "PageSlotsRequest", _json(200, "ServedPageSlots"), 400, 413, 429, 503),
+            "PageSlotsRequest", _describe_json(200, "ServedPageSlots"), 400, 413, 429, 503),
         "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
-            "SentText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
+            "SentText", _describe_json(202, "TextAnswer") | {"200": _describe_answer("It is not needed: the page is known, or being classified.")},
             400, 403, 413, 429, 503),
         "/v1/preview": _post("Which banner does this signed link show, and in which slot? For the tag; nothing of it counts.",
-            "PreviewRequest", _json(200, "PreviewAnswer"), 400, 403, 404, 409, 413, 429, 503),
+            "PreviewRequest", _describe_json(200, "PreviewAnswer"), 400, 403, 404, 409, 413, 429, 503),
     }
     # fmt: on
 
@@ -343,17 +343,17 @@ def _post(summary: str, body: str, answers: Json, *problems: int) -> Json:
 
 def _describe_operation(summary: str, answers: Json, problems: tuple[int, ...]) -> Json:
     content: Json = {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}}
-    refused = {str(status): _answer("What to change.", content) for status in problems}
+    refused = {str(status): _describe_answer("What to change.", content) for status in problems}
     # No token is needed here: the document's own default is the control plane's.
     return {"summary": summary, "tags": ["delivery"], "security": [], "responses": answers | refused}
 
 
-def _json(status: int, schema: str) -> Json:
+def _describe_json(status: int, schema: str) -> Json:
     content: Json = {"application/json": {"schema": {"$ref": REF.format(name=schema)}}}
-    return {str(status): _answer(ANSWERS[schema], content)}
+    return {str(status): _describe_answer(ANSWERS[schema], content)}
 
 
-def _answer(description: str, content: Json | None = None) -> Json:
+def _describe_answer(description: str, content: Json | None = None) -> Json:
     return {"description": description} | ({"content": content} if content else {})
 
 

@@ -86,7 +86,7 @@ def get_day(job_id: str) -> tuple[date, bool]:
     return date.fromisoformat(named[:ISO_DAY_LENGTH]), len(named) > ISO_DAY_LENGTH
 
 
-def rollup_job(cron: Cron) -> CronJob:
+def make_rollup_job(cron: Cron) -> CronJob:
     return CronJob(name=ROLLUP_STATS, cron=cron, job_id=name_nightly_job)
 
 

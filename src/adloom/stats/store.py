@@ -245,18 +245,18 @@ def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Seq
     """Build the FROM part; the filters bind the values."""
     zone = f"{filters.bind(question.zone.key)}::text" if where.live else ""
 
-    def in_hours(filters: Filters, span: SourceSpan) -> str:
+    def filter_hours(filters: Filters, span: SourceSpan) -> str:
         return _filter_hours(filters, span, question.zone)
 
     parts = [
         statement.format(zone=zone, spend=spend, spans=" OR ".join(bounds(filters, span) for span in spans))
         for statement, spans, bounds, spend in (
             (ROLLED_UP, where.rolled_up, _filter_days, _take_share("spend_micros", "stat_date", shares)),
-            (LIVE, where.live, in_hours, ""),
+            (LIVE, where.live, filter_hours, ""),
             (
                 SPEND,
                 () if question.is_of_readers else where.live,
-                in_hours,
+                filter_hours,
                 _take_share("spent_micros", "(hour AT TIME ZONE 'UTC')::date", shares),
             ),
         )
@@ -297,13 +297,15 @@ def _narrow(filters: Filters, question: StatsQuestion) -> None:
 
 
 async def _narrow_to_account(connection: Connection, filters: Filters, question: StatsQuestion) -> None:
-    async def owned(table: str, owner_id: UUID) -> list[int]:
+    async def read_owned(table: str, owner_id: UUID) -> list[int]:
         return [row["id"] for row in await connection.fetch(OWNED[table], owner_id)]
 
     if (owner_id := question.advertiser_id) is not None:
-        filters.add(OF_ADVERTISER, await owned("campaigns", owner_id), await owned("banners", owner_id))
+        filters.add(
+            OF_ADVERTISER, await read_owned("campaigns", owner_id), await read_owned("banners", owner_id)
+        )
     if (owner_id := question.publisher_id) is not None:
-        filters.add(OF_PUBLISHER, await owned("placements", owner_id))
+        filters.add(OF_PUBLISHER, await read_owned("placements", owner_id))
 
 
 def _build_row(row: Record, key_length: int, question: StatsQuestion) -> StatsRow:

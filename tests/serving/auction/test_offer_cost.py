@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
 from adloom.core.money import IMPRESSIONS_PER_CPM, MICROS_PER_UNIT, Micros, impression_cost
-from adloom.serving.auction.decide import WinningBid, offer_cost
+from adloom.serving.auction.decide import WinningBid, compute_offer_cost
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import Marketplace, a_row
 
@@ -25,7 +25,7 @@ def a_win(bid: int, charge: int, bid_type: BidType = BidType.CPM) -> WinningBid:
 def test_a_thousand_impressions_cost_at_most_their_bid(bid: int, data: st.DataObject) -> None:
     charge = data.draw(st.integers(0, bid))
 
-    cost = offer_cost(a_win(bid, charge))
+    cost = compute_offer_cost(a_win(bid, charge))
 
     assert cost >= 1
     assert cost <= max(impression_cost(Micros(charge)), 1)
@@ -40,7 +40,7 @@ def test_a_thousand_impressions_cost_at_most_their_bid(bid: int, data: st.DataOb
 def test_a_click_costs_its_charge(bid: int, data: st.DataObject) -> None:
     charge = data.draw(st.integers(0, bid))
 
-    assert offer_cost(a_win(bid, charge, BidType.CPC)) == charge
+    assert compute_offer_cost(a_win(bid, charge, BidType.CPC)) == charge
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_the_cost_of_an_impression_is_rounded_up_unless_that_exceeds_the_bid(
 
     assert win is not None
     assert win.charge <= units(bid)
-    assert offer_cost(win) == cost
+    assert compute_offer_cost(win) == cost

@@ -219,7 +219,7 @@ def _register_host(metrics: Metrics, budget_actors: BudgetService, host: ActorHo
     metrics.add_counter(
         "adloom_brain_configurations",
         "Changes of the catalog that were passed on.",
-        lambda: budget_actors.follower.told,
+        lambda: budget_actors.follower.notified,
     )
     decider = budget_actors.decider
     metrics.add_counters(

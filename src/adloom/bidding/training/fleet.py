@@ -62,7 +62,7 @@ def train_fleet(
         worth = rows.budget / rows.target
         weight = (1.0 / (worth.mean() * len(rows))) * np.ones_like(worth)
         gradient = player.differentiate(net, weight)
-        net = adam.climb(net, gradient, rate=plan.rate * _rate(number, plan.steps))
+        net = adam.climb(net, gradient, rate=plan.rate * _compute_rate(number, plan.steps))
         kept = min(AVERAGED, (number + 1) / (number + 10))
         average = _mix(average, net, kept)
         if on_step is not None:
@@ -70,7 +70,7 @@ def train_fleet(
     return average
 
 
-def _rate(number: int, steps: int) -> float:
+def _compute_rate(number: int, steps: int) -> float:
     warm = min(1.0, (number + 1) / WARM_UP)
     fall = RATE_LAST + (1 - RATE_LAST) * 0.5 * (1 + cos(pi * number / steps))
     return RATE * warm * fall

@@ -47,8 +47,10 @@ def generate_tables(*, days: int, seats: int, seed: int, train: int) -> dict[str
     )
     whole: Floats = (worth * traffic[:, None, :])[..., None]
     at: Floats = (np.log(multipliers) - level) / spread
-    part = _normal(at)
-    cost: Floats = target[None, :, None, None] * whole * np.exp(level + spread**2 / 2) * _normal(at - spread)
+    part = _compute_normal(at)
+    cost: Floats = (
+        target[None, :, None, None] * whole * np.exp(level + spread**2 / 2) * _compute_normal(at - spread)
+    )
     won: Floats = 0.2 * traffic[:, None, :, None] * part
     tables: dict[str, npt.NDArray[Any]] = {
         "days": np.arange(days),
@@ -81,6 +83,6 @@ def find_best_scores(tables: dict[str, npt.NDArray[Any]]) -> Floats:
     return (value * ratio**2).max(axis=2)
 
 
-def _normal(at: Floats) -> Floats:
+def _compute_normal(at: Floats) -> Floats:
     """Return the share of a normal distribution below each value."""
     return 0.5 * (1.0 + np.array([erf(one / sqrt(2.0)) for one in at.ravel().tolist()]).reshape(at.shape))

@@ -47,7 +47,7 @@ def plot(curves: Mapping[str, Sequence[float]], unit: str) -> str:
         colour = COLOURS[number % len(COLOURS)]
         step = (WIDTH - 2 * MARGIN) / max(1, len(curve) - 1)
         points = " ".join(
-            f"{MARGIN + index * step:.1f},{_height(value, low, high):.1f}"
+            f"{MARGIN + index * step:.1f},{_compute_height(value, low, high):.1f}"
             for index, value in enumerate(curve)
         )
         lines.append(
@@ -55,14 +55,14 @@ def plot(curves: Mapping[str, Sequence[float]], unit: str) -> str:
             f'<text x="{MARGIN + 6}" y="{MARGIN + 14 * number}" font-size="11" fill="{colour}">{escape(name)}</text>'
         )
     ticks = "".join(
-        f'<text x="4" y="{_height(value, low, high) + 4:.0f}" font-size="11">{value:.2f}</text>'
+        f'<text x="4" y="{_compute_height(value, low, high) + 4:.0f}" font-size="11">{value:.2f}</text>'
         for value in (low, (low + high) / 2, high)
     )
     foot = f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 8}" font-size="11" text-anchor="end">{longest} {escape(unit)}s</text>'
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{ticks}{"".join(lines)}{foot}</svg>'
 
 
-def _height(value: float, low: float, high: float) -> float:
+def _compute_height(value: float, low: float, high: float) -> float:
     return HEIGHT - MARGIN - (value - low) / (high - low) * (HEIGHT - 2 * MARGIN)
 
 

@@ -26,12 +26,12 @@ _changed = msgspec.structs.replace
 def replace_slice(state: AdvertiserState, campaign_id: CampaignId, one: Slice) -> AdvertiserState:
     known = state.slices.get(campaign_id)
     day = state.day
-    spent, allotted = (0, 0) if known is None else (known.spent_on(day), known.allotted_on(day))
+    spent, allotted = (0, 0) if known is None else (known.get_spent(day), known.get_allotted(day))
     return _changed(
         state,
         slices={**state.slices, campaign_id: one},
-        spent=Micros(state.spent - spent + one.spent_on(day)),
-        allotted=Micros(state.allotted - allotted + one.allotted_on(day)),
+        spent=Micros(state.spent - spent + one.get_spent(day)),
+        allotted=Micros(state.allotted - allotted + one.get_allotted(day)),
         cost_max=max(state.cost_max, one.cost),
     )
 
@@ -82,7 +82,7 @@ def ask_back_again(
 ) -> AdvertiserState:
     """Ask a campaign that keeps more than it has committed: what all were asked may be lost."""
     one = state.slices[campaign_id]
-    if one.allotted_on(state.day) <= one.committed or _was_just_asked(state, now):
+    if one.get_allotted(state.day) <= one.committed or _was_just_asked(state, now):
         return state
     effects.append(_build_give_back(state, campaign_id, is_all=True))
     return _changed(state, asked_back_at=now)
@@ -100,7 +100,7 @@ def _was_just_asked(state: AdvertiserState, now: datetime) -> bool:
 
 def _list_unspent(state: AdvertiserState) -> list[CampaignId]:
     day = state.day
-    return [key for key, one in state.slices.items() if one.allotted_on(day) > one.spent_on(day)]
+    return [key for key, one in state.slices.items() if one.get_allotted(day) > one.get_spent(day)]
 
 
 def _build_give_back(state: AdvertiserState, campaign_id: CampaignId, *, is_all: bool = False) -> Tell:
@@ -146,6 +146,6 @@ def _has_an_offer(one: Slice) -> bool:
 def _build_allotment(state: AdvertiserState, campaign_id: CampaignId) -> Tell:
     one = state.slices[campaign_id]
     allotment = Allotment(
-        sequence=one.sequence, day=max(one.day, state.day), allotted=Micros(one.allotted_on(state.day))
+        sequence=one.sequence, day=max(one.day, state.day), allotted=Micros(one.get_allotted(state.day))
     )
     return Tell(make_campaign_address(campaign_id, state.configured.advertiser_id), allotment)

@@ -26,10 +26,10 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     target: Micros
     cost: Micros
 
-    def spent_on(self, day: date) -> int:
+    def get_spent(self, day: date) -> int:
         return self.spent_by_day.get(day, 0)
 
-    def allotted_on(self, day: date) -> int:
+    def get_allotted(self, day: date) -> int:
         return self.allotted if day == self.day else 0
 
 
@@ -68,10 +68,10 @@ class AdvertiserState(msgspec.Struct, frozen=True, kw_only=True):
     def committed(self) -> Micros:
         return Micros(sum(one.committed for one in self.slices.values() if one.day == self.day))
 
-    def spent_on(self, day: date) -> Micros:
+    def get_spent(self, day: date) -> Micros:
         if day == self.day:
             return self.spent
-        return Micros(sum(one.spent_on(day) for one in self.slices.values()))
+        return Micros(sum(one.get_spent(day) for one in self.slices.values()))
 
 
 def make_advertiser_state(key: str, now: datetime) -> AdvertiserState:

@@ -90,8 +90,8 @@ def _roll_day(state: AdvertiserState, day: date, effects: list[Effect]) -> Adver
         state,
         day=day,
         slices=slices,
-        spent=Micros(sum(one.spent_on(day) for one in slices.values())),
-        allotted=Micros(sum(one.allotted_on(day) for one in slices.values())),
+        spent=Micros(sum(one.get_spent(day) for one in slices.values())),
+        allotted=Micros(sum(one.get_allotted(day) for one in slices.values())),
         cost_max=NOTHING,
         waiting=(),
     )
@@ -126,9 +126,9 @@ def _apply_report(
         one = _build_slice(report, known, oldest=state.day - DAYS_KEPT)
         state = replace_slice(state, report.campaign_id, one)
         effects += [
-            RecordRow(DayTotal(kind=ADVERTISER, id=advertiser_id, day=day, spent=state.spent_on(day)))
+            RecordRow(DayTotal(kind=ADVERTISER, id=advertiser_id, day=day, spent=state.get_spent(day)))
             for day, amount in sorted(report.spent_by_day.items())
-            if known is None or amount != known.spent_on(day)
+            if known is None or amount != known.get_spent(day)
         ]
     state = serve(state, report.campaign_id, effects, is_needed=report.is_needed)
     if is_over_budget(state):
@@ -141,7 +141,7 @@ def _apply_report(
 def _build_slice(report: SpendReport, known: Slice | None, *, oldest: date) -> Slice:
     before = {} if known is None else known.spent_by_day
     spent = {day: amount for day, amount in {**before, **report.spent_by_day}.items() if day >= oldest}
-    had = 0 if known is None else known.allotted_on(report.day)
+    had = 0 if known is None else known.get_allotted(report.day)
     return Slice(
         incarnation=report.incarnation,
         sequence=report.sequence,

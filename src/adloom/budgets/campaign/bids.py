@@ -101,7 +101,7 @@ def find_window(day: BudgetDay, now: datetime, windows: int) -> int:
     return min(windows - 1, windows * day.compute_elapsed_micros(now) // day.length_micros)
 
 
-def start_of_window(day: BudgetDay, window: int, windows: int) -> datetime:
+def find_window_start(day: BudgetDay, window: int, windows: int) -> datetime:
     return day.starts_at + (day.ends_at - day.starts_at) * window / windows
 
 
@@ -141,8 +141,8 @@ def _build_request(
     config, day = state.configured, find_current_day(state)
     assert config.daily_budget is not None
     curve = build_day_curve(shape or TrafficShape(), day.starts_at, day.ends_at)
-    begins = curve.compute_share(start_of_window(day, window, bids.windows))
-    ends = curve.compute_share(start_of_window(day, window + 1, bids.windows))
+    begins = curve.compute_share(find_window_start(day, window, bids.windows))
+    ends = curve.compute_share(find_window_start(day, window + 1, bids.windows))
     return MultiplierRequest(
         campaign_id=config.campaign_id,
         advertiser_id=config.advertiser_id,

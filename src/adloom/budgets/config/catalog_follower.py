@@ -43,7 +43,7 @@ class CatalogFollower:
         )
         self._version: int | None = None
         # A plain counter, read by a collector.
-        self.told = 0
+        self.notified = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         self._version = None
@@ -57,9 +57,9 @@ class CatalogFollower:
         since = self._version if self._version is not None else await self._read_remembered()
         version, changed = await self._catalog.load_changes(since)
         if changed is None:
-            await self._tell_everyone()
+            await self._notify_everyone()
         else:
-            await self._tell_changed(changed)
+            await self._notify_changed(changed)
         if version != since or self._version is None:
             await self._host.wait_until_sent()
             await self._valkey.set(VERSION_KEY, version)
@@ -69,23 +69,23 @@ class CatalogFollower:
         known = cast("bytes | None", await self._valkey.get(VERSION_KEY))
         return await self._catalog.load_version() if known is None else int(known)
 
-    async def _tell_changed(self, changed: Sequence[Address]) -> None:
+    async def _notify_changed(self, changed: Sequence[Address]) -> None:
         for start in range(0, len(changed), PART_MAX):
             part = changed[start : start + PART_MAX]
             concerned = {*await self._catalog.filter_existing(part), *self._introductions.filter_recent(part)}
-            await self._tell(sorted(concerned))
+            await self._notify(sorted(concerned))
 
-    async def _tell_everyone(self) -> None:
+    async def _notify_everyone(self) -> None:
         last = FIRST
         while part := await self._catalog.list_existing(last, count_max=PART_MAX):
-            await self._tell(part)
+            await self._notify(part)
             last = part[-1]
 
-    async def _tell(self, addresses: Sequence[Address]) -> None:
+    async def _notify(self, addresses: Sequence[Address]) -> None:
         if not addresses:
             return
         for address, message in (await self._introductions.load_configurations(addresses)).items():
             if not self._host.tell(address, message):
                 raise UnavailableError("There is no room for what has changed.")
-            self.told += 1
+            self.notified += 1
         await asyncio.sleep(0)

@@ -169,6 +169,6 @@ def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
     )
 
 
-def offer_key(confirm: Confirm) -> Offer:
+def make_offer_key(confirm: Confirm) -> Offer:
     """Return the exact key of an offer; ids compare much faster as integers."""
     return confirm.request_id.int, confirm.slot

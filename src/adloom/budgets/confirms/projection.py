@@ -23,8 +23,8 @@ from adloom.budgets.confirms.offers import (
     SeenOffers,
     build_confirm,
     find_capped_impression,
+    make_offer_key,
     may_cost,
-    offer_key,
 )
 from adloom.budgets.confirms.store import ConfirmStore
 from adloom.budgets.messages import ChargeKind, CheckClock, Confirm, Confirms, CountedImpressions
@@ -130,7 +130,7 @@ class ConfirmProjection:
                 continue
             if (confirm := build_confirm(counted)) is not None:
                 offers = by_click if confirm.kind is ChargeKind.CLICK else found
-                offers.setdefault(offer_key(confirm), (campaign_id, confirm))
+                offers.setdefault(make_offer_key(confirm), (campaign_id, confirm))
         if by_click:
             since = min(confirm.second for _, confirm in by_click.values())
             for offer, entry_id in (await self._store.find_clicked(by_click, since=since)).items():

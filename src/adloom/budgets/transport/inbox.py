@@ -158,7 +158,7 @@ class Inbox:
                 return "unknown"
 
     def _on_heartbeat(self, beat: SessionHeartbeat) -> str:
-        if not _is_session(beat.session) or not self._record_heard(beat.session):
+        if not _is_session(beat.session) or not self._record_seen(beat.session):
             return "void"
         self._processes[beat.session] = beat.process.replace("\0", "")[:PROCESS_LENGTH_MAX]
         logged_until = math.inf if beat.logged_until is None else beat.logged_until
@@ -174,7 +174,7 @@ class Inbox:
         return "taken"
 
     def _on_usage(self, envelope: BudgetEnvelope, usage: LeaseUsage) -> str:
-        if not self._record_heard(usage.session):
+        if not self._record_seen(usage.session):
             return "void"
         if usage.lease:
             return "taken" if self._host.tell(*envelope) else "refused"
@@ -183,8 +183,8 @@ class Inbox:
         self._waiting.append(envelope)
         return "taken"
 
-    def _record_heard(self, session: int) -> bool:
-        is_open = self._sessions.record_heard(session, at=_read_seconds())
+    def _record_seen(self, session: int) -> bool:
+        is_open = self._sessions.record_seen(session, at=_read_seconds())
         if not is_open:
             self._void.add(session)
         return is_open

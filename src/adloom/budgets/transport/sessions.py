@@ -33,7 +33,7 @@ class DeliverySessions:
     def is_over(self, session: int) -> bool:
         return session in self._over
 
-    def record_heard(self, session: int, *, at: float) -> bool:
+    def record_seen(self, session: int, *, at: float) -> bool:
         """Record a sign of life, which may open the session; return whether it is open."""
         if session in self._over:
             return False
@@ -46,7 +46,7 @@ class DeliverySessions:
         self._heard_at.clear()
         self._over = OrderedDict.fromkeys(over)
         for session in sessions:
-            self.record_heard(session, at=at)
+            self.record_seen(session, at=at)
 
     def end(self, session: int) -> None:
         self._heard_at.pop(session, None)

@@ -132,7 +132,7 @@ def _show(request: Request, asset: Asset) -> AssetAnswer:
     state: Any = request.app.state
     origin: str = state.delivery_url
 
-    def address(key: str) -> str:
+    def build_url(key: str) -> str:
         return f"{origin}{name_neutrally(FILES + key.partition('/')[2], state.public_prefix)}"
 
     return AssetAnswer(
@@ -145,7 +145,7 @@ def _show(request: Request, asset: Asset) -> AssetAnswer:
         width=asset.width,
         height=asset.height,
         sha256=asset.sha256,
-        url=address(asset.keys[0]),
-        variants={screen: address(key) for screen, key in asset.variants.items()},
+        url=build_url(asset.keys[0]),
+        variants={screen: build_url(key) for screen, key in asset.variants.items()},
         created_at=asset.created_at,
     )

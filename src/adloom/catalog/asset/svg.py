@@ -46,7 +46,7 @@ def sanitize_svg(data: bytes) -> tuple[bytes, tuple[int, int]]:
     parser.buffer_text = True
     parser.StartElementHandler = writer.start
     parser.EndElementHandler = writer.end
-    parser.CharacterDataHandler = writer.text
+    parser.CharacterDataHandler = writer.write_text
     parser.EntityDeclHandler = _refuse_entity
     try:
         parser.Parse(data, True)  # noqa: FBT003 - as the parser declares it
@@ -101,7 +101,7 @@ class _SvgWriter:
         self._style.clear()
         self._parts.append(f"</{closed}>")
 
-    def text(self, text: str) -> None:
+    def write_text(self, text: str) -> None:
         if self._dropped or not self._open:
             return
         if self._open[-1] == "style":

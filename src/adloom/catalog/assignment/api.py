@@ -44,11 +44,11 @@ class AssignmentQuery(ListQuery):
     sort: Text255 = "displayOrder"
 
 
-def _link_ids(campaign_id: UUID, placement_id: UUID) -> tuple[UUID, UUID]:
+def _pair_link_ids(campaign_id: UUID, placement_id: UUID) -> tuple[UUID, UUID]:
     return campaign_id, placement_id
 
 
-LinkIds = Annotated[tuple[UUID, UUID], Depends(_link_ids)]
+LinkIds = Annotated[tuple[UUID, UUID], Depends(_pair_link_ids)]
 
 router = make_catalog_router("/admin/campaigns/{campaign_id}/placements", tag="assignments")
 
@@ -75,7 +75,7 @@ async def list_links(
     filters.add("campaign_id_row.public_id = {}", campaign_id)
     async with catalog.read() as connection:
         await campaigns.table.find(connection, scope, campaign_id)
-        listed = await links.table.page(connection, scope, filters, query.page_request)
+        listed = await links.table.read_page(connection, scope, filters, query.page_request)
     return build_page(links.answer, listed, query)
 
 
@@ -135,7 +135,7 @@ async def list_assignments(
     async with catalog.read() as connection:
         await campaigns.table.find(connection, scope, link_ids[0])
         await links.table.find(connection, scope, *link_ids)
-        listed = await assignments.table.page(connection, scope, filters, query.page_request)
+        listed = await assignments.table.read_page(connection, scope, filters, query.page_request)
     return build_page(assignments.answer, listed, query)
 
 

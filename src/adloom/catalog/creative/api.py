@@ -56,7 +56,7 @@ async def list_creatives(
     filters.add("campaign_id_row.public_id = {}", campaign_id)
     async with catalog.read() as connection:
         await campaigns.table.find(connection, scope, campaign_id)
-        listed = await creatives.table.page(connection, scope, filters, query.page_request)
+        listed = await creatives.table.read_page(connection, scope, filters, query.page_request)
     return build_page(creatives.answer, listed, query)
 
 

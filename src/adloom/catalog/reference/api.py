@@ -82,7 +82,7 @@ async def list_references(
     filters = Filters()
     filters.add_search(("it.label",), query.search)
     async with catalog.read() as connection:
-        listed = await RECORDS[kind].table.page(connection, Scope(None), filters, query.page_request)
+        listed = await RECORDS[kind].table.read_page(connection, Scope(None), filters, query.page_request)
     answers = [_answer(kind, record) for record in listed.items]
     return build_page(ReferenceAnswer, Listed(items=answers, total_count=listed.total_count), query)
 

@@ -14,7 +14,7 @@ GIGA = 10**9
 MEGA = 10**6
 
 
-def _share(text: str) -> typer.models.OptionInfo:
+def _make_share_option(text: str) -> typer.models.OptionInfo:
     return typer.Option(min=0, max=1, help=text)
 
 
@@ -30,12 +30,12 @@ def capacity(  # noqa: PLR0913 - one for each option
     pages_per_site: Annotated[
         float, _make_number_option("Their pages, each classified every 48 hours.")
     ] = 100,
-    auction_share: Annotated[float, _share("Requests that are auctions.")] = 0.3,
-    contextual_share: Annotated[float, _share("Requests for contextual slots.")] = 0.2,
+    auction_share: Annotated[float, _make_share_option("Requests that are auctions.")] = 0.3,
+    contextual_share: Annotated[float, _make_share_option("Requests for contextual slots.")] = 0.2,
     impressions_per_request: Annotated[
         float, _make_number_option("Impressions that a request brings.", 0, 100)
     ] = 0.8,
-    paid_share: Annotated[float, _share("Events that are charged to a budget.")] = 1.0,
+    paid_share: Annotated[float, _make_share_option("Events that are charged to a budget.")] = 1.0,
     peak: Annotated[float, _make_number_option("The busiest minutes of a day to its mean.", 1, 100)] = 2.5,
     cores: Annotated[int, typer.Option(min=1, max=1024, help="Cores of a machine.")] = 8,
     memory_gb: Annotated[float, _make_number_option("Memory of a machine.", 1)] = 32,

@@ -122,16 +122,16 @@ class DeadLetterQueue:
 
 
 def _build_letter(row_id: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
-    def text(name: bytes) -> str:
+    def read_text(name: bytes) -> str:
         return fields.get(name, b"").decode(errors="replace")
 
     return DeadLetter(
         id=row_id.decode(),
-        projection=text(b"projection"),
-        entry_id=text(b"entry"),
-        reason=text(b"reason"),
-        tries=int(text(b"tries")),
-        at=datetime.fromtimestamp(int(text(b"at")) / 1000, UTC),
+        projection=read_text(b"projection"),
+        entry_id=read_text(b"entry"),
+        reason=read_text(b"reason"),
+        tries=int(read_text(b"tries")),
+        at=datetime.fromtimestamp(int(read_text(b"at")) / 1000, UTC),
         data=fields.get(b"e", b""),
     )
 

@@ -105,12 +105,12 @@ class RecentEntries:
         return start if is_here else -1
 
     def _place_after(self, entry_id: str) -> int:
-        return bisect_right(self._entries, parse_entry_id(entry_id), key=_order)
+        return bisect_right(self._entries, parse_entry_id(entry_id), key=_parse_order)
 
 
 def _count_bytes(entries: Iterable[LogEntry]) -> int:
     return sum([len(entry.data) for entry in entries])
 
 
-def _order(entry: LogEntry) -> tuple[int, int]:
+def _parse_order(entry: LogEntry) -> tuple[int, int]:
     return parse_entry_id(entry.id)

@@ -139,7 +139,7 @@ class EventTablesRebuild:
             return end
         earliest = _parse_position(oldest)
         if await self._log.was_trimmed():
-            earliest = earliest.later(self._lead)
+            earliest = earliest.advance(self._lead)
         return min(end, max(earliest, start))
 
     async def _note_entries(self, connection: Connection, first: EntryPosition) -> tuple[EntryPosition, int]:

@@ -233,7 +233,7 @@ class EntryPosition(NamedTuple):
     def next(self) -> "EntryPosition":
         return EntryPosition(self.entry_ms, self.entry_seq + 1)
 
-    def later(self, span: timedelta) -> "EntryPosition":
+    def advance(self, span: timedelta) -> "EntryPosition":
         return EntryPosition(self.entry_ms + span // timedelta(milliseconds=1), 0)
 
 

@@ -52,7 +52,7 @@ def score_categories(state: AuctioneerState, page: PageForSale, ancestors: Ances
 
 def redraw(quote: HeldQuote, now: datetime, chance: Chance) -> HeldQuote:
     """Draw a new weight from what is known now."""
-    counts = blend(quote.site.at_moment(now), quote.everywhere.at_moment(now))
+    counts = blend(quote.site.decay(now), quote.everywhere.decay(now))
     return _changed(quote, weight=draw_weight(counts, chance))
 
 

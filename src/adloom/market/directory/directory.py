@@ -102,11 +102,11 @@ class _Said(NamedTuple):
     version: int
 
 
-def _apply(state: DirectoryState, said: Iterable[_Said], effects: list[Effect]) -> DirectoryState:
+def _apply(state: DirectoryState, changes: Iterable[_Said], effects: list[Effect]) -> DirectoryState:
     """Take what is said of campaigns, unless something newer is known; each touched category is pushed once."""
     demands, gone, by_category = dict(state.demands), dict(state.gone), dict(state.by_category)
     touched: set[str] = set()
-    for campaign_id, demand, version in said:
+    for campaign_id, demand, version in changes:
         known = demands.get(campaign_id)
         newest = gone.get(campaign_id, -1) if known is None else known.version
         if version < newest or (known is None and demand is None):

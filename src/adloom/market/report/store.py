@@ -98,7 +98,7 @@ async def _read_counts(
     found = dict.fromkeys(categories, (nothing, nothing))
     rows = await connection.fetch(RESULTS, [str(site_id), EVERYWHERE], list(found))
     for category, site, impressions, clicks, at in rows:
-        counts = DecayingCounts(impressions, clicks, at).at_moment(now)
+        counts = DecayingCounts(impressions, clicks, at).decay(now)
         own, everywhere = found[category]
         found[category] = (own, counts) if site == EVERYWHERE else (counts, everywhere)
     return found

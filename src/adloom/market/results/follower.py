@@ -69,9 +69,9 @@ class ResultsFollower:
         if self._through is None:
             await self._catch_up(now)
         else:
-            self._tell_rankers([])
+            self._send_to_rankers([])
             while may_have_more and (rows := await store.read_rows(self._pool, after=self._through)):
-                self._tell_rankers(rows)
+                self._send_to_rankers(rows)
                 self._windows.add(rows)
                 self._through = rows[-1].id
         await self._publish(now)
@@ -92,7 +92,7 @@ class ResultsFollower:
         """Have a ranker read its rows; it died with the follower before this one."""
         return self._host.tell(address, CheckClock())
 
-    def _tell_rankers(self, rows: list[ResultRow]) -> None:
+    def _send_to_rankers(self, rows: list[ResultRow]) -> None:
         """Tell each ranker its sums; one without room is told at the next poll, in order."""
         untold: list[tuple[Address, RecordResults]] = []
         late: set[Address] = set()

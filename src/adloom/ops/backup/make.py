@@ -281,12 +281,12 @@ async def _check_not_trimmed(connection: Connection, source: BackupSource) -> No
             about = await valkey.xinfo_stream(STREAM)
     except VALKEY_AWAY as error:
         raise BackupError(f"Valkey does not answer: {error!r}. Try again when it does.") from error
-    if _order(about["max-deleted-entry-id"]) > _order(counted):
+    if _parse_order(about["max-deleted-entry-id"]) > _parse_order(counted):
         raise BackupError(
             "The event log was trimmed behind what is counted. Try again when the worker has caught up."
         )
 
 
-def _order(entry_id: bytes | str) -> tuple[int, ...]:
+def _parse_order(entry_id: bytes | str) -> tuple[int, ...]:
     text = entry_id.decode() if isinstance(entry_id, bytes) else entry_id
     return tuple(int(part) for part in text.split("-"))

@@ -186,7 +186,7 @@ def _plan_roles(
     ) * MICROS
     memory = costs.worker_bytes + demand.campaigns * costs.worker_campaign_bytes
     is_shared = counting + acting > bounds.utilisation
-    one = _need(MachineRole.WORKER, 1, counting if is_shared else counting + acting, sizes, bounds)
+    one = _compute_need(MachineRole.WORKER, 1, counting if is_shared else counting + acting, sizes, bounds)
     needs = [
         delivery,
         msgspec.structs.replace(one, process_bytes=costs.worker_bytes if is_shared else memory),
@@ -194,8 +194,10 @@ def _plan_roles(
     if is_shared:
         processes = max(1, math.ceil(acting / bounds.utilisation))
         each = costs.worker_bytes + demand.campaigns * costs.worker_campaign_bytes / processes
-        entity = _need(MachineRole.ENTITY, processes, acting / processes, sizes, bounds, process_bytes=each)
-        nats = _need(MachineRole.NATS, NATS_SERVERS, 0.0, sizes, bounds)
+        entity = _compute_need(
+            MachineRole.ENTITY, processes, acting / processes, sizes, bounds, process_bytes=each
+        )
+        nats = _compute_need(MachineRole.NATS, NATS_SERVERS, 0.0, sizes, bounds)
         needs += [entity, msgspec.structs.replace(nats, machines=NATS_SERVERS)]
     return [*needs, *_plan_others(demand, costs, sizes, bounds)]
 
@@ -226,7 +228,7 @@ def _plan_delivery(
         _count_bits(demand, costs.request_out_bytes, costs.event_out_bytes),
         _count_bits(demand, costs.request_in_bytes, costs.event_in_bytes),
     )
-    need = _need(MachineRole.DELIVERY, processes, busy / processes, sizes, bounds, process_bytes=each)
+    need = _compute_need(MachineRole.DELIVERY, processes, busy / processes, sizes, bounds, process_bytes=each)
     by_network = math.ceil(bits / (sizes.network_bits * bounds.utilisation)) + bounds.spare
     queue = Queue(arrivals=arrivals / processes, service_seconds=service)
     return msgspec.structs.replace(
@@ -245,7 +247,7 @@ def _plan_others(
         wait_max=bounds.page_wait_seconds,
     )
     pages = Queue(arrivals=demand.pages_per_second, service_seconds=service, servers=classifiers)
-    classifier = _need(
+    classifier = _compute_need(
         MachineRole.CLASSIFIER,
         classifiers,
         pages.utilisation,
@@ -256,16 +258,16 @@ def _plan_others(
     database = _count_database_cores(demand, costs) / sizes.database_cores
     valkey = demand.events_per_second * costs.valkey_event_micros * MICROS
     return [
-        _need(MachineRole.CONTROL, 1, 0.0, sizes, bounds),  # Its load goes by people.
+        _compute_need(MachineRole.CONTROL, 1, 0.0, sizes, bounds),  # Its load goes by people.
         msgspec.structs.replace(classifier, wait_seconds=find_wait_seconds(pages)),
         msgspec.structs.replace(
-            _need(MachineRole.POSTGRES, 1, database, sizes, bounds), cores=sizes.database_cores
+            _compute_need(MachineRole.POSTGRES, 1, database, sizes, bounds), cores=sizes.database_cores
         ),
-        _need(MachineRole.VALKEY, 1, valkey, sizes, bounds, process_bytes=0.0),
+        _compute_need(MachineRole.VALKEY, 1, valkey, sizes, bounds, process_bytes=0.0),
     ]
 
 
-def _need(  # noqa: PLR0913 - what a role needs
+def _compute_need(  # noqa: PLR0913 - what a role needs
     role: MachineRole,
     processes: int,
     utilisation: float,

@@ -257,7 +257,7 @@ class ClassifyWorker:
                 classification,
                 page_id=PageId(self._ids.new()),
             )
-        await self._tell(request, written and written.version)
+        await self._notify(request, written and written.version)
         return PageOutcome.CLASSIFIED if written else PageOutcome.SKIPPED
 
     async def _renew_given(self, request: ClassifyRequest) -> PageOutcome:
@@ -268,7 +268,7 @@ class ClassifyWorker:
             version = await renew_given(
                 connection, request, now=now, expires_at=compute_expiry(now, fresh_hours=self._fresh_hours)
             )
-        await self._tell(request, version)
+        await self._notify(request, version)
         return PageOutcome.RENEWED if version else PageOutcome.SKIPPED
 
     async def _renew(self, request: ClassifyRequest) -> PageOutcome:
@@ -281,7 +281,7 @@ class ClassifyWorker:
                 expires_at=compute_expiry(now, fresh_hours=self._fresh_hours),
                 fetched_at=_find_fetched_at(request),
             )
-        await self._tell(request, version)
+        await self._notify(request, version)
         return PageOutcome.RENEWED
 
     async def _fail(self, request: ClassifyRequest, reason: str) -> PageOutcome:
@@ -295,10 +295,10 @@ class ClassifyWorker:
                 page_id=PageId(self._ids.new()),
                 now=self._clock.now(),
             )
-        await self._tell(request, written and written.version)
+        await self._notify(request, written and written.version)
         return PageOutcome.FAILED
 
-    async def _tell(self, request: ClassifyRequest, version: int | None) -> None:
+    async def _notify(self, request: ClassifyRequest, version: int | None) -> None:
         if version is not None:
             await publish_page_notice(self._valkey, PageNotice(request.site_id, version))
 

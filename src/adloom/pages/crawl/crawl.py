@@ -35,7 +35,7 @@ SETTLE_SECONDS_MAX: Final = 60.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-TellVersion = Callable[[int], Awaitable[None]]
+PublishVersion = Callable[[int], Awaitable[None]]
 
 
 class SiteCrawl:
@@ -47,13 +47,13 @@ class SiteCrawl:
         parts: VisitParts,
         stop: asyncio.Event,
         *,
-        tell_version: TellVersion,
+        publish_version: PublishVersion,
         pages: Counter[str],
     ) -> None:
         self._plan = plan
         self._parts = parts
         self._stop = stop
-        self._tell_version = tell_version
+        self._publish_version = publish_version
         self._outcomes = pages
         is_local = parts.client.is_local(plan.hosts.domain)
         self._pace = CrawlPace(0.0 if is_local else parts.delay_seconds)
@@ -215,7 +215,7 @@ class SiteCrawl:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             progress = await self._read_progress()
-            await self._tell_extended()
+            await self._notify_extended()
             if progress is None or progress.is_cancelled:
                 return
 
@@ -225,7 +225,7 @@ class SiteCrawl:
         classified, since = -1, loop.time()
         while True:
             progress = await self._read_progress()
-            await self._tell_extended()
+            await self._notify_extended()
             if progress is None:
                 raise CrawlInterruptedError
             is_over = progress.is_cancelled or progress.classified >= progress.submitted
@@ -262,11 +262,11 @@ class SiteCrawl:
     def _note_extended(self, version: int) -> None:
         self._extended_version = max(version, self._extended_version)
 
-    async def _tell_extended(self) -> None:
+    async def _notify_extended(self) -> None:
         """Tell followers of the site's pages that some are fresh again; one notice for many."""
         version, self._extended_version = self._extended_version, 0
         if version:
-            await self._tell_version(version)
+            await self._publish_version(version)
 
 
 def _is_page(outcome: UrlOutcome) -> bool:

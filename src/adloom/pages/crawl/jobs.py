@@ -72,12 +72,12 @@ class CrawlRunner:
             self.ended[state.value] += 1
 
     async def _run(self, plan: CrawlPlan) -> CrawlState | None:
-        async def tell_version(version: int) -> None:
+        async def publish_version(version: int) -> None:
             await publish_page_notice(self._valkey, PageNotice(plan.site_id, version))
 
         try:
             return await SiteCrawl(
-                plan, self._parts, self._stop, tell_version=tell_version, pages=self.pages
+                plan, self._parts, self._stop, publish_version=publish_version, pages=self.pages
             ).run()
         except Exception as error:
             if any(isinstance(one, AWAY) for one in _list_leaves(error)):

@@ -135,14 +135,14 @@ class SiteFollower:
             versions = await pages_store.read_versions(self._pool)
         for site_id, version in versions.items():
             if version.newest > told.get(site_id, 0):
-                await self._tell_pages(site_id, told.get(site_id))
+                await self._send_pages(site_id, told.get(site_id))
                 told[site_id] = version.newest
                 await cast("Any", self._valkey).hset(TOLD_KEY, str(site_id), version.newest)
         for site_id in [one for one in told if one not in versions]:
             del told[site_id]
             await cast("Any", self._valkey).hdel(TOLD_KEY, str(site_id))
 
-    async def _tell_pages(self, site_id: SiteId, since: int | None) -> None:
+    async def _send_pages(self, site_id: SiteId, since: int | None) -> None:
         """Tell an actor what changed, and wait until that is durable. One that becomes active reads all pages first."""
         message: msgspec.Struct = CheckSite()
         if since is not None and site_id in self._reader.configured:
@@ -192,7 +192,7 @@ class SharedSiteFollower(SiteFollower):
         super().__init__(pool, valkey, SiteReader(pool), sender)
         self._sender = sender
 
-    async def _tell_pages(self, site_id: SiteId, since: int | None) -> None:
+    async def _send_pages(self, site_id: SiteId, since: int | None) -> None:
         changes = None
         if since is not None:
             with raise_if_away("Pages cannot be read"):

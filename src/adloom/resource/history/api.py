@@ -69,5 +69,5 @@ async def list_audit_entries(
         site_id=query.site_id,
     )
     async with catalog.read() as connection:
-        listed = await store.page(connection, caller, filters, query.page_request)
+        listed = await store.read_page(connection, caller, filters, query.page_request)
     return build_page(ANSWER, listed if caller.sees_all else store.hide_networks(listed), query)

@@ -138,7 +138,7 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     return filters
 
 
-async def page(
+async def read_page(
     connection: Connection, caller: Caller, filters: Filters, request: PageRequest
 ) -> Listed[AuditEntry]:
     """Read entries with the names of what they mention: who may read an entry knows these things."""

@@ -20,7 +20,7 @@ from adloom.core.ids import IdSource, UserId
 from adloom.resource.access import Scope, choose_owner
 from adloom.resource.account_bounds import keep_bounds
 from adloom.resource.audit.difference import find_changed_fields
-from adloom.resource.etag import moved_forward
+from adloom.resource.etag import move_forward
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.spec import DocumentLists, Identity, Item, ResourceSpec
 from adloom.resource.transfer.document import KEY, ItemHead, parse_id
@@ -127,8 +127,8 @@ class Planner:
             )
 
     def _change(self, spec: ResourceSpec[Any], head: ItemHead) -> ImportChange:
-        said = head.item.decode()
-        said.pop(KEY, None)
+        given = head.item.decode()
+        given.pop(KEY, None)
         named = self._resolve(spec, head)
         before = self._find(spec, head, named)
         shape = spec.body if before is None else spec.patch
@@ -136,23 +136,23 @@ class Planner:
         for field in {*spec.identity, *spec.references}:
             alias = spec.aliases[field]
             if field in shape.model_fields:
-                said |= {alias: _convert_to_json(named[field])} if field in named else {}
-            elif alias in said:
-                del said[alias]
+                given |= {alias: _convert_to_json(named[field])} if field in named else {}
+            elif alias in given:
+                del given[alias]
                 outside[field] = named.get(field)
-        status = self._take_status(spec, said)
-        decided = _take_decisions(spec, said)
+        status = self._take_status(spec, given)
+        decided = _take_decisions(spec, given)
         after = (
-            self._make_item(spec, said, outside, status)
+            self._make_item(spec, given, outside, status)
             if before is None
-            else self._change_item(spec, before, said, outside, status)
+            else self._change_item(spec, before, given, outside, status)
         )
         after = self._decide(spec, after, decided)
         self._check_neighbours(spec, before, after)
         if before is not None and not find_changed_fields(before, after):
             after = before
         elif before is not None and hasattr(before, "updated_at"):
-            after = moved_forward(before, after)
+            after = move_forward(before, after)
         return ImportChange(spec, head.item.path, head.key, before, after)
 
     def _resolve(self, spec: ResourceSpec[Any], head: ItemHead) -> dict[str, Any]:
@@ -226,17 +226,17 @@ class Planner:
         assert spec.parent is not None
         return self._get(spec.references[spec.parent], (getattr(item, spec.parent),))
 
-    def _take_status(self, spec: ResourceSpec[Any], said: dict[str, Any]) -> StrEnum | None:
-        if spec.status is None or (status := said.pop("status", None)) is None:
+    def _take_status(self, spec: ResourceSpec[Any], given: dict[str, Any]) -> StrEnum | None:
+        if spec.status is None or (status := given.pop("status", None)) is None:
             return None
         if not isinstance(status, str) or status not in set(spec.status):
             raise ItemProblemError(f"must be one of {', '.join(spec.status)}", "status")
         return spec.status(status)
 
     def _make_item(
-        self, spec: ResourceSpec[Any], said: dict[str, Any], outside: dict[str, Any], status: StrEnum | None
+        self, spec: ResourceSpec[Any], given: dict[str, Any], outside: dict[str, Any], status: StrEnum | None
     ) -> Item:
-        body = spec.body.model_validate(said)
+        body = spec.body.model_validate(given)
         now = self._context.now
         fields: dict[str, Any] = {
             "id": None if "id" in outside else self._context.ids.new(),
@@ -272,7 +272,7 @@ class Planner:
         self,
         spec: ResourceSpec[Any],
         before: Item,
-        said: dict[str, Any],
+        given: dict[str, Any],
         outside: dict[str, Any],
         status: StrEnum | None,
     ) -> Item:
@@ -280,7 +280,7 @@ class Planner:
             if getattr(before, field) != value and (value is not None or field != "id"):
                 raise ItemProblemError("cannot be changed once it is made", spec.aliases[field])
         _check_present(before)
-        patch = spec.patch.model_validate(said)
+        patch = spec.patch.model_validate(given)
         besides: dict[str, Any] = {"updated_at": self._context.now} if hasattr(before, "updated_at") else {}
         after = spec.finish(patch.apply_to(before, **besides), patch.model_fields_set, self._context.now)
         after = keep_bounds(spec.account_bounds, before, after, self._context.scope)
@@ -352,9 +352,9 @@ class Planner:
         self.changes.append(change)
 
 
-def _take_decisions(spec: ResourceSpec[Any], said: dict[str, Any]) -> dict[str, Any]:
+def _take_decisions(spec: ResourceSpec[Any], given: dict[str, Any]) -> dict[str, Any]:
     aliases = [spec.aliases[name] for name in spec.decisions.model_fields]
-    decided = spec.decisions.model_validate({alias: said.pop(alias) for alias in aliases if alias in said})
+    decided = spec.decisions.model_validate({alias: given.pop(alias) for alias in aliases if alias in given})
     return {name: getattr(decided, name) for name in decided.model_fields_set}
 
 

@@ -78,7 +78,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def sample_pages() -> dict[str, SamplePage]:
+def list_sample_pages() -> dict[str, SamplePage]:
     return {page.path: page for page in (*_list_magazine_pages(), *_list_shop_pages())}
 
 

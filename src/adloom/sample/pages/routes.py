@@ -16,7 +16,7 @@ from adloom.runtime.http.fast.fast_routes import (
 from adloom.sample.content.catalog import BANNERS, read_data
 from adloom.sample.content.document import find_phone_picture, find_picture
 from adloom.sample.content.pictures import FOLDER, FREE_PATH, HILLS, PALETTES, SUBJECTS, Picture
-from adloom.sample.pages.pages import STYLE_PATH, sample_pages
+from adloom.sample.pages.pages import STYLE_PATH, list_sample_pages
 
 HTML: Final = b"text/html; charset=utf-8"
 CSS: Final = b"text/css; charset=utf-8"
@@ -35,13 +35,13 @@ GONE: Final = make_problem_answer(
 def build_sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:
     """Return the routes; they answer 404 while the sample is not loaded."""
 
-    def guarded(answer_for: Callable[[bytes], FastAnswer]) -> Callable[[FastRequest], FastAnswer]:
+    def guard(answer_for: Callable[[bytes], FastAnswer]) -> Callable[[FastRequest], FastAnswer]:
         return lambda request: answer_for(request.path) if is_there() else GONE
 
-    paths = [*sample_pages(), STYLE_PATH]
+    paths = [*list_sample_pages(), STYLE_PATH]
     return [
-        *(FastRoute(b"GET", path.encode(), is_prefix=False, handler=guarded(_answer_text)) for path in paths),
-        FastRoute(b"GET", FOLDER.encode(), is_prefix=True, handler=guarded(_answer_picture)),
+        *(FastRoute(b"GET", path.encode(), is_prefix=False, handler=guard(_answer_text)) for path in paths),
+        FastRoute(b"GET", FOLDER.encode(), is_prefix=True, handler=guard(_answer_picture)),
     ]
 
 
@@ -50,7 +50,7 @@ def _answer_text(path: bytes) -> FastAnswer:
     name = path.decode()
     if name == STYLE_PATH:
         return _answer(read_data("page.css").decode(), CSS)
-    return _answer(sample_pages()[name].render_html(), HTML)
+    return _answer(list_sample_pages()[name].render_html(), HTML)
 
 
 def _answer_picture(path: bytes) -> FastAnswer:

@@ -49,7 +49,7 @@ class Browser:
     def __init__(self, host: str, port: int) -> None:
         self._connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS_MAX)
 
-    def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
+    def request_page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         """Ask for all placements of a page at once."""
         body = {"slots": sight.slots, "url": sight.address, "userId": str(visitor.id)}
         status, answer = self._send("POST", "/v1/serve/page", visitor, body)

@@ -29,7 +29,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class DeliveryClient(Protocol):
     """What a visitor's browser can do."""
 
-    def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]: ...
+    def request_page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]: ...
 
     def hold_auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None: ...
 
@@ -103,7 +103,7 @@ class Traffic:
         visitor, sight = visit.visitor, visit.sight
         ctrs = list_ctrs(manifest, sight.section)
         if sight.slots:
-            answers = self._delivery.page(visitor, sight)
+            answers = self._delivery.request_page(visitor, sight)
             there = [answer for slug in sight.slots if (answer := answers.get(slug)) and answer.placement]
             reactions = list(react_to([it.banners for it in there], ctrs, self._chance))
             self._plan_page(visitor, sight, reactions, _list_names(there))
@@ -168,11 +168,11 @@ class Traffic:
         if batch is None:
             return
 
-        def tell() -> None:
+        def report() -> None:
             self._report_past(batches)
             self._delivery.report(None, batch)
 
-        self._act_in(PAST_PAUSE_SECONDS, tell)
+        self._act_in(PAST_PAUSE_SECONDS, report)
 
 
 def _list_names(answers: Sequence[Asked]) -> dict[str, Event]:

@@ -11,7 +11,7 @@ from adloom.core.random import Chance
 from adloom.sample.content.articles import ARTICLES, DEPARTMENTS, PRODUCTS
 from adloom.sample.content.catalog import BANNERS, SampleBanner
 from adloom.sample.manifest import Manifest
-from adloom.sample.pages.pages import SHOP, sample_pages
+from adloom.sample.pages.pages import SHOP, list_sample_pages
 from adloom.sample.visitors.visitors import SampleVisitor, pick, pick_visitor
 
 # Probability that a slot comes into view, by its position on the page; the last holds for all below.
@@ -61,17 +61,17 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _draw_sights() -> Iterator[tuple[VisitedPage, float]]:
-    yield _page("/sample"), 0.3
-    yield from ((_page(one.path, section=one.section), 0.26 / len(ARTICLES)) for one in ARTICLES)
+    yield _find_page("/sample"), 0.3
+    yield from ((_find_page(one.path, section=one.section), 0.26 / len(ARTICLES)) for one in ARTICLES)
     yield VisitedPage(path="/app/stories", auctioned="hedgerow-feed"), 0.12
     yield VisitedPage(path="/app/posts", auctioned="hedgerow-app"), 0.1
-    yield _page(SHOP), 0.11
-    yield from ((_page(one.path), 0.06 / len(DEPARTMENTS)) for one in DEPARTMENTS)
-    yield from ((_page(product.path), 0.07 / len(PRODUCTS)) for product in PRODUCTS)
+    yield _find_page(SHOP), 0.11
+    yield from ((_find_page(one.path), 0.06 / len(DEPARTMENTS)) for one in DEPARTMENTS)
+    yield from ((_find_page(product.path), 0.07 / len(PRODUCTS)) for product in PRODUCTS)
 
 
-def _page(path: str, *, section: str | None = None) -> VisitedPage:
-    page = sample_pages()[path]
+def _find_page(path: str, *, section: str | None = None) -> VisitedPage:
+    page = list_sample_pages()[path]
     return VisitedPage(path=path, address=page.address, section=section, slots=page.slots)
 
 

@@ -364,7 +364,7 @@ def iter_positions(mask: int) -> Iterator[int]:
         position = digits.find("1", position + 1)
 
 
-def offer_cost(win: WinningBid) -> Micros:
+def compute_offer_cost(win: WinningBid) -> Micros:
     """Return what the offer costs once it is seen or clicked, whichever it is charged by.
 
     An impression costs whole micros: never more than the bid for it, unless that is below one micro.
@@ -375,8 +375,8 @@ def offer_cost(win: WinningBid) -> Micros:
     return Micros(max(OFFER_COST_MIN, min(impression_cost(win.charge), bid_max)))
 
 
-def offer_hold(win: WinningBid) -> Micros:
+def compute_offer_hold(win: WinningBid) -> Micros:
     """Return what the offer takes out of its lease: its cost, or what its click is expected to cost."""
     if win.bidder.price.charged_by is ChargedBy.CLICK:
         return compute_click_hold(win.bidder.bid, ecpm=win.ecpm, quality=win.bidder.quality)
-    return offer_cost(win)
+    return compute_offer_cost(win)

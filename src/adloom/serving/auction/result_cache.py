@@ -12,7 +12,7 @@ from typing import Final
 from adloom.auction.score import Scoring
 from adloom.core.money import Micros
 from adloom.serving.auction.bid_record import AuctionInput, BidRecord
-from adloom.serving.auction.decide import WinningBid, offer_cost, offer_hold
+from adloom.serving.auction.decide import WinningBid, compute_offer_cost, compute_offer_hold
 from adloom.serving.auction.encode import RenderedWin
 from adloom.serving.auction.market import Market
 from adloom.serving.auction.request import VisitorInfo
@@ -61,8 +61,8 @@ class DecidedAuction:
         self.win = win
         self.market = market
         self.input = auction_input
-        self.cost = Micros(0) if win is None else offer_cost(win)
-        self.hold = Micros(0) if win is None else offer_hold(win)
+        self.cost = Micros(0) if win is None else compute_offer_cost(win)
+        self.hold = Micros(0) if win is None else compute_offer_hold(win)
         self.capped_banner_ids = () if win is None else win.capped_banner_ids
         # Made when first needed.
         self.rendered: RenderedWin | None = None

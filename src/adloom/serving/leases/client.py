@@ -89,7 +89,7 @@ class LeaseClient:
         self._has_work = asyncio.Event()
         self.leases = LocalLeases(new_session(), on_urgent=self._has_work.set, draw=draw)
         self._demand = Demand(self.leases.list_placements)
-        self._is_heard = asyncio.Event()  # Whether we are subscribed to answers.
+        self._is_subscribed = asyncio.Event()  # Whether we are subscribed to answers.
         self._over: list[int] = []  # Ended sessions that were not yet reported to the budget service.
         self._beats_at = 0.0
         self._polls_at = 0.0
@@ -153,7 +153,7 @@ class LeaseClient:
                 unlogged_seconds=None if logged_until is None else now - logged_until,
             )
             messages.append((make_session_address(self.leases.session), beat))
-        if self._is_heard.is_set():
+        if self._is_subscribed.is_set():
             self._check_demand(at)
             messages += self._collect_reports(at)
         for start in range(0, len(messages), self._batch_max):
@@ -210,7 +210,7 @@ class LeaseClient:
         moments = [self._beats_at]
         if self._demand.has_waiting:
             moments.append(self._polls_at)
-        if self._is_heard.is_set():
+        if self._is_subscribed.is_set():
             if self.leases.next_at is not None:
                 moments.append(max(self.leases.next_at, at + TURN_SECONDS_MIN))
             if self.leases.next_end is not None:
@@ -231,7 +231,7 @@ class LeaseClient:
 
     def _listen(self, group: asyncio.TaskGroup) -> asyncio.Event:
         """Listen to this session's channel until the returned event is set."""
-        self._is_heard.clear()
+        self._is_subscribed.clear()
         ends = asyncio.Event()
         answers = self._make_subscription(
             make_session_channel(self.leases.session), on_start=self._on_subscribed
@@ -245,7 +245,7 @@ class LeaseClient:
         )
 
     def _on_subscribed(self) -> None:
-        self._is_heard.set()
+        self._is_subscribed.set()
         self._has_work.set()
 
     def _on_data(self, data: bytes) -> None:

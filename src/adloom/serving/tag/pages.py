@@ -87,9 +87,9 @@ class ScriptlessRoutes:
         self._events = events
         self._pages = pages
         self._forms: dict[bytes, Callable[[FastRequest, bytes], FastAnswer | asyncio.Future[FastAnswer]]] = {
-            b"html": self.frame,
-            b"img": self.image,
-            b"go": self.link,
+            b"html": self.answer_frame,
+            b"img": self.answer_image,
+            b"go": self.answer_link,
         }
 
     def list_routes(self) -> list[FastRoute]:
@@ -103,7 +103,7 @@ class ScriptlessRoutes:
     def _find_folder(self, request: FastRequest) -> bytes:
         return next(path for path in self._scripts if request.path.startswith(path))
 
-    def frame(self, request: FastRequest, slug: bytes) -> FastAnswer:
+    def answer_frame(self, request: FastRequest, slug: bytes) -> FastAnswer:
         """Return a page with nothing but the placement; the tag fills it."""
         chosen = self._offers.choose_one(request, slug, is_shown=False)
         if isinstance(chosen, FastAnswer):
@@ -114,7 +114,7 @@ class ScriptlessRoutes:
             FRAME_HEAD, _build_frame(slug.decode(), IN_A_FRAME if layout in OVERLAYS else layout, script)
         )
 
-    def image(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
+    def answer_image(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Redirect to the image of the chosen ad. As with a pixel, fetching it is an impression.
 
         Anybody can put the image anywhere, so it costs something only on pages of the placement's site.
@@ -139,7 +139,7 @@ class ScriptlessRoutes:
         values = request.first_values or index_headers(request.headers)
         return self._pages.judge(placement.site, values) is PageOrigin.OF_SITE
 
-    def link(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
+    def answer_link(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count a click on the ad chosen for the same visitor, and redirect to its destination.
 
         Nothing ties a click to the image that was shown, so it is an offer of its own, free of charge.

@@ -139,7 +139,7 @@ async def list_auctions(
     async with pool.acquire() as connection:
         own = await store.read_own_campaigns(connection, scope)
         question = _build_question(query, own, user_id=query.user_id)
-        listed = await store.page(connection, question, query.page_request)
+        listed = await store.read_page(connection, question, query.page_request)
     if own is not None:
         mine = frozenset(own)
         listed = Listed(

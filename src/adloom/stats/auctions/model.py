@@ -163,7 +163,7 @@ def with_bids_to_win(auction: WholeAuction, *, is_exact: bool = True) -> WholeAu
     Accounts get one that follows from the band of the winner's eCPM: the eCPM itself is not theirs to know.
     """
     bids = [
-        msgspec.structs.replace(bid, would_have_to_bid=_bid_to_win(bid, auction, is_exact=is_exact))
+        msgspec.structs.replace(bid, would_have_to_bid=_compute_bid_to_win(bid, auction, is_exact=is_exact))
         if bid.outcome == LOST or bid.removed_by in UNDER_FLOOR
         else bid
         for bid in auction.bids
@@ -171,7 +171,7 @@ def with_bids_to_win(auction: WholeAuction, *, is_exact: bool = True) -> WholeAu
     return msgspec.structs.replace(auction, bids=bids)
 
 
-def _bid_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> float | None:
+def _compute_bid_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> float | None:
     needed = _find_ecpm_to_win(bid, auction, is_exact=is_exact)
     if needed is None or bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
         return None

@@ -62,7 +62,7 @@ def find_hours(question: AuctionQuestion) -> tuple[str, list[object]]:
     ]
     parts += [
         _PARTIAL.format(filters=_write_between(filters, "it.auction_time", question, since, before))
-        for since, before in _rests(question)
+        for since, before in _list_rests(question)
     ]
     return " UNION ALL ".join(parts), filters.values
 
@@ -72,7 +72,7 @@ def _find_whole_hours(question: AuctionQuestion) -> tuple[datetime | None, datet
     return since, None if question.before is None else _floor_to_hour(question.before)
 
 
-def _rests(question: AuctionQuestion) -> list[tuple[datetime | None, datetime | None]]:
+def _list_rests(question: AuctionQuestion) -> list[tuple[datetime | None, datetime | None]]:
     """Return the pieces at both ends that are not whole hours."""
     first, last = _find_whole_hours(question)
     if first is not None and last is not None and first > last:
@@ -167,7 +167,9 @@ async def read_own_campaigns(connection: Connection, scope: Scope) -> list[UUID]
     return [row["public_id"] for row in await connection.fetch(OWN_CAMPAIGNS, scope.account_id)]
 
 
-async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
+async def read_page(
+    connection: Connection, question: AuctionQuestion, request: PageRequest
+) -> Listed[Auction]:
     total_count = (await read_statistics(connection, question)).auctions if is_by_hour(question) else None
     return await fetch_structs(connection, AUCTIONS, _build_filters(question), request, Auction, total_count)
 

@@ -12,7 +12,7 @@ from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.bidding.words import NOT_ASKED, describe_decision
 from adloom.budgets.bid_model import BidProgress, BidRow
 from adloom.budgets.bids.store import load_decisions
-from adloom.budgets.campaign.bids import find_window, start_of_window
+from adloom.budgets.campaign.bids import find_window, find_window_start
 from adloom.budgets.status import BudgetStatus
 from adloom.budgets.status_store import load_campaign_status
 from adloom.budgets.traffic.store import read_followed_shape
@@ -173,7 +173,7 @@ async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         strategy=campaign.bid_strategy,
         multiplier=_round(bids.multiplier),
         decided_at=bids.decided_at,
-        next_at=start_of_window(day, find_window(day, now, bids.windows) + 1, bids.windows),
+        next_at=find_window_start(day, find_window(day, now, bids.windows) + 1, bids.windows),
         guard=_build_guard(decision),
         fallback=None if decision is None else decision.fallback,
         explanation=NOT_ASKED if decision is None else describe_decision(bids.strategy, decision),
@@ -258,7 +258,7 @@ def _build_plan(status: BudgetStatus, shape: TrafficShape) -> list[PlanPointAnsw
         return []
     day = status.budget_day
     curve = build_day_curve(shape, day.starts_at, day.ends_at)
-    moments = [start_of_window(day, number, PLAN_POINTS) for number in range(PLAN_POINTS + 1)]
+    moments = [find_window_start(day, number, PLAN_POINTS) for number in range(PLAN_POINTS + 1)]
     return [
         PlanPointAnswer.model_validate(
             {"at": at, "expected": Micros(int(status.daily_budget * curve.compute_share(at)))}

@@ -84,7 +84,7 @@ async def list_pacers(
 ) -> Page[PacerAnswer]:
     """List how far campaigns have used their daily budgets, last changed first."""
     async with pool.acquire() as connection:
-        listed = await store.page(connection, scope, query.campaign_id, query.page_request, now=now)
+        listed = await store.read_page(connection, scope, query.campaign_id, query.page_request, now=now)
     return build_page(PacerAnswer, listed, query)
 
 

@@ -51,7 +51,7 @@ POLL_SECONDS: Final = 0.04
 FIRST_WINDOW: Final = 1
 
 
-async def page(
+async def read_page(
     connection: Connection, scope: Scope, campaign_id: UUID | None, request: PageRequest, *, now: datetime
 ) -> Listed[Pacer]:
     filters = _build_filters(scope)

@@ -72,7 +72,7 @@ class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def begins(span: OverviewSpan, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
+def list_starts(span: OverviewSpan, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
     """Return the start of each point of a span, in UTC; the present hour or day is the last.
 
     Days are those of the zone. Counts are kept by hour of UTC, and an hour counts for the day in which it begins: the
@@ -186,7 +186,7 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
 ) -> OverviewAnswer:
     """Return the figures of a span; an account sees its own."""
     span, zone = query.span, ZoneInfo(query.time_zone)
-    first, *_ = moments = begins(span, now=now, zone=zone)
+    first, *_ = moments = list_starts(span, now=now, zone=zone)
     question = StatsQuestion(
         first=first.astimezone(zone).date(),
         last=now.astimezone(zone).date(),
@@ -234,7 +234,7 @@ async def _read_traffic_counts(
     valkey: Valkey, span: OverviewSpan, now: datetime, *, zone: ZoneInfo
 ) -> dict[datetime, TrafficCounts]:
     """Return requests by hour or day, from counters by hour."""
-    hours = int((now - begins(span, now=now, zone=zone)[0]) / timedelta(hours=1)) + 1
+    hours = int((now - list_starts(span, now=now, zone=zone)[0]) / timedelta(hours=1)) + 1
     found: dict[datetime, TrafficCounts] = {}
     for one in await HeartbeatReader(valkey).load_traffic(HOUR, count=hours, now=now):
         at = find_begin(one.begins_at, span, zone=zone)

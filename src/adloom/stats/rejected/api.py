@@ -96,7 +96,7 @@ async def list_rejected_events(
     """List events that count but are not billed, with their reasons; an account sees its own."""
     filters = store.build_filters(_build_question(query, caller, today=now.date()))
     async with pool.acquire() as connection:
-        listed = await store.page(connection, filters, query.page_request)
+        listed = await store.read_page(connection, filters, query.page_request)
         found = await store.count_by_reason(connection, filters)
     return RejectedPage(
         items=[RejectedAnswer.model_validate(filter_seen_by(caller, event)) for event in listed.items],

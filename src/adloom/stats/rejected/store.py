@@ -155,7 +155,7 @@ def build_filters(question: RejectedQuestion) -> Filters:
     return filters
 
 
-async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[RejectedEvent]:
+async def read_page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[RejectedEvent]:
     rows = await fetch_page(connection, EVENTS, filters, request)
     return Listed(items=[_build_event(row) for row in rows.items], total_count=rows.total_count)
 

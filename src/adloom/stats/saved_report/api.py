@@ -158,7 +158,7 @@ async def list_saved_reports(
     # A machine has none, as no row equals null.
     filters.add(f"{saved_reports.table.build_outside_sql('owner_id')} = {{}}", owner.id)
     async with catalog.read() as connection:
-        listed = await saved_reports.table.page(connection, EVERYTHING, filters, query.page_request)
+        listed = await saved_reports.table.read_page(connection, EVERYTHING, filters, query.page_request)
     shown = [_describe(request, report, owner, now) for report in listed.items]
     return build_page(SavedReportAnswer, Listed(items=shown, total_count=listed.total_count), query)
 

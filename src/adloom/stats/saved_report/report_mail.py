@@ -108,7 +108,7 @@ class ReportMail:
         """Return the head, the rows with most impressions (over time: the last ones) and the sum."""
         groupings = self._definition.group_by
         rows = self._choose_rows()
-        head = [*(one.value.capitalize() for one in groupings), *map(self._label, self._figures)]
+        head = [*(one.value.capitalize() for one in groupings), *map(self._get_label, self._figures)]
         body = [[*self._name_key(row.key), *self._show(row.counts)] for row in rows]
         empty = [""] * (len(groupings) - 1)
         return [head, *body, ["In all", *empty, *self._show(self._result.totals)]]
@@ -122,7 +122,7 @@ class ReportMail:
             return rows[-ROWS_SHOWN_MAX:]
         return sorted(rows, key=lambda row: -row.counts.impressions)[:ROWS_SHOWN_MAX]
 
-    def _label(self, figure: Figure) -> str:
+    def _get_label(self, figure: Figure) -> str:
         return "Revenue" if figure is Figure.SPEND and self._is_publisher else LABELS[figure]
 
     def _name_key(self, key: Sequence[Key]) -> list[str]:

@@ -49,9 +49,9 @@ async def ask_for_sending(pool: Pool, request_id: UUID, report_id: UUID, now: da
         await connection.execute(ASK, request_id, report["id"], now)
 
 
-def _make_too_soon_error(said: str, wait: timedelta) -> RateLimitedError:
+def _make_too_soon_error(reason: str, wait: timedelta) -> RateLimitedError:
     seconds = int(wait.total_seconds()) + 1
-    return RateLimitedError(f"{said} Try again in {seconds} seconds.", retry_after_seconds=seconds)
+    return RateLimitedError(f"{reason} Try again in {seconds} seconds.", retry_after_seconds=seconds)
 
 
 async def prune_requests(pool: Pool, before: datetime) -> None:

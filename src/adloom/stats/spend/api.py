@@ -26,7 +26,7 @@ from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.spend.curve import Plan, compute_curve
 from adloom.stats.spend.feed import SpendEvent, SpendFeed, SpendListener
-from adloom.stats.spend.store import plan_of_advertiser, read_spent_by_hour
+from adloom.stats.spend.store import read_advertiser_plan, read_spent_by_hour
 
 HELD: Final = "Promised to visitors whose impression, or click, may still come."
 NO_LIMIT: Final = "Null is no limit."
@@ -213,7 +213,9 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
         found = await load_advertiser_status(connection, advertiser.id, now=now)
         day = build_budget_day(found.day, advertiser.timezone)
         by_hour = await read_spent_by_hour(connection, day, advertiser_id=advertiser.id)
-        plan, running = await plan_of_advertiser(connection, advertiser.id, most=found.daily_budget, now=now)
+        plan, running = await read_advertiser_plan(
+            connection, advertiser.id, most=found.daily_budget, now=now
+        )
         statuses = await load_campaign_statuses(connection, running, now=now)
     return SpendDay.model_validate(
         {

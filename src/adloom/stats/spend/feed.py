@@ -73,13 +73,13 @@ class SpendFeed(EventFeed[SpendListener]):
                 self._push_update(news)
 
     async def _forward(self, valkey: Valkey) -> None:
-        subscription = Subscription(valkey, SPEND_CHANNEL, on_message=self.distribute, on_start=self._began)
+        subscription = Subscription(valkey, SPEND_CHANNEL, on_message=self.distribute, on_start=self._begin)
         while True:
             await self._is_wanted.wait()
             await subscription.run(self._is_unwanted)
             self._is_listening = False
 
-    def _began(self) -> None:
+    def _begin(self) -> None:
         """Tell all listeners that nothing is left out from now on, also after a reconnect."""
         self._is_listening = True
         for listener in self._listeners:

@@ -40,7 +40,7 @@ async def read_spent_by_hour(
     return {row["hour"]: Micros(row["micros"]) for row in rows}
 
 
-async def plan_of_advertiser(
+async def read_advertiser_plan(
     connection: Connection, advertiser_id: UUID, *, most: Micros | None, now: datetime
 ) -> tuple[Plan, list[CampaignId]]:
     """Sum the daily budgets of an advertiser's active campaigns, and return which these are."""

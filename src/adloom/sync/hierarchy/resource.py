@@ -17,7 +17,7 @@ from adloom.resource.access import Owner, Scope
 from adloom.resource.audit.difference import HIDDEN
 from adloom.resource.audit.entry import NewAuditEntry
 from adloom.resource.changes import CatalogWrite
-from adloom.resource.etag import moved_forward
+from adloom.resource.etag import move_forward
 from adloom.resource.resource import BeforeDelete, Resource
 from adloom.runtime.http.api.shapes import Text
 from adloom.sync.api import PREFIX, WHO, SellerListQuery
@@ -114,7 +114,7 @@ async def set_credentials(
     write: CatalogWrite, account: AdAccount, sealed: bytes | None, *, now: datetime
 ) -> AdAccount:
     """Write the encrypted credentials of an account that is locked, or that there are none."""
-    after = moved_forward(
+    after = move_forward(
         account,
         msgspec.structs.replace(
             account,

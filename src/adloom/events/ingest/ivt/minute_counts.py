@@ -34,7 +34,7 @@ class AddressCount:
         "_limit",
         "_others",
         "_owner",
-        "_told",
+        "_shared",
         "_wide",
         "begins_at",
         "ends_at",
@@ -50,7 +50,7 @@ class AddressCount:
         self._limit = bound  # Beyond it there is something to do.
         self._count = 0  # Here, and as far as it is known by other processes.
         self._others = 0  # Of these, what other processes have counted.
-        self._told = 0  # What they know of the rest.
+        self._shared = 0  # What they know of the rest.
         self._wide = wide
         self.is_frequent = False  # From a part of the bound on.
         self.begins_at = self.ends_at = 0.0
@@ -61,8 +61,8 @@ class AddressCount:
         return self._count - self._others
 
     @property
-    def is_told(self) -> bool:
-        return self.here == self._told
+    def is_shared(self) -> bool:
+        return self.here == self._shared
 
     def exceeds(self, second: float, step: int = 1) -> bool:
         """Count one more, or none, and return whether that is beyond the bound."""
@@ -82,17 +82,17 @@ class AddressCount:
     def is_current(self, second: float) -> bool:
         return self.begins_at <= second < self.ends_at
 
-    def note_shared(self, told: "PendingCount", total: int, ends_at: float) -> None:
+    def note_shared(self, shared: "PendingCount", total: int, ends_at: float) -> None:
         """Note what other processes have counted; `total` is of all processes, with what this one shared."""
-        if told.begins_at == self.begins_at:
-            others = total - told.requests
+        if shared.begins_at == self.begins_at:
+            others = total - shared.requests
             self._count += others - self._others
-            self._others, self._told = others, told.requests
+            self._others, self._shared = others, shared.requests
             self.ends_at = ends_at
 
     def _begin(self, second: float, step: int) -> int:
         self.begins_at, self.ends_at = second, second + MINUTE_SECONDS
-        self._count, self._others, self._told = step, 0, 0
+        self._count, self._others, self._shared = step, 0, 0
         self.is_frequent = False
         self._limit = self._bound if self._bound == math.inf else self._bound // SHARED_PART
         return step
@@ -156,7 +156,7 @@ class MinuteCounts:
         return [
             PendingCount(key, one, one.begins_at, one.here, one.ends_at - second)
             for key, one in self._shared.items()
-            if not one.is_told
+            if not one.is_shared
         ]
 
     def _begin(self, key: bytes) -> AddressCount:

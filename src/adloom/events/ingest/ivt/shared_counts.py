@@ -49,7 +49,7 @@ _pack_moment: Final = Struct(">d").pack
 SharedMinutes: TypeAlias = tuple[MinuteCounts, Callable[[], float]]
 
 
-class ToldCount(NamedTuple):
+class SharedCount(NamedTuple):
     """All that a process has counted of something since it began, and how long that is of interest."""
 
     key: str
@@ -102,8 +102,8 @@ class CountSharer:
         field, hour = self._process + begun.to_bytes(8, "big"), counts.hour.to_bytes(8, "big")
         for start in range(0, len(pending), AT_ONCE):
             told = pending[start : start + AT_ONCE]
-            answers = await self._tell(
-                ToldCount(
+            answers = await self._send(
+                SharedCount(
                     self._build_key(name, hour, campaign.to_bytes(17, "big", signed=True), address),
                     field,
                     events,
@@ -118,8 +118,8 @@ class CountSharer:
         pending = counts.list_pending(read_second())
         for start in range(0, len(pending), AT_ONCE):
             told = pending[start : start + AT_ONCE]
-            answers = await self._tell(
-                ToldCount(
+            answers = await self._send(
+                SharedCount(
                     self._build_key(name, one.key),
                     self._process + _pack_moment(one.begins_at),
                     one.requests,
@@ -132,7 +132,7 @@ class CountSharer:
                 if left > 0:
                     one.address.note_shared(one, total, second + left / MILLIS)
 
-    async def _tell(self, counts: Iterable[ToldCount]) -> list[tuple[int, int]]:
+    async def _send(self, counts: Iterable[SharedCount]) -> list[tuple[int, int]]:
         """Tell what was counted, and return what all processes have counted, and for how many milliseconds it stays."""
         keys: list[str] = []
         told: list[bytes | int] = []

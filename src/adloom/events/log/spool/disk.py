@@ -109,14 +109,14 @@ class LocalDisk:
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    def path(self, name: str) -> Path:
+    def get_path(self, name: str) -> Path:
         return self._folder / name
 
     def sync(self) -> None:
         sync_folder(self._folder)
 
     def _create(self, name: str, head: bytes) -> SpoolFile:
-        path = self.path(name)
+        path = self.get_path(name)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE)
         try:
             # A process that looks for files to adopt may have been faster; that is an error like any other.
@@ -131,7 +131,7 @@ class LocalDisk:
         return LocalFile(self, name, descriptor)
 
     def _claim(self, name: str) -> SpoolFile | None:
-        path = self.path(name)
+        path = self.get_path(name)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -170,7 +170,7 @@ class LocalFile:
 
     async def rename(self, name: str) -> None:
         def work() -> None:
-            self._disk.path(self.name).rename(self._disk.path(name))
+            self._disk.get_path(self.name).rename(self._disk.get_path(name))
             self.name = name
             self._disk.sync()
 
@@ -178,7 +178,7 @@ class LocalFile:
 
     async def remove(self) -> None:
         def work() -> None:
-            self._disk.path(self.name).unlink(missing_ok=True)
+            self._disk.get_path(self.name).unlink(missing_ok=True)
             self._disk.sync()
             os.close(self._descriptor)
 
