@@ -232,15 +232,15 @@ def _campaigns(step: Any) -> AnyKind:
     [
         ({"database": DatabaseWithoutFence}, "is charged", 0),
         ({"database": DatabaseThatIsToldTooLate}, "was granted", 0),
-        ({"database": DatabaseWithoutKey}, "is charged twice", 7),
+        ({"database": DatabaseWithoutKey}, "is charged twice", 0),
         ({"database": DatabaseWithoutAlarms}, "outstanding", 1),
         ({"selling": ProcessThatGivesTwice}, "is offered", 0),
         ({"selling": ProcessThatTakesTheFullBid, "auctioned": 1.0}, "and pays", 1),
-        ({"selling": ProcessThatOverlooksTheHighest, "auctioned": 1.0}, "should be", 1),
+        ({"selling": ProcessThatOverlooksTheHighest, "auctioned": 1.0}, "should be", 5),
         ({"kinds": kinds_that_count_no_leases}, "has committed", 0),
-        ({"kinds": kinds_that_charge_holds_only, **UNCHANGED}, "was free, and could be paid", 0),
+        ({"kinds": kinds_that_charge_holds_only, **UNCHANGED}, "was free, and could be paid", 5),
         ({"kinds": kinds_that_ask_nobody, **UNCHANGED}, "were charged", 1),
-        ({"kinds": kinds_that_live_in_the_past, **JUMPING}, "went back", 0),
+        ({"kinds": kinds_that_live_in_the_past, **JUMPING}, "went back", 2),
         ({"kinds": kinds_that_count_no_offers, **CAPPED}, "and a cap of", 0),
         ({"kinds": kinds_that_pay_for_every_click, **CAPPED}, "are paid, and its cap is", 4),
     ],
@@ -263,7 +263,7 @@ def _campaigns(step: Any) -> AnyKind:
 def test_a_house_that_breaks_a_law_of_budgets_is_found_out_within_a_few_runs(
     change: dict[str, Any], complaint: str, first: int
 ) -> None:
-    """`first` is the seed that is known to find it; after a change it may be another."""
+    """`first` is a cheap seed that is known to find it; after a change it may be another."""
     found: list[str] = []
     for seed in (first, *SEEDS):
         found += simulate(_changed(harsh(seed), **change)).violations
