@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.console.components.format import count_of
+from adloom.console.components.format import format_quantity
 from adloom.console.components.forms.amounts import (
     NO_AMOUNT,
     check_price,
@@ -92,7 +92,7 @@ def test_no_amount_is_changed_by_being_shown(paisa: int, places: int) -> None:
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 clicks"), (1, "1 click"), (1_500, "1,500 clicks")])
 def test_one_thing_is_not_many(number: int, said: str) -> None:
-    assert count_of(number, "click") == said
+    assert format_quantity(number, "click") == said
 
 
 def test_zones_are_found_by_any_part_of_their_name_and_those_of_most_people_come_first() -> None:

@@ -58,9 +58,9 @@ async def test_an_empty_list_says_what_to_do(noun: str, ann: Visitor) -> None:
 
 
 def test_what_is_made_from_an_empty_list_of_an_owner_belongs_to_it() -> None:
-    assert BANNERS.address_of_new(advertiserId="17") == "/console/banners/new?advertiser=17"
-    assert PLACEMENTS.address_of_new(siteId="a&b", status="on") == "/console/placements/new?site=a%26b"
-    assert BANNERS.address_of_new() == "/console/banners/new"
+    assert BANNERS.build_new_address(advertiserId="17") == "/console/banners/new?advertiser=17"
+    assert PLACEMENTS.build_new_address(siteId="a&b", status="on") == "/console/placements/new?site=a%26b"
+    assert BANNERS.build_new_address() == "/console/banners/new"
 
 
 async def test_a_new_campaign_has_the_time_zone_of_its_advertiser(

@@ -1,4 +1,4 @@
-from adloom.console.components.charts.chart import has_lone_point, share_top
+from adloom.console.components.charts.chart import find_share_top, has_lone_point
 from tests.support.for_each import for_each
 
 
@@ -17,7 +17,7 @@ from tests.support.for_each import for_each
 def test_a_percent_axis_ends_at_100_if_values_come_near_it_or_are_missing(
     shares: list[float | None], top: int | None
 ) -> None:
-    assert share_top(shares) == top
+    assert find_share_top(shares) == top
 
 
 @for_each(

@@ -136,7 +136,8 @@ def test_an_address_keeps_the_comparison_and_the_zone() -> None:
     assert (
         parse_query(
             dict(
-                one.split("=") for one in asked.address().replace("%2F", "/").replace("%2C", ",").split("&")
+                one.split("=")
+                for one in asked.build_address().replace("%2F", "/").replace("%2C", ",").split("&")
             ),
             today=TODAY,
         )

@@ -170,13 +170,13 @@ async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
     """Await all, a few at a time, and return the results in order; the first error is raised."""
     turn = asyncio.Semaphore(AT_ONCE_MAX)
 
-    async def one(what: Awaitable[T]) -> T:
+    async def fetch_one(what: Awaitable[T]) -> T:
         async with turn:
             return await what
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(what)) for what in asked]
+            tasks = [group.create_task(fetch_one(what)) for what in asked]
     except ExceptionGroup as failed:
         # Callers handle one API error, not a group.
         raise failed.exceptions[0] from failed

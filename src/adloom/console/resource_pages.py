@@ -106,7 +106,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     def new(self) -> str:
         return f"{self.home}/new"
 
-    def address_of_new(self, **given: str) -> str:
+    def build_new_address(self, **given: str) -> str:
         """Return the address of the page for a new item that has these values, such as its owner."""
         query = {key: given[name] for name, key in self.defaults_from_query.items() if name in given}
         return f"{self.new}?{urlencode(query)}" if query else self.new
@@ -151,7 +151,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             href=lambda row: f"{self.home}/{row['id']}",
             sort="-createdAt",
             empty=(self.icon, f"No {self.noun}s yet", self.empty_note),
-            empty_action=(f"New {self.noun}", self.address_of_new(**narrowed))
+            empty_action=(f"New {self.noun}", self.build_new_address(**narrowed))
             if self.may_write(visit)
             else None,
             caption=self.title,
@@ -272,7 +272,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         form = Form(item, suggested=before)
         await self._add_fields(visit, form, is_new=False)
         if before:
-            _tell_put_back(told, before, form)
+            _notify_put_back(told, before, form)
         if may_write and not item.get("deletedAt"):
             form.buttons("Save", lambda: save_changes(visit, f"{self.api}/{item['id']}", form, reload))
 
@@ -325,7 +325,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
                 ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")
 
 
-def _tell_put_back(place: ui.element, before: Mapping[str, object], form: Form) -> None:
+def _notify_put_back(place: ui.element, before: Mapping[str, object], form: Form) -> None:
     """Say which fields have their old values, and which have to be changed elsewhere."""
     labels = ", ".join(f"“{label_field(name)}”" for name in before if name in form.names)
     others = ", ".join(f"“{label_field(name)}”" for name in before if name not in form.names)
@@ -361,7 +361,7 @@ def switch_button(
             off_note if is_on else on_note,
             action=action,
             on_confirm=switch,
-            said=f"“{name}” is {'off' if is_on else 'on'}.",
+            success=f"“{name}” is {'off' if is_on else 'on'}.",
         )
 
     ui.button(action, on_click=ask).props("outline")

@@ -61,7 +61,7 @@ def format_price(amount: float | None) -> str:
     return strings.NONE if amount is None else _Shown.currency.write_price(amount)
 
 
-def count_of(number: float, noun: str) -> str:
+def format_quantity(number: float, noun: str) -> str:
     """Write how many of something there are: 1 click, 2 clicks."""
     return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
 
@@ -77,7 +77,7 @@ def format_count(number: float | None) -> str:
     return f"{number:,.0f}"
 
 
-def rate(per_second: float | None) -> str:
+def format_rate(per_second: float | None) -> str:
     if per_second is None:
         return strings.NONE
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:,.1f}"  # noqa: PLR2004 - three digits are enough

@@ -63,14 +63,14 @@ def confirm(  # noqa: PLR0913 - what questions differ in
     *,
     action: str,
     on_confirm: Callable[[], Awaitable[object]],
-    said: str = "",
-    then: Callable[[], Awaitable[object] | None] = lambda: None,
+    success: str = "",
+    on_success: Callable[[], Awaitable[object] | None] = lambda: None,
     is_dangerous: bool = False,
     before: Callable[[], object] | None = None,
 ) -> None:
     """Ask, and act when confirmed; if the API refuses, show its error and keep the question open.
 
-    `before` builds what must be read before the consequence; afterwards `said` is shown, and `then` is called.
+    `before` builds what must be read before the consequence; afterwards `success` is shown, and `on_success` is called.
     """
     with open_dialog(title) as dialog:
         if before is not None:
@@ -81,9 +81,9 @@ def confirm(  # noqa: PLR0913 - what questions differ in
             button.disable()
             try:
                 await on_confirm()
-                if said:
-                    notify_success(said)
-                if (shown_anew := then()) is not None:
+                if success:
+                    notify_success(success)
+                if (shown_anew := on_success()) is not None:
                     await shown_anew
             except ProblemError as error:
                 notify_error(error.message)

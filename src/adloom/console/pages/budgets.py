@@ -164,7 +164,7 @@ async def _show_top(visit: PageVisit, current: str) -> None:
         tiles[1].update(fmt.format_money(round(budget * PAISA)))
         tiles[2].update(fmt.format_percent(found["averageUtilization"] / 100, places=1))
         exceeded = found["campaignsExceeded"]
-        count = f"of {fmt.count_of(found['totalCampaigns'], 'campaign')}"
+        count = f"of {fmt.format_quantity(found['totalCampaigns'], 'campaign')}"
         tiles[3].update(fmt.format_count(exceeded), note=count, kind="warn" if exceeded else "")
 
     await update()

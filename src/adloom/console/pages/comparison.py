@@ -6,7 +6,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.format import count_of, format_percent
+from adloom.console.components.format import format_percent, format_quantity
 from adloom.console.components.layout import card, html, set_attributes
 from adloom.console.page import PageVisit
 from adloom.core.caller import Role
@@ -48,7 +48,9 @@ def _format_certainty(share: float) -> str:
 
 
 def _build_row(item: Json, highest: float, *, has_link: bool) -> Markup:
-    figures = f"{count_of(item['impressions'], 'impression')} · {count_of(item['clicks'], 'click')}"
+    figures = (
+        f"{format_quantity(item['impressions'], 'impression')} · {format_quantity(item['clicks'], 'click')}"
+    )
     if item["ctrLow"] is None:
         span, note = Markup(""), f"{figures} · too few to compare"
     else:

@@ -13,7 +13,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, shorten_id
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
-from adloom.console.components.format import count_of, format_ago, format_money
+from adloom.console.components.format import format_ago, format_money, format_quantity
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import (
     badge,
@@ -235,8 +235,8 @@ def _build_ad(visit: PageVisit, row: Json) -> Markup:
         state,
         row["advertiserName"] or strings.THE_HOUSE,
         row["campaignName"],
-        count_of(row["impressions"], "impression"),
-        count_of(row["clicks"], "click"),
+        format_quantity(row["impressions"], "impression"),
+        format_quantity(row["clicks"], "click"),
         f"{_name_money(visit).lower()} {format_money(row['spendPaisa'])}",
         f" · {row['reason']}" if row["reason"] else "",
     )

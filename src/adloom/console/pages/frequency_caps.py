@@ -78,6 +78,6 @@ def _ask_remove(visit: PageVisit, cap: Json, reload: Reload) -> None:
         "Visitors who have seen the banner often enough see it again within two seconds.",
         action="Remove",
         on_confirm=lambda: visit.api.delete(f"{CAPS}/{cap['id']}"),
-        then=reload,
+        on_success=reload,
         is_dangerous=True,
     )

@@ -135,7 +135,7 @@ async def _choose_first_state(visit: PageVisit, queue: str) -> str:
 
 
 def _build_common_columns(visit: PageVisit) -> list[Column]:
-    def last(row: Json) -> str | Markup:
+    def build_retry_button(row: Json) -> str | Markup:
         is_offered = row["state"] == "failed" and (visit.is_admin or visit.role is Role.ADVERTISER)
         return build_row_button("retry", row["id"], "Try again") if is_offered else ""
 
@@ -146,7 +146,7 @@ def _build_common_columns(visit: PageVisit) -> list[Column]:
         Column("What it said", _build_error, is_wide_only=True),
         Column("Put", lambda row: fmt.format_ago(row["createdAt"], now=visit.now), is_wide_only=True),
         Column("Ended", lambda row: fmt.format_ago(row["endedAt"], now=visit.now)),
-        Column("", last),
+        Column("", build_retry_button),
     ]  # fmt: skip
 
 

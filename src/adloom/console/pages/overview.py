@@ -18,7 +18,7 @@ from adloom.console.components.format import (
     format_moment,
     format_money,
     format_percent,
-    rate,
+    format_rate,
 )
 from adloom.console.components.layout import (
     Tile,
@@ -32,7 +32,7 @@ from adloom.console.components.layout import (
 )
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.campaigns.campaign_list import show_own_campaigns
-from adloom.console.pages.first_campaign.steps import sample_placement
+from adloom.console.pages.first_campaign.steps import find_sample_placement
 from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
 from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
@@ -140,7 +140,7 @@ async def _invite(visit: PageVisit) -> None:
 
 async def _point_to_free_place(visit: PageVisit) -> None:
     """Point to the guided campaign while the place that the sample keeps free is empty."""
-    place = await sample_placement(visit.api)
+    place = await find_sample_placement(visit.api)
     if place is None:
         return
     taken = await visit.api.get("/admin/assignments", placementId=place["id"], pageSize=1)
@@ -190,7 +190,7 @@ class OverviewFigures:
         traffic = await self._visit.api.get("/admin/system/traffic")
         minutes = traffic["minutes"]
         self._tiles["requests"].update(
-            rate(traffic["requestsPerSecond"]),
+            format_rate(traffic["requestsPerSecond"]),
             note="a second, now",
             values=[one["requests"] for one in minutes],
         )
@@ -248,23 +248,29 @@ class OverviewFigures:
     def _list_charts(self, answer: Json) -> list[tuple[str, str, list[Series]]]:
         points = answer["points"]
 
-        def values(field: str) -> list[float | None]:
+        def list_values(field: str) -> list[float | None]:
             return [one[field] for one in points]
 
         impressions = Series(
             name="Impressions",
-            values=values("impressions"),
+            values=list_values("impressions"),
             has_area=True,
             colour=1,
             is_last_unfinished=True,
         )
-        ctr = Series(name="CTR", values=values("ctr"), unit="percent", colour=3)
-        spend = Series(name="Spend", values=values("spendPaisa"), kind="bar", unit="money", colour=1)
-        revenue = Series(name="Revenue", values=values("revenuePaisa"), kind="bar", unit="money", colour=2)
-        clicks = Series(name="Clicks", values=values("clicks"), axis=1, colour=4, is_last_unfinished=True)
+        ctr = Series(name="CTR", values=list_values("ctr"), unit="percent", colour=3)
+        spend = Series(name="Spend", values=list_values("spendPaisa"), kind="bar", unit="money", colour=1)
+        revenue = Series(
+            name="Revenue", values=list_values("revenuePaisa"), kind="bar", unit="money", colour=2
+        )
+        clicks = Series(
+            name="Clicks", values=list_values("clicks"), axis=1, colour=4, is_last_unfinished=True
+        )
         if self._is_house:
-            requests = Series(name="Requests", values=values("requests"), colour=2, is_last_unfinished=True)
-            fill = Series(name="Fill", values=values("fill"), unit="percent", axis=1, colour=2)
+            requests = Series(
+                name="Requests", values=list_values("requests"), colour=2, is_last_unfinished=True
+            )
+            fill = Series(name="Fill", values=list_values("fill"), unit="percent", axis=1, colour=2)
             return [
                 ("traffic", "Requests and impressions", [impressions, requests]),
                 ("money", "Money", [spend, revenue]),

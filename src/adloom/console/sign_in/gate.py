@@ -71,7 +71,7 @@ class SessionGuard:
     def make_client(self, token: str) -> ApiClient:
         """Make an API client that acts for a user while the session lasts."""
 
-        async def access_token(is_active: bool) -> str:  # noqa: FBT001 - as its type says
+        async def fetch_access_token(is_active: bool) -> str:  # noqa: FBT001 - as its type says
             now = self.clock.now()
             session = await self.sessions.find(token, now=now)
             if session is None:
@@ -87,7 +87,7 @@ class SessionGuard:
                 epoch=session.user.token_epoch,
             )
 
-        return ApiClient(self._app, access_token)
+        return ApiClient(self._app, fetch_access_token)
 
     def is_same_origin(self, connection: HTTPConnection) -> bool:
         """Return whether a request comes from one of our pages, as far as the browser says."""

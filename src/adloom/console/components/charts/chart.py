@@ -210,10 +210,10 @@ def has_lone_point(values: Sequence[float | None]) -> bool:
 
 def _find_top(series: Sequence[Series], axis: int) -> int | None:
     shares = [one.values for one in series if one.axis == axis and one.unit == "percent"]
-    return share_top([value for values in shares for value in values]) if shares else None
+    return find_share_top([value for values in shares for value in values]) if shares else None
 
 
-def share_top(shares: Sequence[float | None]) -> int | None:
+def find_share_top(shares: Sequence[float | None]) -> int | None:
     """Return 1 as the top of an axis whose shares come near 1 or are all zero: there is no 120 %."""
     most = max((value for value in shares if value is not None), default=0)
     return 1 if most == 0 or NEARLY_WHOLE < most <= 1 else None
@@ -249,18 +249,18 @@ def _build_day_options(day: Json, now: datetime) -> dict[str, Any]:
 
 
 def _build_day_series(day: Json, starts: datetime, length: float, present: float) -> list[dict[str, Any]]:
-    def points(field: str) -> list[list[float]]:
+    def list_points(field: str) -> list[list[float]]:
         known = [one for one in day["points"] if one[field] is not None]
         return [[(_parse_time(one["at"]) - starts).total_seconds(), one[field]] for one in known]
 
-    spent = _build_day_line("Spent", points("spentPaisa"), "c1", has_area=True)
+    spent = _build_day_line("Spent", list_points("spentPaisa"), "c1", has_area=True)
     spent["markLine"] = {
         "silent": True, "symbol": "none", "label": {"formatter": "now", **QUIET},
         "lineStyle": RULE["lineStyle"] | {"type": "solid"}, "data": [{"xAxis": present}],
     }  # fmt: skip
     ahead = [[present, day["spentPaisa"]], [length, day["projectedPaisa"]]]
     lines = [spent, _build_day_line("If it goes on like this", ahead, "c1", is_dashed=True)]
-    if plan := points("linePaisa"):
+    if plan := list_points("linePaisa"):
         lines.append(_build_day_line("May be spent by then", plan, "c2"))
     budget = day["dailyBudgetPaisa"]
     if budget is not None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from adloom.console.components.charts.chart import COLOURS, Series, Unit, has_lone_point, share_top
+from adloom.console.components.charts.chart import COLOURS, Series, Unit, find_share_top, has_lone_point
 from adloom.console.components.format import format_count, format_money, format_percent
 from adloom.console.components.layout import html, set_attributes
 
@@ -77,7 +77,7 @@ def find_top(series: Sequence[Series]) -> float:
     """Return the end of an axis: the first that is not below any value, and whose steps are round."""
     most = max((value for one in series for value in one.values if value is not None), default=0)
     unit: Unit = series[0].unit if series else "number"
-    if unit == "percent" and (whole := share_top([most])):
+    if unit == "percent" and (whole := find_share_top([most])):
         return whole
     if most < SMALLEST:
         return STEPS

@@ -121,7 +121,7 @@ class AuctionsView:
         last = self._visit.now.replace(minute=0, second=0, microsecond=0)
         return [last - number * HOUR for number in range(int(self.hours), -1, -1)]
 
-    def address(self, **changes: str | None) -> str:
+    def build_address(self, **changes: str | None) -> str:
         asked = {
             "hours": self.hours,
             "type": self.type,
@@ -136,7 +136,7 @@ class AuctionsView:
     async def read(self, part: str, **more: object) -> Json:
         return await self._visit.api.get(f"{AUCTIONS}{part}", **{**self.query, **more})
 
-    async def page(self, query: Mapping[str, str]) -> Json:
+    async def read_page(self, query: Mapping[str, str]) -> Json:
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "sort"}}
         return await self.read("", **known)
 
@@ -180,7 +180,7 @@ async def auctions(visit: PageVisit) -> None:
     if view.page_url:
         of_slot = f" of the slot {view.placement}" if view.placement else ""
         notice(f"Only auctions{of_slot} on {view.page_url.removeprefix('https://')}.")
-        link_button("All auctions", view.address(page_url=None, placement=None))
+        link_button("All auctions", view.build_address(page_url=None, placement=None))
     await _show_controls(visit, view)
     if not total["totalAuctions"]:
         _show_nothing(visit, view)
@@ -202,7 +202,7 @@ async def auctions(visit: PageVisit) -> None:
     table = DataTable(
         visit.query,
         columns,
-        view.page,
+        view.read_page,
         href=lambda row: f"{ADDRESS}/{row['id']}",
         sort="-auctionTime",
         total=lambda: view.show_total(columns),
@@ -273,7 +273,7 @@ async def _show_controls(visit: PageVisit, view: AuctionsView) -> None:
         for name, field in fields.items():
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.style("min-width: 11rem").on_value_change(
-                lambda event, name=name: ui.navigate.to(view.address(**{name: event.value}))
+                lambda event, name=name: ui.navigate.to(view.build_address(**{name: event.value}))
             )
 
 
@@ -333,16 +333,19 @@ async def _group_points(view: AuctionsView) -> dict[str, list[Point]]:
 async def _build_campaign_table(view: AuctionsView) -> Markup:
     parts = (await view.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
     return build_shares(
-        [(part.get("campaignName") or shorten_id(part["campaignId"]), *_rate(part)) for part in parts]
+        [
+            (part.get("campaignName") or shorten_id(part["campaignId"]), *_describe_rate(part))
+            for part in parts
+        ]
     )
 
 
 async def _build_type_table(view: AuctionsView) -> Markup:
     parts = (await view.read("/statistics/breakdown", groupBy="placementType"))["items"][:PARTS_MAX]
-    return build_shares([(part["placementType"], *_rate(part)) for part in parts])
+    return build_shares([(part["placementType"], *_describe_rate(part)) for part in parts])
 
 
-def _rate(part: Json) -> tuple[float, str]:
+def _describe_rate(part: Json) -> tuple[float, str]:
     return part["averageWinRate"] / 100, f"of {part['totalAuctions']:,} auctions"
 
 

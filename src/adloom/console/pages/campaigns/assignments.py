@@ -124,7 +124,7 @@ class _Assignments:
         elif place in self._placements:
             await self._add_banner({"placementId": place}, new)
 
-    def _address_of(self, add: str) -> str:
+    def _build_address(self, add: str) -> str:
         return f"{self._visit.path}?tab=banners&add={add}"
 
     async def _add_placement(self, new: Json | None = None) -> None:
@@ -149,7 +149,7 @@ class _Assignments:
                 sort="label",
             )
             if self._visit.is_admin:
-                add_new_button("placement", back=self._address_of("placement"))
+                add_new_button("placement", back=self._build_address("placement"))
 
     async def _add_banner(self, row: Json, new: str | None = None) -> None:
         """Ask for a banner of the campaign's advertiser."""
@@ -163,7 +163,9 @@ class _Assignments:
         with form_dialog("Add a banner", "Add", save, values) as form:
             await add_banner_field(form, self._visit.api, self._campaign["advertiserId"])
             add_new_button(
-                "banner", back=self._address_of(row["placementId"]), advertiser=self._campaign["advertiserId"]
+                "banner",
+                back=self._build_address(row["placementId"]),
+                advertiser=self._campaign["advertiserId"],
             )
             _add_place_fields(form)
 
@@ -212,7 +214,7 @@ class _Assignments:
             consequence,
             action="Remove",
             on_confirm=lambda: self._visit.api.delete(address),
-            then=self._reload,
+            on_success=self._reload,
             is_dangerous=True,
         )
 

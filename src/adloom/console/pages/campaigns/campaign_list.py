@@ -105,7 +105,7 @@ def _build_spent(row: Json) -> Markup:
     )
 
 
-def _pace(row: Json) -> Markup | str:
+def _build_pace(row: Json) -> Markup | str:
     pace = row["figures"]["pace"]
     return "" if pace is None else pace_badge(pace, text=format_percent(pace, places=0))
 
@@ -123,7 +123,7 @@ COLUMNS: Final = (
     Column("CTR", lambda row: format_percent(row["figures"]["ctr"]), is_number=True, is_wide_only=True),
     # What is spent is not in the catalog; the budget below it is.
     Column("Spent", _build_spent, is_number=True, more_sorts=(("Budget", "budgetDailyPaisa"),)),
-    Column("Pace", _pace, is_wide_only=True),
+    Column("Pace", _build_pace, is_wide_only=True),
 )
 
 
@@ -259,5 +259,5 @@ OWN_COLUMNS: Final = (
     Column("Status", "badge"),
     _spent_column("Spent", "spentTotalPaisa", "totalBudgetPaisa"),
     _spent_column("Today", "spentTodayPaisa", "dailyBudgetPaisa"),
-    Column("Pace", _pace, is_wide_only=True),
+    Column("Pace", _build_pace, is_wide_only=True),
 )

@@ -10,7 +10,7 @@ from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console import strings
 from adloom.console.client import Json, fetch_all
 from adloom.console.components.categories import add_category_field, describe_category
-from adloom.console.components.format import count_of, format_count, format_price
+from adloom.console.components.format import format_count, format_price, format_quantity
 from adloom.console.components.forms.fields import NEW, add_banner_field, add_new_button, find_made
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
@@ -82,8 +82,8 @@ def _show_banner(visit: PageVisit, path: str, banner: Json, reload: Reload, *, m
             "It is not shown there any more within a second. The banner itself stays, and so do its approvals.",
             action="Remove",
             on_confirm=lambda: visit.api.delete(f"{path}/{banner['id']}"),
-            said="The banner is removed.",
-            then=reload,
+            success="The banner is removed.",
+            on_success=reload,
             is_dangerous=True,
         )
 
@@ -215,7 +215,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
 
 
 def describe_rate(rate: Json) -> str:
-    pages = count_of(rate["pages"], "page")
+    pages = format_quantity(rate["pages"], "page")
     band = describe_band(rate)
     return f"{pages}, {band}" if band else pages
 
@@ -245,7 +245,7 @@ def _count_pages(rate: Json) -> str:
     pages, sites = rate["pages"], rate["sites"]
     if not pages:
         return "no pages yet"
-    return f"{count_of(pages, 'page')} on {count_of(sites, 'site')}"
+    return f"{format_quantity(pages, 'page')} on {format_quantity(sites, 'site')}"
 
 
 def _describe_band(rate: Json) -> str:

@@ -86,11 +86,13 @@ def add_move_buttons(
     if moves:
         first = moves[0]
         ui.button(
-            _label(first, campaign), on_click=functools.partial(ask_move, api, campaign, first, reload)
+            _choose_label(first, campaign), on_click=functools.partial(ask_move, api, campaign, first, reload)
         ).props("unelevated")
     with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
         for move in moves[1:]:
-            menu_entry(_label(move, campaign), functools.partial(ask_move, api, campaign, move, reload))
+            menu_entry(
+                _choose_label(move, campaign), functools.partial(ask_move, api, campaign, move, reload)
+            )
         menu_entry("Duplicate", lambda: ask_copy(api, campaign))
         ui.separator()
         menu_entry("Delete", on_delete)
@@ -171,5 +173,5 @@ def _choose_word(move: str, campaign: Json) -> str:
     return "resume" if move == "activate" and campaign["status"] == CampaignStatus.PAUSED else move
 
 
-def _label(move: str, campaign: Json) -> str:
+def _choose_label(move: str, campaign: Json) -> str:
     return LABELS[_choose_word(move, campaign)]

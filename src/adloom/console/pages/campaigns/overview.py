@@ -9,7 +9,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.format import count_of, format_count, format_percent
+from adloom.console.components.format import format_count, format_percent, format_quantity
 from adloom.console.components.forms.fields import fetch_name
 from adloom.console.components.layout import card, div, facts, hint, html, link_button, meter, notice
 from adloom.console.components.status import format_bid, format_dates
@@ -38,7 +38,7 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
             await show_comparison(visit, f"campaigns/{campaign['id']}")
             await _show_facts(visit, campaign)
         if shown:
-            await _look(visit, shown[0])
+            await _show_preview(visit, shown[0])
 
 
 def _show_missing(campaign: Json, missing: str) -> None:
@@ -107,7 +107,7 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
     )
     by_day = {row["date"]: row for row in answer["items"]}
     totals = answer["totals"]
-    counts = f"{count_of(totals['impressions'], 'impression')}, {count_of(totals['clicks'], 'click')}"
+    counts = f"{format_quantity(totals['impressions'], 'impression')}, {format_quantity(totals['clicks'], 'click')}"
     note = f"{counts}, {format_percent(totals['ctr'])} CTR"
     with card("The last 14 days", note=note):
         Chart(
@@ -155,7 +155,7 @@ async def _show_facts(visit: PageVisit, campaign: Json) -> None:
         )
 
 
-async def _look(visit: PageVisit, row: Json) -> None:
+async def _show_preview(visit: PageVisit, row: Json) -> None:
     banner = await visit.api.get(f"/admin/banners/{row['bannerId']}")
     layout = row["placementLayoutType"]
     note = f"{banner['title']} on {row['placementLabel']}"

@@ -99,22 +99,22 @@ GoTo = Callable[[int], Awaitable[None]]
 
 
 def show_next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_first: bool = False) -> None:
-    async def forth() -> None:
+    async def go_on() -> None:
         on_next()
         await turn(1)
 
-    async def back() -> None:
+    async def go_back() -> None:
         await turn(-1)
 
     with div("row-of"):
         if not is_first:
-            ui.button("Back", on_click=back).props("flat")
-        form.buttons("Next", forth)
+            ui.button("Back", on_click=go_back).props("flat")
+        form.buttons("Next", go_on)
 
 
 async def show_where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     """Choose the sample's front page, an existing placement or a new one."""
-    sample = await sample_placement(visit.api)
+    sample = await find_sample_placement(visit.api)
     some = await visit.api.get("/admin/placements", isActive=True, delivery="direct", pageSize=1)
     options = {SAMPLE: "On the sample's front page"} if sample else {}
     options |= {EXISTING: "On a placement that is there already"} if some["totalCount"] else {}
@@ -143,13 +143,13 @@ async def show_where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> N
         with div("stack tight").bind_visibility_from(choice, "value", value=NEW_PLACEMENT):
             _add_new_fields(form)
 
-        async def forth(by: int) -> None:
+        async def go_on(by: int) -> None:
             plan.where = {**form.values(), "choice": choice.value}
             await choose_place(visit.api, plan)
             plan.made.pop("placement", None)
             await turn(by)
 
-        show_next_buttons(form, forth, lambda: None, is_first=True)
+        show_next_buttons(form, go_on, lambda: None, is_first=True)
     known.validation = lambda value: None if value or choice.value != EXISTING else "is required"
 
 
@@ -164,7 +164,7 @@ def _add_new_fields(form: Form) -> None:
 async def choose_place(api: ApiClient, plan: CampaignPlan) -> None:
     """Find or describe the placement that was chosen."""
     match plan.where["choice"]:
-        case "sample" if sample := await sample_placement(api):
+        case "sample" if sample := await find_sample_placement(api):
             plan.placement = sample
         case "existing":
             plan.placement = await api.get(f"/admin/placements/{plan.where.get('placementId')}")
@@ -184,7 +184,7 @@ async def find_free_slug(api: ApiClient, slug: str) -> str:
     return next((one for one in (slug, *numbered) if one not in taken), slug)
 
 
-async def sample_placement(api: ApiClient) -> Json | None:
+async def find_sample_placement(api: ApiClient) -> Json | None:
     answer = await api.get("/admin/placements", search=SAMPLE_SLUG, isActive=True, pageSize=5)
     return next((row for row in answer["items"] if is_of_sample(row)), None)
 

@@ -73,7 +73,7 @@ class AdsQuery:
         parents = {} if self.is_of_pages else self.parents
         return {"dateFrom": self.first, "dateTo": self.last, "sellerId": self.seller, **parents, **more}
 
-    def address(self, **changes: object) -> str:
+    def build_address(self, **changes: object) -> str:
         """Return the address with some changes; None removes a parameter."""
         asked: dict[str, object] = {
             "sellerId": self.seller, "level": self.level, "from": self.first, "to": self.last, **self.parents, **changes,
@@ -110,10 +110,10 @@ async def ads(visit: PageVisit) -> None:
     _show_controls(asked, sellers, visit.today)
     view_links(
         [
-            (label, asked.address(level=level, campaignId=None, adsetId=None))
+            (label, asked.build_address(level=level, campaignId=None, adsetId=None))
             for level, label in strings.LEVELS.items()
         ],
-        current=asked.address(campaignId=None, adsetId=None),
+        current=asked.build_address(campaignId=None, adsetId=None),
         label="Levels",
     )
     await _report(visit, asked)
@@ -143,9 +143,11 @@ async def _write_title(visit: PageVisit, asked: AdsQuery) -> str:
 def _list_crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
     if not asked.parents:
         return []
-    crumbs = [(strings.LEVELS["campaigns"], asked.address(level="campaigns", campaignId=None, adsetId=None))]
+    crumbs = [
+        (strings.LEVELS["campaigns"], asked.build_address(level="campaigns", campaignId=None, adsetId=None))
+    ]
     if "adsetId" in asked.parents:
-        crumbs.append((strings.LEVELS["adsets"], asked.address(level="adsets", adsetId=None)))
+        crumbs.append((strings.LEVELS["adsets"], asked.build_address(level="adsets", adsetId=None)))
     return crumbs
 
 
@@ -157,12 +159,16 @@ def _show_controls(asked: AdsQuery, sellers: Sequence[Json], today: date) -> Non
                 'outlined dense options-dense data-field="seller"'
             ).on_value_change(
                 lambda event: ui.navigate.to(
-                    asked.address(sellerId=event.value, campaignId=None, adsetId=None)
+                    asked.build_address(sellerId=event.value, campaignId=None, adsetId=None)
                 )
             )
-        add_period_field((asked.first, asked.last), today, lambda days: ui.navigate.to(asked.address(**days)))
-        add_day_field("from", "From", asked.first, lambda day: ui.navigate.to(asked.address(**{"from": day})))
-        add_day_field("to", "To", asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
+        add_period_field(
+            (asked.first, asked.last), today, lambda days: ui.navigate.to(asked.build_address(**days))
+        )
+        add_day_field(
+            "from", "From", asked.first, lambda day: ui.navigate.to(asked.build_address(**{"from": day}))
+        )
+        add_day_field("to", "To", asked.last, lambda day: ui.navigate.to(asked.build_address(to=day)))
 
 
 async def _report(visit: PageVisit, asked: AdsQuery) -> None:
@@ -194,7 +200,7 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
         visit.query,
         _build_columns(asked),
         read,
-        href=(lambda row: asked.address(level=deeper[0], **{deeper[1]: row["id"]})) if deeper else None,
+        href=(lambda row: asked.build_address(level=deeper[0], **{deeper[1]: row["id"]})) if deeper else None,
         sort=f"-{asked.spend_field}",
     )
     table.search("Search names")
@@ -224,7 +230,7 @@ def _show_chart(rows: Sequence[Json], asked: AdsQuery) -> None:
     top = sorted(rows, key=lambda row: -(row[field] or 0))[:CHARTED_MAX]
     with card(SPEND_AND_ROAS):
         Chart(
-            [_label(row) for row in top],
+            [_write_label(row) for row in top],
             [
                 # Not as money: it is in the currency of the ad account, not in that of the installation.
                 Series(name="Spend", values=[row[field] for row in top], kind="bar"),
@@ -234,7 +240,7 @@ def _show_chart(rows: Sequence[Json], asked: AdsQuery) -> None:
         )
 
 
-def _label(row: Json) -> str:
+def _write_label(row: Json) -> str:
     source = row.get("adSource")
     return f"{row['name']} ({source.lower()})" if source else row["name"]
 

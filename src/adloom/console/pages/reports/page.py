@@ -25,11 +25,11 @@ from adloom.console.pages.reports.question import (
     OF_TIME,
     ReportFilters,
     add_period_field,
+    build_report_chart,
     describe_change,
     open_saved,
     paginate,
     parse_query,
-    report_chart,
 )
 from adloom.console.pages.reports.saved import SAVED, add_buttons, show_saved
 from adloom.console.words.field_labels import DEVICE_NAMES
@@ -71,7 +71,7 @@ async def reports(visit: PageVisit) -> None:
     today = visit.now.astimezone(find_zone(question.zone)).date()
     with heading(
         saved["name"] if saved else "Reports",
-        note=f"Impressions, clicks and {question.label('spend').lower()}, by whatever you want to know. Days and hours are those of {question.zone}.",
+        note=f"Impressions, clicks and {question.get_label('spend').lower()}, by whatever you want to know. Days and hours are those of {question.zone}.",
     ):
         add_buttons(visit, question, saved)
         ui.button(
@@ -96,7 +96,9 @@ async def reports(visit: PageVisit) -> None:
     _show_totals(answer["totals"], question, earlier and earlier["totals"])
     names = _Names(rows, question.zone)
     with card():
-        report_chart(question, rows, names.label, now=visit.now, earlier=earlier["items"] if earlier else ())
+        build_report_chart(
+            question, rows, names.write_label, now=visit.now, earlier=earlier["items"] if earlier else ()
+        )
     await _show_table(visit, question, rows, names)
 
 
@@ -111,7 +113,7 @@ async def _download(api: ApiClient, question: ReportFilters, saved: Json | None)
 
 async def _show_controls(visit: PageVisit, question: ReportFilters, today: date) -> None:
     def ask(**changes: object) -> None:
-        ui.navigate.to(f"{ADDRESS}?{question.address(**changes)}")
+        ui.navigate.to(f"{ADDRESS}?{question.build_address(**changes)}")
 
     with div("al-bar al-brief"):
         add_period_field((question.first, question.last), today, lambda days: ask(**days))
@@ -127,7 +129,7 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
         add_day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
         add_day_field("to", "To", question.last, lambda day: ask(to=day))
         metrics = {
-            one: question.label(one)
+            one: question.get_label(one)
             for one in strings.METRICS
             if (one != "spendPaisa" or question.has_spend)
             and (one not in OF_ADVERTISERS or visit.role is not Role.PUBLISHER)
@@ -141,7 +143,7 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
         LongSelect(offer_zone(question.zone), label="Days of", value=question.zone, with_input=True).props(
             'outlined dense options-dense data-field="zone"'
         ).on_value_change(lambda event: ask(zone=event.value))
-        for name, field in (await _filters(visit, question)).items():
+        for name, field in (await _add_filters(visit, question)).items():
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
 
@@ -159,7 +161,7 @@ def _toggle(more: ui.button, rare: ui.element) -> None:
     set_attributes(more, aria_expanded=str(is_open).lower()).update()
 
 
-async def _filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.select]:
+async def _add_filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.select]:
     """Add the filters that a role may use; campaigns and placements are searched by name."""
     given = question.filters
     found: dict[str, ui.select] = {}
@@ -196,7 +198,7 @@ def _show_totals(totals: Json, question: ReportFilters, earlier: Json | None) ->
             Tile(strings.METRICS[name]).update(fmt.format_count(totals[name]), note=note)
         Tile(strings.METRICS["ctr"]).update(fmt.format_percent(totals["ctr"]), note="; ".join(compare("ctr")))
         note = "; ".join(compare("spendPaisa")) if question.has_spend else "Not known by country or device"
-        Tile(question.label("spendPaisa")).update(fmt.format_money(totals["spendPaisa"]), note=note)
+        Tile(question.get_label("spendPaisa")).update(fmt.format_money(totals["spendPaisa"]), note=note)
         if totals["conversions"]:
             worth = fmt.format_count(totals["conversionValue"])
             Tile(strings.METRICS["conversions"]).update(
@@ -212,7 +214,7 @@ class _Names:
         fields = [(FIELDS[one], title) for one, title in NAMED.items() if rows and title in rows[0]]
         self._known = {row[key]: row[title] for row in rows for key, title in fields if row[title]}
 
-    def label(self, dimension: str, key: object) -> str:
+    def write_label(self, dimension: str, key: object) -> str:
         if key is None:
             return WITHOUT.get(dimension, "unknown")
         text = str(key)
@@ -240,7 +242,7 @@ async def _show_table(visit: PageVisit, question: ReportFilters, rows: Sequence[
     columns = [
         Column(
             one.capitalize(),
-            lambda row, one=one: _build_cell(one, names.label(one, row[FIELDS[one]])),
+            lambda row, one=one: _build_cell(one, names.write_label(one, row[FIELDS[one]])),
             sort=FIELDS[one] if one in {*OF_TIME, "delivery", "country", "device"} else "",
         )
         for one in question.by
@@ -252,7 +254,7 @@ async def _show_table(visit: PageVisit, question: ReportFilters, rows: Sequence[
     }
     if question.has_spend:
         figures["spend"] = number_column(
-            question.label("spend"), "spendPaisa", fmt.format_money, is_sorted=True
+            question.get_label("spend"), "spendPaisa", fmt.format_money, is_sorted=True
         )
         figures["overBudgetClicks"] = number_column(
             COLUMNS["overBudgetClicks"], "overBudgetClicks", is_wide_only=True

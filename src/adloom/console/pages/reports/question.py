@@ -88,7 +88,7 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = UTC
     is_of_publisher: bool = False  # What advertisers spend is its revenue.
 
-    def label(self, metric: str) -> str:
+    def get_label(self, metric: str) -> str:
         """Return what a metric of statistics, or a column of the table, is called."""
         if self.is_of_publisher and metric in SPEND:
             return strings.REVENUE
@@ -126,7 +126,7 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the spend is known: charges are not counted by country or device."""
         return OF_READERS.isdisjoint((*self.by, *self.filters))
 
-    def address(self, **changes: object) -> str:
+    def build_address(self, **changes: object) -> str:
         """Return the address with some changes; None removes a parameter."""
         asked: dict[str, object] = {
             "from": self.first,
@@ -247,7 +247,7 @@ def paginate(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
 Label = Callable[[str, object], str]
 
 
-def report_chart(
+def build_report_chart(
     question: ReportFilters,
     rows: Sequence[Json],
     label: Label,
@@ -273,7 +273,7 @@ def report_chart(
         [label(axis, key) for key in keys],
         series,
         classes="tall",
-        description=f"{question.label(question.metric)} by {', '.join(question.by)}",
+        description=f"{question.get_label(question.metric)} by {', '.join(question.by)}",
     )
 
 
@@ -330,7 +330,7 @@ def _build_series(
     is_stacked = metric != "ctr"  # A share of a whole cannot be stacked.
     part = other if time else next(iter(question.by[1:]), None)
 
-    def values(some: Sequence[Json]) -> list[float | None]:
+    def list_values(some: Sequence[Json]) -> list[float | None]:
         by_key: dict[object, list[Json]] = {}
         for row in some:
             by_key.setdefault(row[field], []).append(row)
@@ -343,13 +343,19 @@ def _build_series(
         is_line = time is not None and len(keys) > 1
         kind = "line" if is_line else "bar"
         return [
-            Series(name=question.label(metric), values=values(rows), unit=unit, kind=kind, has_area=is_line)
+            Series(
+                name=question.get_label(metric),
+                values=list_values(rows),
+                unit=unit,
+                kind=kind,
+                has_area=is_line,
+            )
         ]
     shown = _find_greatest(rows, FIELDS[part], metric, PARTS_MAX)
     found = [
         Series(
             name=label(part, key),
-            values=values([row for row in rows if row[FIELDS[part]] == key]),
+            values=list_values([row for row in rows if row[FIELDS[part]] == key]),
             unit=unit,
             kind="bar" if is_stacked else "line",
             is_stacked=is_stacked,
@@ -359,7 +365,7 @@ def _build_series(
     rest = [row for row in rows if row[FIELDS[part]] not in shown]
     if rest and is_stacked and time:
         found.append(
-            Series(name="Others", values=values(rest), unit=unit, kind="bar", is_stacked=True, colour=6)
+            Series(name="Others", values=list_values(rest), unit=unit, kind="bar", is_stacked=True, colour=6)
         )
     return found
 

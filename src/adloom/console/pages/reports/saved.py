@@ -144,7 +144,7 @@ def _send(visit: PageVisit, report: Json) -> None:
         f"It goes to {', '.join([visit.email, *others])}, with the figures of now.",
         action="Send now",
         on_confirm=lambda: visit.api.post(f"{SAVED}/{report['id']}/send"),
-        said=f"“{report['name']}” is on its way.",
+        success=f"“{report['name']}” is on its way.",
     )
 
 
@@ -154,13 +154,13 @@ def _delete(visit: PageVisit, report: Json) -> None:
         "Its figures stay; only the saved question is gone, and no e-mail is sent any more.",
         action="Delete",
         on_confirm=lambda: visit.api.delete(f"{SAVED}/{report['id']}"),
-        said=f"“{report['name']}” is deleted.",
-        then=lambda: ui.navigate.to(ADDRESS),
+        success=f"“{report['name']}” is deleted.",
+        on_success=lambda: ui.navigate.to(ADDRESS),
         is_dangerous=True,
     )
 
 
-async def _change(visit: PageVisit, report: Json, values: Mapping[str, object], said: str) -> None:
+async def _change(visit: PageVisit, report: Json, values: Mapping[str, object], success: str) -> None:
     await visit.api.patch(f"{SAVED}/{report['id']}", {**values, "updatedAt": report["updatedAt"]})
-    notify_success(said)
+    notify_success(success)
     ui.navigate.to(make_link(report["id"]))

@@ -14,7 +14,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.categories import describe_node
-from adloom.console.components.format import count_of, format_ago, format_count
+from adloom.console.components.format import format_ago, format_count, format_quantity
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, card, div, empty_state, facts, hint, html, set_attributes
 from adloom.console.components.messages import notify_success, notify_undoable
@@ -283,12 +283,14 @@ def _build_row(row: Json, *, is_current: bool, is_checked: bool) -> Markup:
 
 
 def _describe_places(row: Json) -> str:
-    return count_of(row["pages"], "page") if row["pages"] else "on no page now"
+    return format_quantity(row["pages"], "page") if row["pages"] else "on no page now"
 
 
 def _list_facts(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
     product = row["adProductCategory"]
-    where = f"{_describe_places(row)}, {count_of(row['slots'], 'slot')}" if row["pages"] else "no page now"
+    where = (
+        f"{_describe_places(row)}, {format_quantity(row['slots'], 'slot')}" if row["pages"] else "no page now"
+    )
     return [
         ("Title", row["title"]),
         ("Campaign", row["campaignName"]),

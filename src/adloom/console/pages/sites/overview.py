@@ -11,11 +11,11 @@ from adloom.console.client import Json, ProblemError
 from adloom.console.components.categories import describe_category
 from adloom.console.components.charts.treemap import Treemap, TreemapPart
 from adloom.console.components.format import (
-    count_of,
     format_ago,
     format_count,
     format_full_moment,
     format_percent,
+    format_quantity,
 )
 from adloom.console.components.layout import (
     badge,
@@ -100,8 +100,8 @@ def _ask_force(visit: PageVisit, site: Json, reload: Reload) -> None:
         FORCE_NOTE,
         action="Verify",
         on_confirm=lambda: visit.api.post(f"/admin/sites/{site['id']}/verify", {"force": True}),
-        said=f"{site['domain']} is verified.",
-        then=reload,
+        success=f"{site['domain']} is verified.",
+        on_success=reload,
     )
 
 
@@ -146,7 +146,7 @@ def _list_topics(items: list[Json], classified: int, pages_tab: str) -> Markup:
             name=describe_category(one["id"]),
             share=format_percent(one["pages"] / max(1, classified), places=0),
             bar=meter(one["pages"] / max(1, classified)),
-            pages=count_of(one["pages"], "page"),
+            pages=format_quantity(one["pages"], "page"),
         )
         for one in items[:LISTED_MAX]
     )

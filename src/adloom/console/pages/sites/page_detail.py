@@ -103,8 +103,8 @@ def _ask_remove(visit: PageVisit, address: str, pages_tab: str) -> None:
         "It gets no contextual ad until a crawl, a reader's browser or you bring it back.",
         action="Remove",
         on_confirm=lambda: visit.api.delete(address),
-        said="The page is removed.",
-        then=lambda: ui.navigate.to(pages_tab),
+        success="The page is removed.",
+        on_success=lambda: ui.navigate.to(pages_tab),
         is_dangerous=True,
     )
 

@@ -68,8 +68,8 @@ async def show_keys(visit: PageVisit) -> None:
             "Everything that uses it is refused from now on. This cannot be undone.",
             action="Revoke",
             on_confirm=lambda: visit.api.delete(f"{KEYS}/{key_id}"),
-            said="The key is revoked.",
-            then=table.refresh,
+            success="The key is revoked.",
+            on_success=table.refresh,
             is_dangerous=True,
         )
 

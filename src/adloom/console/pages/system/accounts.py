@@ -141,8 +141,8 @@ class AccountsTab:
             "They are logged out everywhere at once and cannot log in until you enable the account again.",
             action="Disable",
             on_confirm=lambda: self._visit.api.patch(f"{ACCOUNTS}/{person_id}/disable"),
-            said=f"{email} is disabled.",
-            then=self.table.refresh,
+            success=f"{email} is disabled.",
+            on_success=self.table.refresh,
             is_dangerous=True,
         )
 
@@ -159,8 +159,8 @@ class AccountsTab:
             " What they did stays in the history, and the address can be used for a new account.",
             action="Remove",
             on_confirm=lambda: self._visit.api.delete(f"{ACCOUNTS}/{person_id}"),
-            said=f"{email} is removed.",
-            then=self.table.refresh,
+            success=f"{email} is removed.",
+            on_success=self.table.refresh,
             is_dangerous=True,
         )
 
@@ -173,8 +173,8 @@ class AccountsTab:
             " Until they set it up again, their password alone lets them in.",
             action="Take it off",
             on_confirm=lambda: self._visit.api.delete(f"{ACCOUNTS}/{person_id}/second-factor"),
-            said=f"{email} logs in with the password alone.",
-            then=self.table.refresh,
+            success=f"{email} logs in with the password alone.",
+            on_success=self.table.refresh,
             is_dangerous=True,
         )
 

@@ -13,7 +13,7 @@ from adloom.console.components.format import (
     format_duration,
     format_full_moment,
     format_percent,
-    rate,
+    format_rate,
 )
 from adloom.console.components.layout import Tile, badge, card, div, empty_state, facts, html
 from adloom.console.components.messages import confirm, notify_success
@@ -49,7 +49,9 @@ async def show_processes(visit: PageVisit) -> None:
         minutes = traffic["minutes"]
         running.update(str(len(answer["items"])))
         catalog.update(str(answer["catalogVersion"]))
-        requests.update(rate(traffic["requestsPerSecond"]), values=[one["requests"] for one in minutes])
+        requests.update(
+            format_rate(traffic["requestsPerSecond"]), values=[one["requests"] for one in minutes]
+        )
         fill.update(
             format_percent(traffic["fill"], places=1),
             values=[one["filled"] / one["requests"] if one["requests"] else None for one in minutes],
@@ -72,7 +74,7 @@ def _build_columns(visit: PageVisit, catalog_version: int) -> list[Column]:
         number_column("PID", "pid", str, is_wide_only=True),
         Column("Up since", lambda row: format_ago(row["startedAt"], now=visit.now)),
         Column("Index", lambda row: _describe_index(row, catalog_version)),
-        number_column("Requests/s", "requestsPerSecond", rate),
+        number_column("Requests/s", "requestsPerSecond", format_rate),
         Column("Median / 99 %", _describe_latency, is_number=True, is_wide_only=True),
         Column("Waiting", _describe_pending_events, is_number=True, is_wide_only=True),
     ]
@@ -269,8 +271,8 @@ class DeadLettersTab:
             "Its event is never counted. This cannot be undone.",
             action="Delete",
             on_confirm=lambda: self._visit.api.delete(f"{DEAD_LETTERS}/{letter_id}"),
-            said="The letter is deleted.",
-            then=self.refresh,
+            success="The letter is deleted.",
+            on_success=self.refresh,
             is_dangerous=True,
         )
 

@@ -120,7 +120,7 @@ def _show_checks(found: Json) -> None:
                 set_attributes(ui.icon(icon).classes(colour), aria_label=label)
                 html(Markup('<span class="strong">{}</span>').format(CHECKS[check["name"]][0]))
                 html(_build_sentence(check, found["campaignId"])).classes("say")
-                html(_share(check)).classes("share")
+                html(_build_share(check)).classes("share")
 
 
 def _build_sentence(check: Json, campaign_id: str) -> Markup:
@@ -135,7 +135,7 @@ def _build_sentence(check: Json, campaign_id: str) -> Markup:
     )
 
 
-def _share(check: Json) -> Markup:
+def _build_share(check: Json) -> Markup:
     passed, of = check["passed"], check["of"]
     label, _, kind = STATES[check["state"]]
     if passed is None or not of:

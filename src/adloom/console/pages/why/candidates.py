@@ -275,14 +275,14 @@ def show_score(value: float | None, *, places: int = 2) -> str:
     return strings.NONE if value is None else f"{value:,.{places}f}"
 
 
-def _bid(one: Json) -> str:
+def _format_bid(one: Json) -> str:
     bid = one.get("bid")
     return strings.NONE if bid is None else f"{fmt.format_price(bid)} {(one.get('bidType') or '').upper()}"
 
 
 AUCTION_NUMBERS: Final[list[NumberColumn]] = [
     ("eCPM", "num", lambda one: fmt.format_average(one.get("ecpm"))),
-    ("Bid", "num", _bid),
+    ("Bid", "num", _format_bid),
     ("To win", "num strong", lambda one: fmt.format_price(one.get("wouldHaveToBid"))),
     ("CTR", "num", lambda one: fmt.format_percent(one.get("predictedCtr"))),
     ("Quality", "num", lambda one: show_score(one.get("qualityScore"))),
