@@ -5,7 +5,7 @@ import asyncio
 from structlog.testing import capture_logs
 
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastResult
-from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX, TickBatch
+from adloom.runtime.http.fast.tick_batch import QUIET_SECONDS, TOGETHER_MAX, TickBatch
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
@@ -83,3 +83,12 @@ async def test_a_failing_connection_does_not_block_others() -> None:
 
     assert journal.lines == ["answer a", "answer b", "write b"]
     assert [entry["event"] for entry in logs] == ["answer_not_taken"]
+
+
+def test_a_request_is_batched_only_if_another_came_just_before() -> None:
+    batch, now = TickBatch(), 100.0
+
+    assert batch.is_quiet(now)
+    assert not batch.is_quiet(now)
+    assert not batch.is_quiet(now + QUIET_SECONDS / 2)
+    assert batch.is_quiet(now + QUIET_SECONDS / 2 + 2 * QUIET_SECONDS)

@@ -1,7 +1,8 @@
 """Answers the requests of one tick together: first all are read, then all are answered, then all are written.
 
 Each of the three is different code. If they alternate for every request, the processor's caches hold little of
-it; and a client that is woken for every answer sends its next request alone.
+it; and a client that is woken for every answer sends its next request alone. A request after a quiet millisecond
+has no company, and is not made to wait for it.
 """
 
 from asyncio import AbstractEventLoop
@@ -13,6 +14,7 @@ from adloom.runtime.http.fast.errors import answer_error
 from adloom.runtime.http.fast.fast_routes import FastHandler, FastRequest, FastResult
 
 TOGETHER_MAX: Final = 64  # The first of them waits for the last: about a millisecond.
+QUIET_SECONDS: Final = 0.0015  # The event loop's clock has milliseconds.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -30,6 +32,12 @@ class TickBatch:
 
     def __init__(self) -> None:
         self._asked: list[tuple[Connection, FastHandler, FastRequest]] = []
+        self._came_at = 0.0
+
+    def is_quiet(self, now: float) -> bool:
+        """Tell whether the request that comes now is the first for a while, by the event loop's clock."""
+        came_at, self._came_at = self._came_at, now
+        return now - came_at > QUIET_SECONDS
 
     def add(self, connection: Connection, handler: FastHandler, request: FastRequest) -> None:
         """Queue a request; the batch is answered when all requests of this tick are read."""
