@@ -64,8 +64,8 @@ class MarketFollower:
         self._all_at = 0.0
         self._clean_at = 0.0
         self._mark = PageMark()
-        self._pages: dict[SiteId, int] = {}  # By site the version of pages that its auctioneer was told.
-        self._awake: set[SiteId] = set()  # Sites whose auctioneers were told something.
+        self._pages: dict[SiteId, int] = {}  # By site, the version of its pages that the auctioneer has got.
+        self._awake: set[SiteId] = set()  # Sites whose auctioneers got a message.
         # A plain counter, read by a collector.
         self.sent = 0
 

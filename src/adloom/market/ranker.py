@@ -67,7 +67,7 @@ def step(
 
 
 def _record(state: RankerState, results: RecordResults, now: datetime) -> RankerState:
-    """Add what is new; what is not recorded when a worker dies is told again, from the row that was."""
+    """Add new results; those not recorded before a worker died are sent again, from the last recorded row on."""
     if results.through <= state.through:
         return state
     return _changed(

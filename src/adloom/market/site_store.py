@@ -111,7 +111,7 @@ async def read_site_floors(connection: Connection, site_id: SiteId) -> LoadFloor
 
 
 async def load_auctioneer(connection: Connection, site_id: SiteId) -> list[msgspec.Struct]:
-    """Return what an auctioneer is told when it wakes: what it wrote, its site, and its pages."""
+    """Return the first messages of an auctioneer: what it has recorded, its site, and its pages."""
     shortlists = {
         url: WrittenShortlists(_decode_slots(slots), expires_at)
         for url, slots, expires_at in await connection.fetch(SHORTLISTS, site_id)

@@ -33,7 +33,7 @@ from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey
 
 OWNER_KEY: Final = "adloom:market:owner"
-# Bidders are told every minute, auctioneers look every five; only rankers leave.
+# Bidders get messages every minute, auctioneers check every five minutes; only rankers become idle.
 IDLE_MAX: Final = timedelta(minutes=30)
 # An auctioneer that wakes may have thousands of pages to read: campaigns of the same worker do not wait for many.
 ALARMS_AT_ONCE: Final = 50

@@ -103,7 +103,7 @@ class _Said(NamedTuple):
 
 
 def _apply(state: DirectoryState, changes: Iterable[_Said], effects: list[Effect]) -> DirectoryState:
-    """Take what is said of campaigns, unless something newer is known; each touched category is pushed once."""
+    """Apply changes of campaigns, unless a newer one is known; each touched category is pushed once."""
     demands, gone, by_category = dict(state.demands), dict(state.gone), dict(state.by_category)
     touched: set[str] = set()
     for campaign_id, demand, version in changes:

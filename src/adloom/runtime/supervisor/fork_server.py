@@ -65,7 +65,7 @@ def main() -> None:
     forked = serve(requests, modules)
     if forked is not None:
         order = take_order(*forked, parent)
-        # Until now it told the supervisor that there is still a process that it may not know.
+        # Open until now, it showed the supervisor that a process may exist whose pid it does not know.
         requests.close()
         become_what_is_ordered(order, parent)
         sys.argv = [order.module, *map(os.fsdecode, order.own_arguments)]
