@@ -253,6 +253,19 @@ async def test_entries_beyond_the_limit_are_returned_later(valkey: Valkey) -> No
     assert numbers(await taken(group, ids[3], until=None)) == [4, 5]
 
 
+async def test_large_entries_fill_a_batch_as_small_ones_do(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    bodies = [b"%04d" % number + bytes(20_000) for number in range(300)]
+    for start in range(0, 300, 50):
+        await ValkeyEventLog(valkey).append(bodies[start : start + 50])
+
+    first = await taken(group, count_max=10)  # So that it knows their size.
+    entries = await taken(group, first[-1].id, count_max=250)
+
+    assert [entry.data for entry in entries] == bodies[10:260]
+    assert [entry.data for entry in await taken(group, entries[-1].id)] == bodies[260:]
+
+
 async def test_a_wait_ends_with_the_next_entry_or_at_its_timeout(valkey: Valkey) -> None:
     group = await an_owner(valkey)
 

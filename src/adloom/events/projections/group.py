@@ -93,8 +93,10 @@ redis.call('XCLAIM', stream, group, consumer, 0, id, 'RETRYCOUNT', tries + 1, 'F
 return tries
 """
 
-# An answer takes the server's memory until it is sent, and large events would fill it.
+# An answer takes the server's memory until it is sent, and large events would fill it. So a batch may take several
+# answers; if it were as small as one of them, a projection would rest after it although more is waiting.
 READ_BYTES_MAX: Final = 2**21
+BATCH_BYTES_MAX: Final = 2**24
 ENTRY_BYTES_EXPECTED: Final = 1_000
 
 _Rows: TypeAlias = list[tuple[bytes, list[bytes]]]
@@ -140,6 +142,7 @@ class ConsumerGroup:
         self._ahead: list[LogEntry] = []
         self._given = ""
         self._entry_bytes = ENTRY_BYTES_EXPECTED  # On average, in the last read.
+        self._is_cut = False  # Whether that read left out entries because of their size.
         self._drop_idle = valkey.register_script(DROP_IDLE_SCRIPT)
         self._set = valkey.register_script(SET_SCRIPT)
         self._claim = valkey.register_script(CLAIM_SCRIPT)
@@ -174,7 +177,7 @@ class ConsumerGroup:
                 self._ahead = []  # Those beyond `until` are found among the recent entries again.
                 return known[: count_readable(known, until, count_max)]
             if not self._ahead:
-                taken = await self._read_group(after, count_max)
+                taken = await self._read_batch(after, count_max)
                 if taken is None:
                     self._lock.doubt()
                     return None
@@ -218,6 +221,18 @@ class ConsumerGroup:
         self._is_left_behind = False
         return bool(await self._set(self._keys, [self._projection, self._lock.holder, after]))
 
+    async def _read_batch(self, after: str, count_max: int) -> list[LogEntry] | None:
+        taken = await self._read_group(after, count_max)
+        while taken and self._is_cut:
+            left = min(count_max, BATCH_BYTES_MAX // self._entry_bytes) - len(taken)
+            if left <= 0:
+                break
+            more = await self._read_group(taken[-1].id, left)
+            if more is None:
+                return None
+            taken += more
+        return taken
+
     async def _read_group(self, after: str, count_max: int) -> list[LogEntry] | None:
         for _ in range(SET_BACK_MAX):
             # Safe to repeat: what was read and did not arrive is read once more, from the cursor.
@@ -242,6 +257,7 @@ class ConsumerGroup:
             at_once.xreadgroup(self._projection, self._consumer, {STREAM: ">"}, count=count, noack=True)
             holder, groups, streams = await at_once.execute(raise_on_error=False)
         entries = _parse_entries(streams)
+        self._is_cut = len(entries) == count < count_max
         if entries:
             self._entry_bytes = sum([len(entry.data) for entry in entries]) // len(entries) + 1
         return holder, groups, entries
