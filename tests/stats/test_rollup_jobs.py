@@ -21,10 +21,10 @@ from adloom.stats.rollup import (
     ROLLUP_STATS,
     Rollup,
     StaleDays,
-    get_day,
     make_rollup_job,
     name_nightly_job,
     name_stale_job,
+    parse_job_id,
 )
 from tests.stats.event_rows import an_event, insert_catalog, insert_events
 
@@ -103,8 +103,8 @@ def test_the_nightly_job_names_the_day_before(moment: datetime, job_id: str) -> 
 
 
 def test_the_id_of_a_job_names_its_day() -> None:
-    assert get_day("banner-rollup-2026-11-14") == (DAY, False)
-    assert get_day(name_stale_job(DAY, 12_345)) == (DAY, True)
+    assert parse_job_id("banner-rollup-2026-11-14") == (DAY, False)
+    assert parse_job_id(name_stale_job(DAY, 12_345)) == (DAY, True)
     assert name_stale_job(DAY, 12_345) == "banner-rollup-2026-11-14-12345"
 
 

@@ -39,7 +39,7 @@ async def sleep_until_next(seconds: float, *, after: float = 0.0) -> None:
 
 
 def compute_wait(seconds: float, *, after: float = 0.0) -> float:
-    """Return how long it is until so long after a multiple of some seconds; not less than a tenth of them."""
+    """Return the seconds until the next multiple of `seconds`, moved by `after`; one that is too near is left out."""
     if seconds <= 0:
         return 0.0
     rest = seconds - (asyncio.get_running_loop().time() - after) % seconds

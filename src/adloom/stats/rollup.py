@@ -80,7 +80,7 @@ def name_stale_job(day: date, version: int) -> str:
     return f"{JOB_ID_PREFIX}{day}-{version}"
 
 
-def get_day(job_id: str) -> tuple[date, bool]:
+def parse_job_id(job_id: str) -> tuple[date, bool]:
     """Parse a job's id into its day, and whether to roll up only if stale."""
     named = job_id.removeprefix(JOB_ID_PREFIX)
     return date.fromisoformat(named[:ISO_DAY_LENGTH]), len(named) > ISO_DAY_LENGTH
@@ -161,7 +161,7 @@ class Rollup:
 
     async def handle(self, job: JobAttempt) -> None:
         """Roll up the day that the job names, then look for others that need it."""
-        day, only_if_stale = get_day(job.id)
+        day, only_if_stale = parse_job_id(job.id)
         try:
             rolled = await self.roll_up(day, only_if_stale=only_if_stale)
         except DayDroppedError as error:  # It waited too long, and another attempt would not help.
@@ -206,7 +206,7 @@ def _compare(day: date, found: DayFound, staged: int) -> None:
 
 async def refuse_dropped(pool: Pool, first: date, last: date) -> None:
     """Raise DayDroppedError where rows of the range were dropped; both days are included."""
-    if dropped := await rollup_store.drop_days(pool, first, last):
+    if dropped := await rollup_store.find_dropped_days(pool, first, last):
         raise _make_dropped_error(dropped[0], dropped[-1])
 
 

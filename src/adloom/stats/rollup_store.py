@@ -251,7 +251,7 @@ async def read_stale_days(pool: Pool, *, before: date, quiet_since: datetime) ->
     return [msgspec.convert(dict(row), StaleDay) for row in rows]
 
 
-async def drop_days(pool: Pool, first: date, last: date) -> Sequence[date]:
+async def find_dropped_days(pool: Pool, first: date, last: date) -> Sequence[date]:
     """Return the days whose rows were dropped; both bounds are included."""
     return [row["day"] for row in await pool.fetch(DROPPED, first, last)]
 

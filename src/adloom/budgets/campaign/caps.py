@@ -4,9 +4,11 @@
 
 The event tables say what counted, up to an entry of the log. Each counted impression of an offer that holds one ends
 that hold; those of later entries are added to what the tables said, so none is missing and none counts twice.
-A hold that is over comes back when the tables have counted all that was in the log by then: the offer may have been seen
-in time. A campaign asks for such counts, because it hears of no count that stays as it is.
+An expired hold is released only when the tables have counted all that was in the log at its expiry: the offer may have
+been seen in time. A campaign asks for such counts, because it gets no message about a count that stays the same.
 """
+
+# pure
 
 from collections.abc import Mapping
 from datetime import datetime

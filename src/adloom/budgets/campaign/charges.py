@@ -73,7 +73,7 @@ def apply_confirms(
 def apply_confirm(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Charge a hold. What has none, or came too late for it, is charged only if budget is left."""
+    """Charge a confirm to its hold; one whose hold is missing or has expired is charged only if budget is left."""
     if _is_buffered(state, confirm):
         return state
     lease = _find_covering_lease(state, confirm)
@@ -92,7 +92,7 @@ def apply_confirm(
 def _apply_unheld(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Charge what fits the rest of the budgets; what only the advertiser's budget may refuse waits for that."""
+    """Charge what fits the rest of the budgets; if only the advertiser's is short, it waits a little for more of it."""
     if confirm.kind is _CLICK:
         state, is_within_cap = count_click(state, confirm.entry_id)
         if not is_within_cap:
@@ -116,7 +116,7 @@ def settle_waiting(state: CampaignState, now: datetime, effects: list[Effect]) -
         if price not in known:
             known[price] = _find_unfit(state, one.confirm, now)
         unfit = known[price]
-        # It cannot be further ahead, unless the clock was set back.
+        # A deadline further away means that the clock was set back.
         is_patient = one.until - ALLOTMENT_WAIT <= now < one.until
         if unfit is BudgetVerdict.ADVERTISER_BUDGET and is_patient:
             left.append(one)
@@ -165,7 +165,7 @@ def _record_unheld(
 
 def flush_if_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Flush when the buffer is full, or its first row has waited long enough."""
-    # It cannot be further ahead, unless the clock was set back: then flush at once.
+    # A time further away means that the clock was set back: then flush at once.
     is_due = state.flush_at is not None and not state.flush_at - FLUSH_AFTER <= now < state.flush_at
     if not is_due and len(state.buffer) < FLUSH_EVENTS_MAX:
         return state

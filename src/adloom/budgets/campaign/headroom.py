@@ -57,7 +57,7 @@ def compute_headroom(
 
 
 def find_unfit_budget(state: CampaignState, amount: Micros) -> BudgetVerdict | None:
-    """Return the budget that a click does not fit; None if it fits all.
+    """Return the budget that a charge without a hold does not fit; None if it fits all.
 
     What other clicks may cost does not count against it: their holds guarantee no charge.
     """
@@ -89,7 +89,7 @@ def is_click_cap_reached(state: CampaignState) -> bool:
 
 
 def limit_to_caps(state: CampaignState, amount: Micros) -> Micros:
-    """Return how much of an amount the offers need that the caps leave, here and at processes without the money."""
+    """Return how much of an amount is needed for the offers that the caps leave, and for those leased without money."""
     if is_click_cap_reached(state):
         return NOTHING
     if state.configured.impression_cap is None or state.counted is None:

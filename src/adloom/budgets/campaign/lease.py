@@ -78,7 +78,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return min((heard.get(at, at) for at, amount in held.items() if amount > 0), default=None)
 
     def has_expired(self, second: int, *, released_until: int) -> bool:
-        """Whether an offer's hold is released, given that all until a second are."""
+        """Whether the hold of an offer made in `second` was released."""
         return self.heard.get(second, second) <= released_until
 
     def covers(self, second: int, amount: Micros) -> bool:

@@ -1,8 +1,8 @@
 """Tells campaigns and advertisers what has changed in the catalog.
 
 A notice through Valkey brings a change within milliseconds; polling the catalog's version every second, or
-twice while Valkey is away, finds lost ones. The last version is stored, so changes made while no worker ran are sent at the next
-start. An actor without a state gets its configuration with its first message.
+twice a second while Valkey is away, finds lost ones. The last version is stored, so changes made while no worker ran
+are sent at the next start. An actor without a state gets its configuration with its first message.
 """
 
 import asyncio

@@ -94,7 +94,7 @@ class SeenOffers:
             if offer in offers:
                 return True
             if second >= since:
-                return False  # Whatever was confirmed before, this was not made yet.
+                return False  # It was made after all that the older filters have was confirmed.
         return True
 
     def _evict(self, now: datetime) -> None:

@@ -4,8 +4,8 @@ It follows the event tables, which know what counted and with which marks. The t
 whether its first valid impression or its first valid click confirms it. A click is valid when its impression is there
 too, whichever came first, so both look for it in the tables. Offers already in the money
 ledger are left out. The rest goes to the campaigns, and the cursor moves when all have persisted it; if
-anything fails before, the batch is repeated. The money ledger is not asked about offers that were made since we
-started and that we have not confirmed.
+anything fails before, the batch is repeated. Offers made since we started, and not confirmed by us, need no look-up in
+the money ledger.
 """
 
 import asyncio

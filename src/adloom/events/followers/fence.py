@@ -76,7 +76,7 @@ class FollowerCommitter:
         expected: Sequence[ExpectedValue],
         cursor: str,
     ) -> list[CountedEntry]:
-        """Apply the counted entries of a batch, as `arguments` packs them, and return them; the cursor is expected first."""
+        """Apply the counted entries of a batch, as `arguments` packs them, and return them; `expected[0]` is the cursor."""
         for _ in range(TRIES_MAX):
             with raise_if_away():
                 erasures = await read_text(self._valkey, ERASURES)

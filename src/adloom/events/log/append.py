@@ -33,11 +33,11 @@ APART_SECONDS: Final = 0.002  # From the end of an append to the beginning of th
 # 8 in a fifth of the cases.
 LOADED_MIN: Final = 4
 # Under load an append waits until so many events are there, but not longer than this. Where they do not come, because
-# a few clients send one after the other, as many as there were are enough for some appends.
+# a few clients send one after the other, the next appends wait only for as many as came.
 GATHERED_MIN: Final = 96
 LONGER_SECONDS_MAX: Final = 0.012
-HASTY_APPENDS: Final = 64
-HASTY_SECONDS_MAX: Final = 0.003
+SHORT_WAITS: Final = 64
+SHORT_WAIT_SECONDS_MAX: Final = 0.003
 APPEND_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS_MAX: Final = 2.0
 CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Part of CLOSE_SECONDS_MAX; the rest is for the spool.
@@ -106,7 +106,7 @@ class EventAppender:
         self._is_closing = False
         self._ledger_until = math.inf
         self._next_at = -math.inf
-        self._hasty_appends = self._hasty_enough = 0
+        self._short_waits = self._enough = 0
         self._in_flight: asyncio.Timeout | None = None
         self._task: asyncio.Task[None] | None = None
         # A full disk fails every batch, hundreds a second.
@@ -230,11 +230,11 @@ class EventAppender:
         seconds = self._next_at - asyncio.get_running_loop().time()
         if seconds <= 0:
             return
-        is_hasty = self._hasty_appends > 0
+        is_short = self._short_waits > 0
         enough, seconds_max = GATHERED_MIN, LONGER_SECONDS_MAX
-        if is_hasty:
-            self._hasty_appends -= 1
-            enough, seconds_max = self._hasty_enough, HASTY_SECONDS_MAX
+        if is_short:
+            self._short_waits -= 1
+            enough, seconds_max = self._enough, SHORT_WAIT_SECONDS_MAX
         await self._wait_for(enough, seconds)
         count = len(self._pending)
         if not LOADED_MIN <= count < enough:
@@ -242,8 +242,8 @@ class EventAppender:
         # They came in about APART_SECONDS, and so should others.
         seconds = min(APART_SECONDS * (enough / count - 1), seconds_max)
         await self._wait_for(enough, seconds)
-        if not is_hasty and len(self._pending) - count < count * seconds / APART_SECONDS / 2:
-            self._hasty_appends, self._hasty_enough = HASTY_APPENDS, len(self._pending)
+        if not is_short and len(self._pending) - count < count * seconds / APART_SECONDS / 2:
+            self._short_waits, self._enough = SHORT_WAITS, len(self._pending)
 
     async def _wait_for(self, count: int, seconds_max: float | None = None) -> None:
         """Wait until so many events are pending or the appender closes, but not longer than that."""

@@ -74,7 +74,7 @@ class BatchPace:
         self._seconds = seconds
         self._large = max(LARGE_PACE_SECONDS, seconds) if seconds else 0.0
         self._small = small_seconds
-        self._due_at = 0.0  # When as many small batches as there were would have come at their pace.
+        self._due_at = 0.0  # When the small batches so far would have come at their pace: a leaky bucket.
 
     def find_pause(self, entries: int, now: float) -> float:
         """Return the least seconds from the begin of a batch to that of the next."""
@@ -205,7 +205,7 @@ class Projection:
                 await pause(began_at + seconds - loop.time(), stop)
             return cursor
         if moved is not None and self._follows is not None and self._follows.is_owner:
-            # The log has what it has not applied yet, so asking Valkey would end at once, ten times a second.
+            # Our leader has not applied the newest entries yet, so that a wait in Valkey would end at once.
             await self._wait_for(moved.wait(), FOLLOW_TOLD_WAITS * self._wait_seconds, stop)
             if moved.is_set():
                 return cursor

@@ -1,7 +1,7 @@
 """The directory: category → campaigns, kept in step with the catalog. One actor for all.
 
 Every change of a campaign gives its categories a new version and goes to their distributors. Every minute all
-categories are said again, and until then those that have changed every few seconds: messages may get lost.
+categories are sent again, and those that have changed every few seconds: messages may get lost.
 """
 
 # pure
@@ -54,9 +54,9 @@ def step(
         case LoadDemand():
             state = _load(message)
         case CampaignReady(demand=demand):
-            state = _apply(state, [_Said(demand.campaign_id, demand, demand.version)], effects)
+            state = _apply(state, [_CampaignChange(demand.campaign_id, demand, demand.version)], effects)
         case CampaignGone(campaign_id=campaign_id, version=version):
-            state = _apply(state, [_Said(campaign_id, None, version)], effects)
+            state = _apply(state, [_CampaignChange(campaign_id, None, version)], effects)
         case AllDemand():
             state = _reconcile(state, message, effects)
         case CheckClock():
@@ -94,15 +94,17 @@ def _load(loaded: LoadDemand) -> DirectoryState:
     )
 
 
-class _Said(NamedTuple):
-    """What is said of a campaign; without demand it bids no more."""
+class _CampaignChange(NamedTuple):
+    """What a campaign wants now; without demand it bids no more."""
 
     campaign_id: CampaignId
     demand: CampaignDemand | None
     version: int
 
 
-def _apply(state: DirectoryState, changes: Iterable[_Said], effects: list[Effect]) -> DirectoryState:
+def _apply(
+    state: DirectoryState, changes: Iterable[_CampaignChange], effects: list[Effect]
+) -> DirectoryState:
     """Apply changes of campaigns, unless a newer one is known; each touched category is pushed once."""
     demands, gone, by_category = dict(state.demands), dict(state.gone), dict(state.by_category)
     touched: set[str] = set()
@@ -148,8 +150,8 @@ def _apply(state: DirectoryState, changes: Iterable[_Said], effects: list[Effect
 def _reconcile(state: DirectoryState, catalog: AllDemand, effects: list[Effect]) -> DirectoryState:
     """Take all that differs from what is known and is not older; what was ended long ago need not be remembered."""
     listed = {demand.campaign_id for demand in catalog.demands}
-    ended = [_Said(one, None, catalog.version) for one in state.demands if one not in listed]
-    bidding = (_Said(demand.campaign_id, demand, demand.version) for demand in catalog.demands)
+    ended = [_CampaignChange(one, None, catalog.version) for one in state.demands if one not in listed]
+    bidding = (_CampaignChange(demand.campaign_id, demand, demand.version) for demand in catalog.demands)
     state = _apply(state, [*ended, *bidding], effects)
     gone = {campaign_id: version for campaign_id, version in state.gone.items() if version >= catalog.version}
     return _changed(state, gone=gone)

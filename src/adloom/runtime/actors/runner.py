@@ -270,7 +270,7 @@ class BatchRunner:
         for address, actor in batch.touched.items():
             self._actors.pop(address, None)
             self.alarms.set(address, again_at)
-            # Of earlier steps, which have not failed: the same messages again may be kept.
+            # These come from earlier steps, which did not fail: sent again, they may succeed.
             _fail_all(actor.waiting, UnavailableError(f"The actor is not known to have kept it: {error!r}"))
 
     def _fail(

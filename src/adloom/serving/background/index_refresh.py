@@ -1,8 +1,8 @@
 """Keeps one index per process up to date with the catalog.
 
 A notice through Valkey brings a change within milliseconds. Notices can be lost, so the refresher also checks
-the catalog's version every second, twice while Valkey is away, and compiles everything again from time to time, which would repair
-whatever an incremental update got wrong.
+the catalog's version every second, and twice a second while Valkey is away. From time to time it compiles everything
+again, which repairs whatever an incremental update got wrong.
 """
 
 import asyncio

@@ -113,7 +113,7 @@ class SlotFiller:
         on_page: set[int],
         records: Sequence[SlotRecord | None] | None = None,
     ) -> list[FilledSlot | str]:
-        """Fill slots of a page, each unless its last candidate is removed: then it has the name of what did that.
+        """Fill slots of a page; one that stays empty gets the reason why its last candidate was removed.
 
         `on_page` has the campaigns and banners that are on the page already, and those of each slot are added. A
         campaign's key is negative there, a banner's positive.

@@ -76,8 +76,8 @@ class OpenSlot(msgspec.Struct, frozen=True, gc=False):
     closed: tuple[tuple[PreparedCandidate, str], ...]  # With the names of what removes them.
     is_for_all: bool  # None of them targets visitors.
     leased: frozenset[int]  # Campaigns whose pace may leave them out.
-    changes: int  # Of the states of placements,
-    inquiries: int  # and how often it was asked which of them are wanted.
+    changes: int  # The change counter of placement states when this was found,
+    inquiries: int  # and how often it had been asked which campaigns are wanted.
     since: datetime
     until: datetime
 

@@ -137,7 +137,7 @@ class ServeRoutes:
         context = self._parse_context(request, placement.zone, now)
         state = self._states.get(placement, now)
         if placement.has_frequency:
-            answer = self._serve_knowing(request, placement)
+            answer = self._serve_with_counts(request, placement)
             if answer is not None:
                 return answer
         if not self._second_begins <= now < self._second_ends:
@@ -164,7 +164,7 @@ class ServeRoutes:
         self._second_begins = now.replace(microsecond=0)
         self._second_ends = self._second_begins + A_SECOND
 
-    def _serve_knowing(
+    def _serve_with_counts(
         self, request: FastRequest, placement: IndexedPlacement
     ) -> FastAnswer | DeferredAnswer | None:
         """Answer when it is known what the visitor has seen; None where the request names nobody."""
@@ -172,10 +172,13 @@ class ServeRoutes:
         if user_id is None or user_id == NO_USER or self._frequency is None:
             return None
         return self._frequency.answer_knowing(
-            user_id, (placement,), self._index(), lambda seen: self._serve_unseen(request, user_id, seen)
+            user_id,
+            (placement,),
+            self._index(),
+            lambda seen: self._serve_without_seen(request, user_id, seen),
         )
 
-    def _serve_unseen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
+    def _serve_without_seen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
         """Answer without the banners that a visitor has seen often enough; time has passed meanwhile."""
         now = self._now()
         found = self._find(request, request.path[len(SERVE_PREFIX) :], now)

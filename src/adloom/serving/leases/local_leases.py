@@ -2,7 +2,7 @@
 
 All offers take their money from here, so a process never spends more than it was granted. It reports what
 it spent and asks for more, one report per campaign at a time. A late, lost or overtaken answer changes
-nothing. Money to be returned is set aside before the report says so. `at` is monotonic, `second` of the calendar.
+nothing. Money to be returned is set aside before the report says so. `at` is monotonic, `second` is Unix time.
 """
 
 # pure

@@ -1,7 +1,7 @@
 """Who may make offers hold budget: not crawlers, data centres or floods, and nobody beyond a bound per address.
 
-Nothing of what is offered to a crawler or a data centre counts. Beyond its bounds an address is offered what holds
-nothing and is charged when it is seen: else a script in a visitor's browser could make the ads there free.
+Nothing of what is offered to a crawler or a data centre counts. Beyond its bounds an address gets offers without
+a hold, which are charged when seen: else a script in a visitor's browser could make the ads there free.
 """
 
 from collections.abc import Callable

@@ -33,7 +33,7 @@ HANDOVER_BYTES: Final = 64 * 2**10
 WAIT_SECONDS_MAX: Final = 0.5  # How long new events wait for what is being drained.
 DRAINED_PER_SPOOLED: Final = 2  # Otherwise a steady overload would keep the spool from ever draining.
 UNABLE_SECONDS: Final = 5.0
-TAKEN_SECONDS_MAX: Final = 2 * APPEND_SECONDS_MAX  # Since an event came that is put into the spool now.
+TAKEN_SECONDS_MAX: Final = 2 * APPEND_SECONDS_MAX  # The greatest age of an event that is put into the spool.
 UNAWAITED_SHARE: Final = 0.5  # Of the bytes, that events may take which no request waits for.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
