@@ -49,7 +49,7 @@ class LogThatHandsOutOnce(EventLogServer):
 
     _taken = (0, 0)
 
-    def after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
+    def read_after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
         entries = super().read_after(cursor, until, count_max)
         left = [entry for entry in entries if until is not None or parse_entry_id(entry.id) > self._taken]
         if left and until is None:

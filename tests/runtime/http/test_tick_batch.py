@@ -88,7 +88,7 @@ async def test_a_failing_connection_does_not_block_others() -> None:
 def test_a_request_is_batched_only_if_another_came_just_before() -> None:
     batch, now = TickBatch(), 100.0
 
-    assert batch.is_quiet(now)
-    assert not batch.is_quiet(now)
-    assert not batch.is_quiet(now + QUIET_SECONDS / 2)
-    assert batch.is_quiet(now + QUIET_SECONDS / 2 + 2 * QUIET_SECONDS)
+    assert not batch.record_arrival(now)
+    assert batch.record_arrival(now)
+    assert batch.record_arrival(now + QUIET_SECONDS / 2)
+    assert not batch.record_arrival(now + QUIET_SECONDS / 2 + 2 * QUIET_SECONDS)

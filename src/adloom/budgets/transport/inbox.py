@@ -21,6 +21,7 @@ from adloom.budgets.messages import CountsRequest, LeaseUsage, OpenWindow, Refun
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.budgets.transport.wire import (
+    HEARTBEAT_SECONDS,
     INBOX_CHANNEL,
     BudgetEnvelope,
     BudgetUpdate,
@@ -47,8 +48,8 @@ CLOSED_MAX: Final = 1_000  # Leases that are closed at once: between two such pa
 RETRY_SECONDS: Final = 0.5
 CLOSE_AGAIN_SECONDS: Final = 5.0  # After a campaign could not keep it.
 STALLED_SECONDS: Final = 3.0  # After such a pause of ours, silence of others does not count.
-# What a process that is gone had in its spool, another one has adopted by then, or is about to drain: it polls for such
-# files every 30 seconds. In a folder that no other process has, nobody knows of it.
+# So long after a process is gone, another one has adopted its spool and reports what is in it: it looks for such files
+# every 30 seconds. A spool in a folder that no other process has is not waited for.
 ADOPTED_SECONDS: Final = 35.0
 POLL_SECONDS_MAX: Final = 1.0
 SESSION_MAX: Final = 2**63 - 1
@@ -94,9 +95,8 @@ class Inbox:
         self._has_work = asyncio.Event()
         self._processes: dict[int, str] = {}
         self._logged_until: dict[int, float] = {}  # By session, as it last said.
-        self._left: list[
-            tuple[float, float]
-        ] = []  # The same of those that are gone, and how long it is waited for.
+        # The same of processes that are gone, and until when it counts.
+        self._left: list[tuple[float, float]] = []
         self._waiting: list[BudgetEnvelope] = []
         self._ending: dict[int, _Ending] = {}
         self._void: set[int] = set()
@@ -111,7 +111,7 @@ class Inbox:
 
     def find_logged_until(self) -> float:
         """Return the second until which the log has all that processes took; 0 if one has not said."""
-        self._left = [one for one in self._left if one[1] > _read_seconds()]
+        self._drop_left()
         said = [self._logged_until.get(session, 0) for session in self._sessions]
         return min([*said, *(logged_until for logged_until, _ in self._left)], default=math.inf)
 
@@ -162,8 +162,9 @@ class Inbox:
             return "void"
         self._processes[beat.session] = beat.process.replace("\0", "")[:PROCESS_LENGTH_MAX]
         logged_until = math.inf if beat.logged_until is None else beat.logged_until
-        if beat.unlogged_seconds is not None:  # By our own clock: theirs may be wrong.
-            logged_until = self._clock.now().timestamp() - beat.unlogged_seconds
+        if beat.unlogged_seconds is not None:
+            # By our own clock, because theirs may be wrong; we may read the message late.
+            logged_until = self._clock.now().timestamp() - beat.unlogged_seconds - HEARTBEAT_SECONDS
         self._logged_until[beat.session] = logged_until
         return "taken"
 
@@ -190,10 +191,15 @@ class Inbox:
         return is_open
 
     def _end_session(self, session: int) -> None:
+        if session in self._sessions:
+            self._drop_left()
+            self._left.append((self._logged_until.pop(session, 0), _read_seconds() + ADOPTED_SECONDS))
         self._sessions.end(session)
-        self._left.append((self._logged_until.pop(session, 0), _read_seconds() + ADOPTED_SECONDS))
         self._ending[session] = _Ending()
         self.sessions_ended += 1
+
+    def _drop_left(self) -> None:
+        self._left = [one for one in self._left if one[1] > _read_seconds()]
 
     def _forget(self) -> None:
         self._processes.clear()

@@ -52,7 +52,7 @@ class SessionHeartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat
     session: int
     process: str
     logged_until: int | None = None  # All that it took by this second is in the log; None: it does not say.
-    unlogged_seconds: float | None = None  # The same as a time that has passed since.
+    unlogged_seconds: float | None = None  # How long ago that second was, by the clock of the process.
 
 
 class SessionEnds(msgspec.Struct, frozen=True, kw_only=True, tag="session_ends.v1"):

@@ -29,8 +29,7 @@ PENDING_MAX: Final = 10_000  # Beyond this we answer 503: losing requests is che
 PENDING_BYTES_MAX: Final = 16 * 2**20  # The same, in bytes: an event has some kilobytes at most.
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
 APART_SECONDS: Final = 0.002  # From the end of an append to the beginning of the next.
-# So many events after that are a load; fewer are appended at once. At 5,000 a second 10 come on average, and fewer than
-# 8 in a fifth of the cases.
+# So many events after that are a load; fewer are appended at once. At 2,000 a second 4 come on average.
 LOADED_MIN: Final = 4
 # Under load an append waits until so many events are there, but not longer than this. Where they do not come, because
 # a few clients send one after the other, the next appends wait only for as many as came.

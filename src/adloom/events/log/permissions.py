@@ -5,12 +5,13 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 import structlog
-from redis.exceptions import NoPermissionError
+from redis.exceptions import ExecAbortError, NoPermissionError
 
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 _KEY: Final = "adloom:permissions"  # It does not exist, and no command makes it.
-# One of each kind that we use, with arguments that change nothing. What needs them all fails with each.
+_JOBS_KEY: Final = "bull:permissions"  # Likewise.
+# One of each kind that we use, with arguments that change nothing.
 _HARMLESS: Final = (
     ("MULTI",),
     ("EXEC",),
@@ -28,6 +29,10 @@ _HARMLESS: Final = (
     ("MEMORY USAGE", _KEY),
     ("HGETALL", _KEY),
     ("HDEL", _KEY, "field"),
+    ("GET", _JOBS_KEY),
+    ("TYPE", _KEY),
+    ("EXPIRE", _JOBS_KEY, "1"),
+    ("XDEL", _KEY, "0-1"),
     ("SET", _KEY, "", "XX"),
     ("DEL", _KEY),
     ("LREM", _KEY, "0", ""),
@@ -40,7 +45,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 async def find_refused(valkey: Valkey) -> list[str]:
-    """Return the commands that Valkey refuses to our user; RedisError or OSError when it is away."""
+    """Return the commands that Valkey refuses to our user, of those that are tried; RedisError or OSError when it is away."""
     asked = valkey.pipeline(transaction=False)
     for command in _HARMLESS:
         cast("Any", asked).execute_command(*command)  # The stubs have each call wait for its own answer.
@@ -48,7 +53,7 @@ async def find_refused(valkey: Valkey) -> list[str]:
     return [
         command[0]
         for command, answer in zip(_HARMLESS, answers, strict=True)
-        if isinstance(answer, NoPermissionError)
+        if isinstance(answer, NoPermissionError | ExecAbortError)  # The latter where EXEC is refused.
     ]
 
 

@@ -57,7 +57,7 @@ CREATE: Final = """
     CREATE TABLE events_rebuild.event_days (LIKE events.event_days INCLUDING ALL);
     CREATE TEMPORARY TABLE kept_entries (kept_ms bigint, first_seq bigint, last_seq bigint);
 """
-# Copied rows keep their numbers, so new ones begin after all of them.
+# Copied rows keep their numbers, so new ones begin after them; a few that other connections have taken may come twice.
 NUMBER_ON: Final = """
     SELECT setval(pg_get_serial_sequence($2::text, 'id'), nextval(pg_get_serial_sequence($1::text, 'id')))
 """

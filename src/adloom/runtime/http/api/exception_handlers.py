@@ -209,4 +209,4 @@ async def _answer_outage(request: Request, error: Exception) -> Response:
 
 def _log_cause(error: Exception) -> None:
     # One line beside the one that each request has anyway, with the same id.
-    log.warning("request_unavailable", error=repr(error))
+    log.warning("request_unavailable", error=repr(error.__cause__ or error))

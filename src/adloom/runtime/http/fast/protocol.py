@@ -210,7 +210,7 @@ class FastProtocol(HttpToolsProtocol):
         if route is None:
             self._run_app(request, connection)
             return
-        if route.is_batched and not self.tick_batch.is_quiet(self._time()):
+        if route.is_batched and self.tick_batch.record_arrival(self._time()):
             self._wait_for(None, request, connection)
             self.tick_batch.add(self, route.handler, request)
             return

@@ -169,7 +169,7 @@ class RequestParser:
         request = self._request
         headers, values = request.headers, request.first_values or {}
         body_bytes = int(values.get(b"content-length", b"0"))
-        # The lines are of the first request of the piece, what was parsed of the last: they must be the same one.
+        # The lines are all up to the last head of the piece, what was parsed is of its last request: it must be the only one.
         if not rest_bytes == body_bytes == len(request.body):
             return
         if FORWARDED_FOR in values:

@@ -1,8 +1,8 @@
 """Answers the requests of one tick together: first all are read, then all are answered, then all are written.
 
 Each of the three is different code. If they alternate for every request, the processor's caches hold little of
-it; and a client that is woken for every answer sends its next request alone. A request after a quiet millisecond
-has no company, and is not made to wait for it.
+it; and a client that is woken for every answer sends its next request alone. A request that comes after a quiet
+millisecond is likely to be alone, and is answered at once.
 """
 
 from asyncio import AbstractEventLoop
@@ -34,10 +34,10 @@ class TickBatch:
         self._asked: list[tuple[Connection, FastHandler, FastRequest]] = []
         self._came_at = 0.0
 
-    def is_quiet(self, now: float) -> bool:
-        """Tell whether the request that comes now is the first for a while, by the event loop's clock."""
+    def record_arrival(self, now: float) -> bool:
+        """Note that a request came; return whether others came just before it, by the event loop's clock."""
         came_at, self._came_at = self._came_at, now
-        return now - came_at > QUIET_SECONDS
+        return now - came_at <= QUIET_SECONDS
 
     def add(self, connection: Connection, handler: FastHandler, request: FastRequest) -> None:
         """Queue a request; the batch is answered when all requests of this tick are read."""
