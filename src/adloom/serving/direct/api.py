@@ -172,13 +172,10 @@ class ServeRoutes:
         if user_id is None or user_id == NO_USER or self._frequency is None:
             return None
         return self._frequency.answer_knowing(
-            user_id,
-            (placement,),
-            self._index(),
-            lambda seen: self._serve_without_seen(request, user_id, seen),
+            user_id, (placement,), self._index(), lambda seen: self._serve_unseen(request, user_id, seen)
         )
 
-    def _serve_without_seen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
+    def _serve_unseen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
         """Answer without the banners that a visitor has seen often enough; time has passed meanwhile."""
         now = self._now()
         found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
