@@ -3,10 +3,17 @@
 import csv
 import io
 from datetime import date, datetime, timedelta
+from uuid import UUID
 
+import msgspec
 import pytest
 
+from adloom.budgets.messages import MoneyKind, MoneyRow
+from adloom.budgets.money.store import MoneyWriter
+from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
+from tests.budgets.test_money_store import a_charge
 from tests.stats.event_writer import EventWriter, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, error_fields, problem
@@ -132,3 +139,94 @@ async def test_a_share_is_between_nothing_and_all(admin: Client) -> None:
             f"/admin/publishers/{publisher['id']}", json={"revenueSharePercent": percent}
         )
         assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"revenueSharePercent"}
+
+
+async def test_a_refund_counts_in_the_month_in_which_it_is_made(
+    admin: Client, publisher: Client, writer: EventWriter, pool: Pool
+) -> None:
+    """A month that was paid stays as it was, whatever is given back later."""
+    [own] = (await publisher.get("/admin/publishers")).json()["items"]
+    placement = await publisher.make_placement()
+    banner, campaign = await admin.make_banner(), await admin.make_campaign()
+    a_month_ago = NOON.replace(month=NOON.month - 1)
+    await set_share(pool, own, a_month_ago.date(), 70)
+    await set_share(pool, own, NOON.date(), 50)
+    offer = campaign, placement, banner
+    earlier = await write_money(pool, a_row(offer, 1, 3_000_000, at=a_month_ago))
+    later = await write_money(pool, a_row(offer, 2, 5_000_000, at=NOON))
+    await writer.write(*[seen(banner, placement, campaign, at=at) for at in (a_month_ago, NOON)])
+    before = await read(admin, own, month=f"{a_month_ago:%Y-%m}")
+    assert before["totals"]["revenuePaisa"] == 210
+
+    await give_back(pool, earlier, 3, 1_000_000, at=NOON)
+    await give_back(pool, later, 4, 500_000, at=NOON)
+
+    for _ in range(2):
+        assert await read(admin, own, month=f"{a_month_ago:%Y-%m}") == before
+        now = await read(admin, own)
+        assert now["totals"]["chargedPaisa"] == 500 - 100 - 50
+        assert now["totals"]["revenuePaisa"] == (500 - 50) // 2 - 70, (
+            "what comes back is what was paid for it"
+        )
+        await writer.roll_up()
+    days = await publisher.get(
+        "/admin/stats/banners",
+        params={"from": str(a_month_ago.date()), "to": str(NOON.date()), "groupBy": "day"},
+    )
+    assert [one["spendPaisa"] for one in days.json()["items"]] == [140, 225], "reports have it at its charge"
+
+
+async def test_shares_are_rounded_once(admin: Client, publisher: Client, pool: Pool) -> None:
+    [own] = (await publisher.get("/admin/publishers")).json()["items"]
+    placement = await publisher.make_placement()
+    banner, campaign = await admin.make_banner(), await admin.make_campaign()
+    await set_share(pool, own, EARLIER.date(), 50)
+    for hour in range(4):
+        await charge(pool, (campaign, placement, banner), 5_001, NOON - timedelta(hours=hour))
+
+    assert (await read(admin, own))["totals"]["revenuePaisa"] == 1
+
+
+async def write_money(pool: Pool, row: MoneyRow) -> MoneyRow:
+    async with pool.acquire() as connection, connection.transaction():
+        await MoneyWriter().write(connection, [row])
+    return row
+
+
+def a_row(offer: tuple[Json, Json, Json], number: int, amount: int, *, at: datetime) -> MoneyRow:
+    campaign, placement, banner = offer
+    return a_charge(
+        number,
+        campaign_id=CampaignId(UUID(campaign["id"])),
+        placement_id=PlacementId(UUID(placement["id"])),
+        banner_id=BannerId(UUID(banner["id"])),
+        advertiser_id=None,
+        day=at.date(),
+        at=at,
+        amount=Micros(amount),
+    )
+
+
+async def give_back(pool: Pool, charged: MoneyRow, number: int, amount: int, *, at: datetime) -> None:
+    hour = charged.at.replace(minute=0, second=0, microsecond=0)
+    given = msgspec.structs.replace(
+        charged,
+        kind=MoneyKind.REFUND,
+        amount=Micros(amount),
+        at=at,
+        second=int(hour.timestamp()),
+        request_id=RequestId(UUID(int=number)),
+        confirmed_by=None,
+    )
+    await pool.execute(
+        """
+        INSERT INTO refunds (public_id, campaign_id, correlation_id, amount_micros, reason, created_at)
+        VALUES ($1, $2, $3, $4, 'Robots', $5)
+        """,
+        given.request_id,
+        given.campaign_id,
+        str(number),
+        amount,
+        at,
+    )
+    await write_money(pool, given)

@@ -65,6 +65,8 @@ class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
     publisher_id: UUID | None = None
     zone: ZoneInfo = UTC_ZONE  # Of days; an hour counts for the day in which it begins.
     is_shared: bool = True  # Whether the spend that a publisher is shown is its share.
+    # Whether what is given back counts when that is done, as in bills that are paid; else it is taken from its charge.
+    counts_refunds_when_made: bool = False
     counts_unbound: bool = False  # Whether events without a token are among the others.
 
     @property

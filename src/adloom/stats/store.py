@@ -91,6 +91,23 @@ SPEND: Final = """
       FROM spend_hours
      WHERE {spans}
 """
+# What is given back is taken from the hour of its charge. Where it is to count when it was given back, this puts it back
+# there, as far as one of the two is in the period and the other is not.
+GIVEN_BACK: Final = """
+    SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
+           NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, {spend}
+      FROM (
+          SELECT to_timestamp(entry.second) AS hour, banner.id AS banner_id, placement.id AS placement_id,
+                 campaign.id AS campaign_id,
+                 CASE WHEN entry.at > {last} THEN entry.amount_micros ELSE -entry.amount_micros END AS spent_micros
+            FROM refunds
+            JOIN money_entries AS entry ON entry.request_id = refunds.public_id
+            JOIN banners AS banner ON banner.public_id = entry.banner_id
+            JOIN placements_ever AS placement ON placement.public_id = entry.placement_id
+            JOIN campaigns AS campaign ON campaign.public_id = entry.campaign_id
+           WHERE (to_timestamp(entry.second) BETWEEN {first} AND {last}) <> (entry.at BETWEEN {first} AND {last})
+      ) AS given
+"""
 FIGURES: Final = (
     "impressions",
     "clicks",
@@ -238,7 +255,8 @@ def _take_share(amount: str, day: str, shares: Sequence[Record]) -> str:
     if not shares:
         return f"{amount} AS spend_micros"
     cases = " ".join(f"WHEN {day} >= DATE '{one['since']}' THEN {one['percent']}" for one in shares)
-    return f"{amount} * CASE {cases} ELSE 100 END / 100 AS spend_micros"
+    # Exact: sums are rounded, and not each hour or day of them.
+    return f"{amount} * CASE {cases} ELSE 100 END / 100.0 AS spend_micros"
 
 
 def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Sequence[Record]) -> str:
@@ -262,6 +280,10 @@ def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Seq
         )
         if spans
     ]
+    if question.counts_refunds_when_made:
+        first, last = _bind_bounds(filters, SourceSpan(question.first, question.last), question.zone)
+        spend = _take_share("spent_micros", "(hour AT TIME ZONE 'UTC')::date", shares)
+        parts.append(GIVEN_BACK.format(spend=spend, first=first, last=last))
     return " UNION ALL ".join(parts)
 
 
@@ -270,10 +292,15 @@ def _filter_days(filters: Filters, span: SourceSpan) -> str:
 
 
 def _filter_hours(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> str:
+    first, last = _bind_bounds(filters, span, zone)
+    return f"hour BETWEEN {first} AND {last}"
+
+
+def _bind_bounds(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> tuple[str, str]:
     # To the last moment of a day, not to the first of the next: the last possible day has none.
     first = filters.bind(_convert_to_moment(datetime.combine(span.first, time.min, zone)))
     last = filters.bind(_convert_to_moment(datetime.combine(span.last, time.max, zone)))
-    return f"hour BETWEEN {first} AND {last}"
+    return first, last
 
 
 def _convert_to_moment(local: datetime) -> datetime:

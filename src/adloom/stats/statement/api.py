@@ -73,7 +73,7 @@ class StatementItem(StatementFigures):
 
 
 class StatementAnswer(Answer):
-    """A month of a publisher. Each day has the share that was set then."""
+    """A month of a publisher. Each day has the share that was set then, and refunds count when they are made."""
 
     publisher_id: UUID
     name: str
@@ -107,7 +107,11 @@ async def publisher_statement(  # noqa: PLR0913, PLR0917 - all that the route de
     first = query.month or (now.date().replace(day=1) - ONE_DAY).replace(day=1)
     last = first.replace(day=calendar.monthrange(first.year, first.month)[1])
     question = StatsQuestion(
-        first=first, last=last, groupings=(Grouping.PLACEMENT,), publisher_id=publisher_id
+        first=first,
+        last=last,
+        groupings=(Grouping.PLACEMENT,),
+        publisher_id=publisher_id,
+        counts_refunds_when_made=True,
     )
     rows = await read_statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
     charged: dict[object, Counts] = {}
