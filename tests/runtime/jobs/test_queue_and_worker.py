@@ -245,6 +245,44 @@ async def test_an_idle_worker_writes_nothing_and_stops_waiting_for_jobs(
     assert worker.errors == 0
 
 
+async def test_an_idle_worker_asks_for_a_job_once_however_many_it_may_run(
+    redis_url: str, valkey: Valkey
+) -> None:
+    async def count(command: str) -> int:
+        commands = await valkey.info("commandstats")
+        return commands.get(f"cmdstat_{command}", {"calls": 0})["calls"]
+
+    async def wait_for_more_waits(number: int) -> None:
+        enough = await count("bzpopmin") + number
+        while await count("bzpopmin") < enough:  # noqa: ASYNC110 - Valkey is asked
+            await asyncio.sleep(0.01)
+
+    async with working(redis_url, Work(), concurrency=20, poll_seconds=0.1) as worker:
+        await wait_for_more_waits(
+            2
+        )  # At the start all of them ask: it is not known yet that there is nothing.
+        before = await count("evalsha")
+        await wait_for_more_waits(3)
+        asked = await count("evalsha") - before
+
+    assert asked < 10
+    assert worker.errors == 0
+
+
+async def test_jobs_put_at_once_run_beside_each_other(queue: JobQueue, redis_url: str) -> None:
+    goes_on = asyncio.Event()
+    work = Work(waits_for=goes_on)
+
+    async with working(redis_url, work, concurrency=3) as worker:
+        await queue.put("work", job_id="first")
+        await eventually(lambda: len(work.seen) == 1, seconds=30)
+        for number in range(3):
+            await queue.put("work", job_id=f"later-{number}")
+        await eventually(lambda: worker.running == 3, seconds=5)
+        goes_on.set()
+        await eventually(lambda: worker.done == 4, seconds=30)
+
+
 @pytest.mark.server
 async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))

@@ -25,7 +25,7 @@ CONCURRENCY: Final = 1
 LOCK_SECONDS: Final = 10.0
 LOST_MAX: Final = 3  # A job that takes its process down with it is not tried for ever.
 RECONNECT_SECONDS: Final = 1.0
-# A new job wakes its worker at once. Without one it looks again after so long, once for each job that it may run.
+# A new job wakes its worker at once. Without one it looks again after so long.
 POLL_SECONDS: Final = 10
 # For the jobs under way; those that take longer are cut off, and come again.
 STOP_SECONDS_MAX: Final = 1.5
@@ -63,6 +63,7 @@ class JobWorker:
         concurrency: int = CONCURRENCY,
         lock_seconds: float = LOCK_SECONDS,
         lost_max: int = LOST_MAX,
+        poll_seconds: float = POLL_SECONDS,
         backoff: Backoff | None = None,
         is_quiet: bool = False,
     ) -> None:
@@ -72,6 +73,7 @@ class JobWorker:
         self._concurrency = concurrency
         self._lock_seconds = lock_seconds
         self._lost_max = lost_max
+        self._poll_seconds = poll_seconds
         self._backoff = backoff
         # Its handlers log their failures themselves: a failed job has one line.
         self._is_quiet = is_quiet
@@ -102,7 +104,7 @@ class JobWorker:
             "lockDuration": int(self._lock_seconds * 1000),
             "stalledInterval": int(self._lock_seconds * 500),
             "maxStalledCount": self._lost_max,
-            "drainDelay": POLL_SECONDS,
+            "drainDelay": self._poll_seconds,
             "runRetryDelay": int(RECONNECT_SECONDS * 1000),
         }
         if self._backoff is not None:
@@ -176,7 +178,9 @@ class JobWorker:
 
 
 class _RestingWorker(bullmq.Worker):
-    """A worker that wakes and writes nothing while no job is under way: several of them wait in a process."""
+    """A worker that wakes rarely and writes nothing while no job is under way: several of them wait in a process."""
+
+    _found_none = False  # By the last check for jobs whose process was killed.
 
     async def run(self) -> None:
         """Run with new locks: the library closes them when it returns, which it does also where it fails."""
@@ -186,8 +190,18 @@ class _RestingWorker(bullmq.Worker):
         )
         await super().run()
 
+    async def getNextJob(self, token: str) -> bullmq.Job | None:  # noqa: N802 - the library's
+        """Return the next job; while one of those that this worker may run waits for it, the others do not ask too."""
+        if self.drained and self.waiting is not None:
+            return None
+        return await super().getNextJob(token)
+
     async def runStalledJobsCheck(self) -> None:  # noqa: N802 - the library's
         """Look for jobs whose process was killed; the library's check writes to Valkey, so it runs only while a job is active."""
+        if self._found_none:
+            # Once is left out: a job that began since then has its lock for two intervals, and so comes back no later.
+            self._found_none = False
+            return
         try:
             is_under_way = await cast("Valkey", self.client).llen(
                 cast("Mapping[str, str]", self.keys)["active"]
@@ -195,6 +209,7 @@ class _RestingWorker(bullmq.Worker):
         except VALKEY_AWAY as error:
             self.emit("error", error)
         else:
+            self._found_none = not is_under_way
             if is_under_way:
                 await super().runStalledJobsCheck()
 
