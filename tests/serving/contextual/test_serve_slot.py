@@ -68,6 +68,11 @@ def test_without_a_rival_the_floor_is_paid() -> None:
     assert read_token(ad).charge == 500
 
 
+def test_without_a_rival_and_a_floor_an_offer_costs_something() -> None:
+    """A campaign takes no report of an offer for nothing: its budget would stand still."""
+    assert read_token(Site(a_creative(), floor=Micros(0)).ad()).charge == 1
+
+
 @pytest.mark.parametrize(
     ("mode", "floor_min", "slot_floor", "paid"),
     [

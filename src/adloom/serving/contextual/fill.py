@@ -17,6 +17,7 @@ from adloom.core.random import Chance
 from adloom.events.ingest.token import VOID_CHARGE, TokenSigner
 from adloom.market.results.window import SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
+from adloom.serving.auction.decide import OFFER_COST_MIN
 from adloom.serving.contextual.decide import (
     BELOW_FLOOR,
     BUDGET,
@@ -274,7 +275,8 @@ class SlotFiller:
         """Offer an ad at a price for a thousand impressions; None if that cannot be held."""
         creative, charge, lease = one.creative, VOID_CHARGE, 0
         if not visit.is_free:
-            cost = impression_cost(price)
+            # A floor may be nothing, and a price that rounds to it too: no offer is made for nothing.
+            cost = impression_cost(price) or OFFER_COST_MIN
             reserve = self._unheld.reserve if visit.is_unheld else self._reserve
             held = reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
             if held is None:
