@@ -8,6 +8,7 @@ from uuid import UUID
 from adloom.runtime.copy_format import (
     BEGIN,
     END,
+    encode_boolean,
     encode_date,
     encode_id,
     encode_integer,
@@ -22,6 +23,7 @@ from adloom.runtime.postgres import Connection, Pool
 
 LAST: Final = datetime(1999, 12, 31, 23, 59, 59, 999_999, UTC)  # Before the server's first.
 KINDS: Final[Sequence[tuple[str, Callable[[Any], bytes], list[Any]]]] = [
+    ("boolean", encode_boolean, [True, False]),
     ("text", encode_text, ["", "ä€😀", "a\tb\n\\N", None]),
     ("uuid", encode_id, [UUID(int=0), UUID(int=2**128 - 1), None]),
     ("smallint", encode_short, [-(2**15), 2**15 - 1, None]),

@@ -38,6 +38,10 @@ def encode_id(one: UUID | None) -> bytes:
     return NULL if one is None else ID_SIZE + one.int.to_bytes(16, "big")
 
 
+def encode_boolean(value: bool) -> bytes:  # noqa: FBT001 - a value
+    return b"\0\0\0\1\1" if value else b"\0\0\0\1\0"
+
+
 def encode_short(number: int | None) -> bytes:
     return NULL if number is None else _pack_short(2, number)
 

@@ -14,6 +14,8 @@ from adloom.runtime.copy_format import (
     EPOCH,
     ID_SIZE,
     NULL,
+    encode_boolean,
+    encode_id,
     encode_integer,
     encode_network,
     encode_short,
@@ -21,82 +23,97 @@ from adloom.runtime.copy_format import (
     encode_texts,
 )
 
-# In the order in which a row has them; the address is the referrer of an impression, or the destination of a click.
+# In the order in which a row has them: first those that many rows have in common, last those that few rows have. The
+# address is the referrer of an impression, or the destination of a click.
 COLUMNS: Final = (
-    *("is_valid", "occurred_at", "received_at", "entry_ms", "entry_seq", "correlation_id", "request_id"),
-    *("banner_id", "placement_id", "campaign_id", "slot", "device_type", "country_code"),
-    *("session_id", "page_url", "address", "user_id", "client_network", "marks"),
+    *("is_valid", "banner_id", "placement_id", "campaign_id", "slot", "device_type", "country_code", "marks"),
+    *("occurred_at", "received_at", "entry_ms", "entry_seq", "correlation_id", "request_id"),
+    *("session_id", "page_url", "address", "user_id", "client_network"),
 )
+_COLUMN_COUNT: Final = len(COLUMNS).to_bytes(2, "big")
+_NO_LAST: Final = NULL * 3  # Address, user and network, of which most rows have none.
 
-# The number of columns comes first, and the size of the correlation id last.
-_pack_first = struct.Struct(">hi?iqiqiqiqi").pack
+# The size of the correlation id comes last.
+_pack_times = struct.Struct(">iqiqiqiqi").pack
 
-_Place: TypeAlias = tuple[int, int, int | None, int | None, str | None, str | None]
+_Common: TypeAlias = tuple[bool, int, int, int | None, int | None, str | None, str | None, tuple[str, ...]]
 
 
-class _Places(dict[_Place, bytes]):
-    """Banner, placement, campaign, slot, device and country, encoded once for the rows that have the same."""
+class _CommonColumns(dict[_Common, bytes]):
+    """The first columns, encoded once for all rows that have the same."""
 
-    def __missing__(self, place: _Place) -> bytes:
-        banner_id, placement_id, campaign_id, slot, device_type, country_code = place
-        place_bytes = self[place] = b"".join(
+    def __missing__(self, common: _Common) -> bytes:
+        is_valid, banner_id, placement_id, campaign_id, slot, device_type, country_code, marks = common
+        encoded = self[common] = b"".join(
             (
+                _COLUMN_COUNT,
+                encode_boolean(is_valid),
                 encode_integer(banner_id),
                 encode_integer(placement_id),
                 encode_integer(campaign_id),
                 encode_short(slot),
                 encode_text(device_type),
                 encode_text(country_code),
+                encode_texts(marks) if marks else NULL,
             )
         )
-        return place_bytes
+        return encoded
+
+
+class _Texts(dict[str | None, bytes]):
+    """Texts that some rows have in common, encoded once."""
+
+    def __missing__(self, text: str | None) -> bytes:
+        encoded = self[text] = encode_text(text)
+        return encoded
 
 
 def encode_rows(rows: Sequence[EventRow]) -> bytearray:
     """Encode rows of one kind; ValueError if a value is too large for its column."""
     parts = [BEGIN]
-    places = _Places()
-    columns, epoch, null, pack_first = len(COLUMNS), EPOCH, NULL, _pack_first
+    commons, texts = _CommonColumns(), _Texts()
+    epoch, pack_times, no_last, null, id_size = EPOCH, _pack_times, _NO_LAST, NULL, ID_SIZE
     try:
         for row in rows:
             event = row.event
-            name, request_id = event.correlation_id.encode(), event.request_id
-            occurred, received = event.occurred_at - epoch, event.received_at - epoch
+            name, occurred_at, received_at = (
+                event.correlation_id.encode(),
+                event.occurred_at,
+                event.received_at,
+            )
+            since = occurred_at - epoch
+            occurred = received = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+            if received_at != occurred_at:  # Where a browser reports no time, they are the same.
+                since = received_at - epoch
+                received = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
             entry_ms, _, entry_seq = row.entry_id.partition("-")
-            address = event.referrer_url if isinstance(event, Impression) else event.destination_url
-            place = (
-                row.banner_id,
-                row.placement_id,
-                row.campaign_id,
-                event.slot,
-                event.device_type,
-                event.country_code,
-            )
+            request_id = event.request_id
             parts += (
-                pack_first(
-                    columns,
-                    1,
+                commons[
                     row.is_valid,
-                    8,
-                    (occurred.days * 86_400 + occurred.seconds) * 1_000_000 + occurred.microseconds,
-                    8,
-                    (received.days * 86_400 + received.seconds) * 1_000_000 + received.microseconds,
-                    8,
-                    int(entry_ms),
-                    8,
-                    int(entry_seq),
-                    len(name),
-                ),
+                    row.banner_id,
+                    row.placement_id,
+                    row.campaign_id,
+                    event.slot,
+                    event.device_type,
+                    event.country_code,
+                    row.marks,
+                ],
+                pack_times(8, occurred, 8, received, 8, int(entry_ms), 8, int(entry_seq), len(name)),
                 name,
-                null if request_id is None else ID_SIZE + request_id.int.to_bytes(16, "big"),
-                places[place],
-                null if event.session_id is None else encode_text(event.session_id),
-                null if event.page_url is None else encode_text(event.page_url),
-                null if address is None else encode_text(address),
-                null if row.user_id is None else ID_SIZE + row.user_id.bytes,
-                null if event.client_network is None else encode_network(event.client_network),
-                encode_texts(row.marks) if row.marks else null,
+                null if request_id is None else id_size + request_id.int.to_bytes(16, "big"),
+                texts[event.session_id],
+                texts[event.page_url],
             )
+            address = event.referrer_url if isinstance(event, Impression) else event.destination_url
+            if address is None and row.user_id is None and event.client_network is None:
+                parts.append(no_last)
+            else:
+                parts += (
+                    texts[address],
+                    encode_id(row.user_id),
+                    encode_network(event.client_network),
+                )
     except struct.error as error:
         raise ValueError(f"A value is too large for its column: {error}") from error
     parts.append(END)
