@@ -94,6 +94,9 @@ def split_batch(
     records: Sequence[DecodedEntry], *, after: str, cursor: str, part_max: int
 ) -> Iterator[tuple[Sequence[DecodedEntry], str]]:
     """Split a batch into parts, each with the cursor behind it."""
+    if len(records) <= part_max:
+        yield records, cursor
+        return
     part: list[DecodedEntry] = []
     for record in records:
         # A redelivered entry has its first id, which is behind the cursor: no cut after it.

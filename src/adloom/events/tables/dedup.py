@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from rbloom import Bloom
 
-from adloom.events.log.names import find_offer_name
+from adloom.events.log.names import FLAGGED, OFFER_NAMES, find_offer_name
 from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions, EventRow
 
 SEGMENT_IDS: Final = 4_000_000
@@ -110,11 +110,12 @@ def _list_names(rows: Sequence[EventRow]) -> list[str]:
     """Return the ids of rows, and the names of their offers where those are others."""
     names = [row.event.correlation_id for row in rows]
     return names + [
-        offer
-        for row in rows
-        if (event := row.event).request_id is not None
-        and event.slot is not None
-        and (offer := find_offer_name(name := event.correlation_id, event.request_id, event.slot)) != name
+        find_offer_name(name, request_id, slot)
+        for row, name in zip(rows, names, strict=True)
+        # Nearly all have the names of their offers.
+        if (not name.startswith(OFFER_NAMES) or name.endswith(FLAGGED))
+        and (request_id := row.event.request_id) is not None
+        and (slot := row.event.slot) is not None
     ]
 
 

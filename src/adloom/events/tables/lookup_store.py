@@ -1,6 +1,6 @@
 """SQL of what the event tables hold of a batch before it is applied: catalog keys, known ids, offers, erased users."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -9,7 +9,7 @@ import asyncpg
 
 from adloom.events.cursor_store import find_erased_users
 from adloom.events.log.event import Conversion, Event, parse_entry_id
-from adloom.events.log.names import OFFER_NAMES, find_offer_name
+from adloom.events.log.names import FLAGGED, OFFER_NAMES, find_offer_name
 from adloom.events.ports import EntryOf
 from adloom.events.tables.apply_batch import (
     CLICKS,
@@ -109,14 +109,17 @@ class StateLookup:
     ) -> TableState:
         keys = await find_keys(connection, batch.events)
         days = await self._begin_dedup(connection, since, cursor)
+        offers = _list_offers(batch.events)
+        doubtful = self._select_doubtful(batch.events, offers, days)
+        requests = {offers[name] for names in doubtful.values() for name in names if name in offers}
         return TableState(
             banners=keys["banner"],
             placements=keys["placement"],
             campaigns=keys["campaign"],
             erased_at=await find_erased(connection, batch),
-            impressions=await self._find_known(connection, IMPRESSIONS, batch.impressions, since, days),
-            clicks=await self._find_known(connection, CLICKS, batch.clicks, since, days),
-            offers=await self._find_offers(connection, batch, since, days),
+            impressions=await self._find_known(connection, IMPRESSIONS, batch.impressions, since, doubtful),
+            clicks=await self._find_known(connection, CLICKS, batch.clicks, since, doubtful),
+            offers=await self._find_offers(connection, batch, since, requests),
             days=days,
         )
 
@@ -148,43 +151,43 @@ class StateLookup:
         self._dedup.drop_before(since.date())
         return frozenset(days)
 
+    def _select_doubtful(
+        self, events: Sequence[Event], offers: Collection[str], days: Collection[date]
+    ) -> dict[str, Collection[str]]:
+        """Return the names of events and of their offers that may have rows, by kind; nearly all are new."""
+        names = {event.correlation_id for event in events}
+        names.update(offers)
+        if self._dedup is None:
+            return dict.fromkeys(KINDS, names)
+        return {kind: self._dedup.select_doubtful(kind, names, days) for kind in KINDS}
+
     async def _find_known(
         self,
         connection: Connection,
         kind: str,
         entries: Sequence[EntryOf[Event]],
         since: datetime,
-        days: Collection[date],
+        doubtful: Mapping[str, Collection[str]],
     ) -> frozenset[str]:
-        ids: Collection[str] = {entry.event.correlation_id for entry in entries}
-        if self._dedup is not None:
-            ids = self._dedup.select_doubtful(kind, ids, days)
+        if not (names := doubtful[kind]):
+            return frozenset()
+        ids = {name for entry in entries if (name := entry.event.correlation_id) in names}
         if not ids:
             return frozenset()
         # Sorted keys are cheaper to look up.
         rows = await connection.fetch(self._known_ids[kind], sorted(ids), since)
         return frozenset([row[0] for row in rows])
 
-    def _select_requests(self, events: Sequence[Event], days: Collection[date]) -> set[int]:
-        """Return the requests of offers that may have rows; nearly every impression is the first of its offer."""
-        offers = {
-            find_offer_name(event.correlation_id, event.request_id, event.slot): event.request_id.int
-            for event in events
-            if event.request_id is not None and event.slot is not None
-        }
-        if self._dedup is None:
-            return set(offers.values())
-        return {offers[name] for kind in KINDS for name in self._dedup.select_doubtful(kind, offers, days)}
-
     async def _find_offers(
-        self, connection: Connection, batch: EventBatch, since: datetime, days: Collection[date]
+        self, connection: Connection, batch: EventBatch, since: datetime, requests: Collection[int]
     ) -> StoredOffers:
+        """Return what there is of the offers of some requests."""
         impressions: dict[Offer, bool] = {}
         clicks_alone: dict[Offer, list[str]] = {}
         rows = await _fetch_of_offers(
             connection,
             _IMPRESSIONS_OF_OFFERS.format(schema=self._schema),
-            requests := self._select_requests(batch.events, days),
+            requests,
             since,
         )
         for request_id, slot, is_good, click_alone in rows:
@@ -196,11 +199,23 @@ class StateLookup:
         clicks: dict[Offer, bool] = {}
         clicked = {one.int for click in batch.clicks if (one := click.event.request_id) is not None}
         for request_id, slot, is_good in await _fetch_of_offers(
-            connection, _CLICKS_OF_OFFERS.format(schema=self._schema), requests & clicked, since
+            connection, _CLICKS_OF_OFFERS.format(schema=self._schema), clicked.intersection(requests), since
         ):
             offer = (request_id.int, slot)
             clicks[offer] = is_good or clicks.get(offer, False)
         return StoredOffers(impressions=impressions, clicks=clicks, clicks_alone=clicks_alone)
+
+
+def _list_offers(events: Sequence[Event]) -> dict[str, int]:
+    """Return the names of the events' offers, and the numbers of their requests."""
+    return {
+        # Nearly every event has the name of its offer: finding that out here takes half as long as asking.
+        name
+        if (name := event.correlation_id).startswith(OFFER_NAMES) and not name.endswith(FLAGGED)
+        else find_offer_name(name, event.request_id, event.slot): event.request_id.int
+        for event in events
+        if event.request_id is not None and event.slot is not None
+    }
 
 
 async def find_keys(
