@@ -8,8 +8,6 @@ import os
 import resource
 import signal
 import socket
-import sys
-import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +75,6 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[NO_SERVERS] = "1"
     worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker_input is None:
-        keep_bytecode(config)
         use_one_thread()  # Workers inherit it; they are as many as cores.
         config.stash[STARTER] = ServiceStarter()
         config.stash[IDLE_BEFORE] = count_seconds()
@@ -168,23 +165,6 @@ class HandOver:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["services"] = node.config.stash[STARTER].address
-
-
-def keep_bytecode(config: pytest.Config) -> None:
-    """Share compiled bytecode between processes, also where the environment or a read-only source forbids it.
-
-    Containers often do. A run starts some hundred processes, and each would compile everything again.
-    """
-    if not os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-        return
-    if config.pluginmanager.has_plugin("cacheprovider"):
-        folder = config.cache.mkdir("bytecode")
-    else:
-        folder = Path(tempfile.gettempdir()) / f"adloom-bytecode-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        assert folder.stat().st_uid == os.getuid(), f"{folder} is another user's"
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(folder)
-    sys.dont_write_bytecode = False
 
 
 def render_logs_plainly() -> None:
