@@ -6,8 +6,10 @@ import inspect
 import ipaddress
 import os
 import resource
+import shlex
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,8 @@ from adloom.runtime.process.tuning import pause_gc, use_one_thread
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.bytecode import compile_part
 from tests.support.databases import Databases
+from tests.support.fork_server import WORKER
+from tests.support.forked import FORKED_COMMAND, fork_server
 from tests.support.library_caches import share_what_libraries_read
 from tests.support.product import NO_CRAWLS, Product, wait_until
 from tests.support.reruns import Reruns
@@ -78,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
         use_one_thread()  # Workers inherit it; they are as many as cores.
         config.stash[STARTER] = ServiceStarter()
         config.stash[IDLE_BEFORE] = count_seconds()
-    else:
+    elif WORKER not in sys.modules:  # It was not forked.
         compile_part(config, int(worker_input["workerid"].removeprefix("gw")), worker_input["workercount"])
 
 
@@ -161,6 +165,14 @@ class HandOver:
     def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
         cores = os.cpu_count() or 1  # Some tests wait, and the processors are idle meanwhile.
         return 2 * cores if config.getoption("quick") else cores + 2
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Any) -> None:
+        """Fork the workers from a process that has imported the tests; coverage has to see the imports."""
+        if sys.platform == "linux" and not config.pluginmanager.has_plugin("_cov"):
+            words = [sys.executable, "-I", "-S", str(FORKED_COMMAND), fork_server(), WORKER]
+            for spec in specs:
+                spec.python = shlex.join([*words, *map(str, config.invocation_params.args)])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -62,7 +62,7 @@ END_OF_BLOCK = "=== the end of a block"
 # test's own product, which has other ports. Each is started as a reader does once, and is forked from then on.
 PREAMBLE = """
 set -euo pipefail
-adloom_again() { "$PYTHON" -I -S "$FORKED_COMMAND" "$FORK_SERVER" "$@"; }
+adloom_again() { "$PYTHON" -I -S "$FORKED_COMMAND" "$FORK_SERVER" adloom "$@"; }
 uv() {
   case "$2" in
     adloom) if mkdir "$STARTED/$3" 2>&-; then "$PYTHON" -m adloom "${@:3}"; else adloom_again "${@:3}"; fi ;;

@@ -23,6 +23,7 @@ from typing import Any
 ORDER_BYTES_MAX = 200_000
 STREAMS = 3
 COMMAND = "adloom"
+WORKER = "tests.support.worker_process"
 # What programs import when they run.
 LOADED_FOR = {
     "adloom.app.control": ("adloom.app.control", "adloom.console.mount"),
@@ -53,7 +54,7 @@ def main() -> None:
         data, fds, _, _ = socket.recv_fds(connection, ORDER_BYTES_MAX, STREAMS)
         if len(fds) == STREAMS:
             order = json.loads(data)
-            if _is_loaded(connection, order["module"]) and _is_forked(connection, order):
+            if _is_loaded(connection, order) and _is_forked(connection, order):
                 requests.close()
                 os.close(life)
                 connection.close()
@@ -65,11 +66,15 @@ def main() -> None:
         connection.close()
 
 
-def _is_loaded(connection: socket.socket, program: str) -> bool:
+def _is_loaded(connection: socket.socket, order: dict[str, Any]) -> bool:
     """Load what a program needs, and return whether that was possible; if not, say why."""
+    program = order["module"]
     try:
         for module in LOADED_FOR.get(program, (program,)):
             importlib.import_module(module)
+        if program == WORKER:
+            os.chdir(order["cwd"])
+            importlib.import_module(program).load(tuple(order["words"]))
     except Exception:  # noqa: BLE001 - whatever a module raises
         connection.send(traceback.format_exc().encode())
         return False

@@ -1,4 +1,4 @@
-"""`python -I -S forked_command.py SERVER WORDS…` is `python -m adloom WORDS…` for a shell, by `fork_server`."""
+"""`python -I -S forked_command.py SERVER MODULE WORDS…` is `python -m MODULE WORDS…` for a shell, by `fork_server`."""
 
 import json
 import os
@@ -9,10 +9,13 @@ asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 asking.connect(f"\0{sys.argv[1]}")
 order = {
     "parent": None,
-    "module": "adloom",
-    "words": sys.argv[2:],
+    "module": sys.argv[2],
+    "words": sys.argv[3:],
     "cwd": os.getcwd(),  # noqa: PTH109 - `pathlib` takes longer than all of this
     "environment": dict(os.environ),
 }
 socket.send_fds(asking, [json.dumps(order).encode()], [0, 1, 2])
-os._exit(int(asking.recv(32) or b"1"))
+said = asking.recv(100_000)  # Its code; or why it was not forked.
+if not said.isdigit():
+    os.write(2, said)
+os._exit(int(said) if said.isdigit() else 1)
