@@ -23,6 +23,12 @@ from tests.support.heartbeats import publish_heartbeat
 PORTS = {"delivery": 8080, "control": 8090}
 
 
+def test_a_server_that_lets_time_run_out_is_reported_with_that_cause() -> None:
+    finding = database.report_unreachable("postgresql://ads@db.example/ads", TimeoutError())
+
+    assert finding.detail.endswith(" does not answer: TimeoutError")
+
+
 @for_each(
     ("finding", "state"),
     [

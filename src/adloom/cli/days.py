@@ -13,6 +13,7 @@ from rich.console import Console
 
 from adloom.app.progress import show_progress
 from adloom.core.clock import Clock
+from adloom.core.errors import describe_error
 from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import DatabaseError, describe_database
@@ -47,9 +48,7 @@ def check_days(first: date, last: date, *, today: date, error: type[Exception]) 
 
 
 def _make_unusable_error(database_url: str, error: Exception) -> DatabaseError:
-    return DatabaseError(
-        f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
-    )
+    return DatabaseError(f"{describe_database(database_url)} cannot be used: {describe_error(error)}.")
 
 
 async def roll_up(database_url: str, first: date, last: date, clock: Clock, console: Console) -> None:
@@ -100,7 +99,7 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
             console.print(f"{put} jobs for {len(sellers)} sellers, {first} to {last}", highlight=False)
             failed = await _Following(queue, console, jobs).run(poll_seconds)
     except VALKEY_AWAY as error:
-        raise SyncCommandError(f"The queue cannot be reached: {error or type(error).__name__}.") from error
+        raise SyncCommandError(f"The queue cannot be reached: {describe_error(error)}.") from error
     if failed:
         raise SyncCommandError(
             f"{len(failed)} of {len(jobs)} jobs have failed; `adloom jobs retry --queue stats-sync --all` tries them again."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from adloom.cli.options import DataDir, resolve_redis_url
+from adloom.core.errors import describe_error
 
 if TYPE_CHECKING:
     from adloom.runtime.jobs.queue import JobQueue, ListedJob
@@ -109,7 +110,7 @@ async def _open_queue(redis_url: str, name: str) -> "AsyncGenerator[JobQueue]":
         async with open_queue(name, redis_url) as queue:
             yield queue
     except VALKEY_AWAY as error:
-        raise JobsError(f"The queue cannot be read: {error or type(error).__name__}") from error
+        raise JobsError(f"The queue cannot be read: {describe_error(error)}") from error
 
 
 def _describe(job: "ListedJob") -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adloom.core.errors import UnavailableError
+from adloom.core.errors import UnavailableError, describe_error
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, read_entry_time
 from adloom.events.topics.publish import (
@@ -47,9 +47,7 @@ async def show_status(database_url: str, redis_url: str, console: Console) -> No
                 await read_cursors(list_projections(pool, valkey), pool)
             )
     except (UnavailableError, *POSTGRES_AWAY) as error:
-        raise LedgerCommandError(
-            f"The ledger cannot be looked at: {error or type(error).__name__}"
-        ) from error
+        raise LedgerCommandError(f"The ledger cannot be looked at: {describe_error(error)}") from error
     console.print(_describe_size(status), highlight=False)
     console.print(_build_table(status.projections))
 
@@ -132,9 +130,7 @@ async def _open_letters(redis_url: str) -> AsyncGenerator[DeadLetterQueue]:
         async with open_valkey(redis_url) as valkey:
             yield DeadLetterQueue(valkey)
     except (UnavailableError, *VALKEY_AWAY) as error:
-        raise LedgerCommandError(
-            f"The dead letters cannot be read: {error or type(error).__name__}"
-        ) from error
+        raise LedgerCommandError(f"The dead letters cannot be read: {describe_error(error)}") from error
 
 
 async def _list_all(letters: DeadLetterQueue) -> AsyncGenerator[DeadLetter]:

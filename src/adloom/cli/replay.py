@@ -15,7 +15,7 @@ from rich.console import Console
 from adloom.app.progress import WorkProgress, show_progress
 from adloom.budgets.confirms.projection import CHARGES
 from adloom.core.clock import SystemClock
-from adloom.core.errors import UnavailableError
+from adloom.core.errors import UnavailableError, describe_error
 from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.conversions.attribute import AttributionRules, build_rules
 from adloom.events.ctr.store import LEARNING
@@ -108,7 +108,7 @@ async def run(  # noqa: PLR0913 - the options of the command
         raise ReplayError(str(error)) from error
     except (UnavailableError, *POSTGRES_AWAY, *VALKEY_AWAY) as error:
         raise ReplayError(
-            f"The replay has ended early: {error or type(error).__name__}. It can be begun again at any time."
+            f"The replay has ended early: {describe_error(error)}. It can be begun again at any time."
         ) from error
     console.print(f"{result} It took {time.perf_counter() - began_at:,.1f} s.", highlight=False)
 

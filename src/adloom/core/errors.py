@@ -49,6 +49,11 @@ def wrong_field(field: str, message: str, detail: str = "") -> ValidationFailedE
     return ValidationFailedError(detail or f"{field} {message}.", errors=[FieldProblem(field, message)])
 
 
+def describe_error(error: Exception) -> str:
+    """Return the message of an error, or its class: time that ran out has no message."""
+    return str(error) or type(error).__name__
+
+
 class UnauthenticatedError(AdloomError):
     """No token, or one that is not valid."""
 

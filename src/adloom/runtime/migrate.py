@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from adloom.core.errors import describe_error
 from adloom.runtime.failover.primary import connect
 from adloom.runtime.postgres import POSTGRES_AWAY
 from adloom.runtime.supervisor.start_gate import wait_for_start
@@ -45,7 +46,7 @@ async def _upgrade_when_told() -> None:
     try:
         await upgrade(os.environ["DATABASE_URL"])
     except POSTGRES_AWAY as error:
-        sys.exit(str(error) or type(error).__name__)
+        sys.exit(describe_error(error))
 
 
 def main() -> None:

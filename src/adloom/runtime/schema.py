@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
+from adloom.core.errors import describe_error
 from adloom.runtime.failover.primary import connect
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
 
@@ -30,7 +31,7 @@ async def upgrade_schema(database_url: str, migrate: Callable[[str], Awaitable[N
         return await _upgrade(database_url, migrate)
     except POSTGRES_AWAY as error:
         raise DatabaseError(
-            f"{describe_database(database_url)} cannot be used: {_describe_reason(error)}."
+            f"{describe_database(database_url)} cannot be used: {describe_error(error)}."
         ) from error
 
 
@@ -79,7 +80,3 @@ async def _upgrade(database_url: str, migrate: Callable[[str], Awaitable[None]])
     if current != newest:
         await migrate(database_url)
     return newest
-
-
-def _describe_reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from adloom.core.clock import Clock
+from adloom.core.errors import describe_error
 from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
@@ -245,7 +246,7 @@ def _choose_error(errors: list[ProviderError]) -> ProviderError:
 
 
 def _describe(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:REASON_LENGTH_MAX]
+    return describe_error(error)[:REASON_LENGTH_MAX]
 
 
 def _format_days(job: SyncJob) -> str:

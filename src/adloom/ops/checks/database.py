@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from adloom.core.clock import Clock
+from adloom.core.errors import describe_error
 from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.resource.changes import read_version
 from adloom.runtime.failover.primary import PrimaryConnector
@@ -26,7 +27,7 @@ async def connect(database_url: str) -> "asyncpg.Connection[asyncpg.Record]":
 def report_unreachable(database_url: str, error: Exception) -> Finding:
     return fail(
         "PostgreSQL",
-        f"{describe_database(database_url)} does not answer: {error or type(error).__name__}",
+        f"{describe_database(database_url)} does not answer: {describe_error(error)}",
         "see that it runs and that DATABASE_URL is right; the embedded one logs to logs/postgres.log",
     )
 

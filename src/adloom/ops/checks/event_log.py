@@ -6,7 +6,7 @@ from pathlib import Path
 
 from redis.exceptions import NoPermissionError
 
-from adloom.core.errors import UnavailableError
+from adloom.core.errors import UnavailableError, describe_error
 from adloom.events.log.permissions import find_refused
 from adloom.events.log.spool.inspect import SpoolFileInfo, list_spool_files
 from adloom.events.log.stream import EventLogSize, Lag
@@ -29,7 +29,7 @@ DRAINED_AFTER = timedelta(minutes=1)  # Delivery processes look for files of dea
 def report_unreachable(error: Exception) -> Finding:
     return fail(
         "Valkey",
-        f"does not answer: {error or type(error).__name__}",
+        f"does not answer: {describe_error(error)}",
         "see that it runs and that REDIS_URL is right; the embedded one logs to valkey/valkey.log",
     )
 
@@ -90,7 +90,7 @@ async def check_projections(database_url: str, valkey: Valkey) -> list[Finding]:
             )
         memory: Mapping[str, object] = await valkey.info("memory")
     except (*POSTGRES_AWAY, *VALKEY_AWAY, UnavailableError) as error:
-        return [fail("Queue lag", str(error) or type(error).__name__, "mend the finding above first")]
+        return [fail("Queue lag", describe_error(error), "mend the finding above first")]
     return [
         *(judge_lag(one.name, one.lag) for one in status.projections),
         judge_owners({one.name: one.owner for one in status.projections}),

@@ -11,6 +11,7 @@ from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.money.comparison import RETRY_SECONDS, reconcile_settled
 from adloom.budgets.money.reconcile_store import DayReconciliation
 from adloom.core.clock import Clock
+from adloom.core.errors import describe_error
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.ops.checks import database
 from adloom.ops.checks.finding import Finding, fail, ok, warn
@@ -56,7 +57,7 @@ async def check_owner(valkey: Valkey) -> Finding:
         # The stubs know every decoding; ours answers bytes.
         holder = cast("bytes | None", await valkey.get(OWNER_KEY))
     except VALKEY_AWAY as error:
-        return fail("Budgets", str(error) or type(error).__name__, "fix Valkey first")
+        return fail("Budgets", describe_error(error), "fix Valkey first")
     if holder is None:
         return warn("Budgets", "no worker keeps the budgets", "start `adloom worker`, or see what it logs")
     return ok("Budgets", holder.decode().partition(" ")[0])
@@ -74,7 +75,7 @@ async def prove(
             await connection.close()
     except POSTGRES_AWAY as error:
         raise DatabaseError(
-            f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
+            f"{describe_database(database_url)} cannot be used: {describe_error(error)}."
         ) from error
     show(found, console)
     return found.is_balanced

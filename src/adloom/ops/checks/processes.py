@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from adloom.core.errors import describe_error
 from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.http.probe import fetch
@@ -27,7 +28,7 @@ async def check_health(name: str, host: str, port: int, path: str) -> tuple[Find
     try:
         status, body = await fetch(host, port, path)
     except (OSError, TimeoutError, ValueError) as error:
-        return fail(name, f"port {port} does not answer: {error or type(error).__name__}", remedy), b""
+        return fail(name, f"port {port} does not answer: {describe_error(error)}", remedy), b""
     if status != HTTPStatus.OK:
         return fail(name, f"answers {status}: {body.decode(errors='replace')[:200]}", remedy), body
     return ok(name, f"ready on port {port}"), body

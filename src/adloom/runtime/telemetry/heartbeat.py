@@ -19,6 +19,7 @@ import structlog
 
 from adloom import VERSION
 from adloom.core.clock import Clock
+from adloom.core.errors import describe_error
 from adloom.runtime.loops import pause_until_next
 from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -137,7 +138,7 @@ class HeartbeatPublisher:
                 is_away = False
             except VALKEY_AWAY as error:
                 if not is_away:
-                    log.warning("vitals_wait", reason=str(error) or type(error).__name__)
+                    log.warning("vitals_wait", reason=describe_error(error))
                 is_away = True
             except Exception:
                 # A heartbeat must never end the process that it describes.
