@@ -14,6 +14,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import (
     AssignmentRow,
@@ -83,8 +84,8 @@ def add_budgets(snapshot: Snapshot) -> Snapshot:
     return _changed(snapshot, assignments=priced)
 
 
-def lease_all(leases: LocalLeases, index: Index) -> None:
-    """Grant every campaign that needs a lease more than a bench can offer."""
+def lease_all(states: PlacementStates, leases: LocalLeases, index: Index) -> None:
+    """Grant every campaign that needs a lease more than a bench can offer, in place of a worker."""
     leases.update({key: placement.terms for key, placement in index.by_key.items()}, at=0.0)
     second, at = int(SystemClock().now().timestamp()), 0.0
     while leases.registry.list_excluded():
@@ -102,6 +103,7 @@ def lease_all(leases: LocalLeases, index: Index) -> None:
                 verdict=BudgetVerdict.GRANTED,
             )
             leases.on_answer(answer, second=second, at=at)
+    states.mark_changed(leases.take_changes())
 
 
 def build_contexts(count: int) -> list[Context]:

@@ -6,10 +6,8 @@ limits, so the crawler does not wait between its requests.
 
 import asyncio
 import contextlib
-import os
-import sys
 from collections.abc import AsyncGenerator
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Final
 
 import msgspec
@@ -17,15 +15,14 @@ import typer
 
 from adloom.core.ids import SystemIds
 from adloom.runtime.ports import find_port
-from adloom.runtime.supervisor.program import Program
-from bench.figures import MEBIBYTE, BenchTable, GoalResult, show
+from bench.figures import MEBIBYTE, BenchTable, judge, show
 from bench.fill import CatalogSize
 from bench.processes import LoadError, ShowStatus, measure_usage
-from bench.servers import Servers, filter_environment, run_program, run_servers
+from bench.servers import Servers, build_program, run_program, run_servers
 
 DOMAIN: Final = "bench.test"
 PAGES_PER_SECOND_MIN: Final = 25.0
-CRAWLER_BYTES_MAX: Final = 150 * MEBIBYTE
+CRAWLER_MEBIBYTES_MAX: Final = 150
 POLL_SECONDS: Final = 0.25
 START_SECONDS: Final = 8.0
 CRAWL_SECONDS_MAX: Final = 600.0
@@ -129,7 +126,6 @@ async def _measure(pages: int, kilobytes: int, say: ShowStatus) -> BenchTable:
 
 def _tabulate(figures: dict[str, CrawlFigures], kilobytes: int) -> BenchTable:
     first = next(iter(figures.values()))
-    rate, most = first.pages / first.seconds, max(max(one.resident) for one in figures.values())
     return BenchTable(
         title=f"{first.pages:,} pages of {kilobytes} KB",
         headings=("", "pages/s", "crawler CPU/page", "classifier CPU/page", "crawler memory: half-way, end"),
@@ -144,15 +140,17 @@ def _tabulate(figures: dict[str, CrawlFigures], kilobytes: int) -> BenchTable:
             for name, one in figures.items()
         ],
         goals=[
-            GoalResult(
-                claim=f"at least {PAGES_PER_SECOND_MIN:.0f} new pages a second",
-                found=f"{rate:.1f}",
-                is_met=rate >= PAGES_PER_SECOND_MIN,
+            judge(
+                f"at least {PAGES_PER_SECOND_MIN:.0f} new pages a second",
+                first.pages / first.seconds,
+                at_least=PAGES_PER_SECOND_MIN,
+                form="{:.1f}",
             ),
-            GoalResult(
-                claim=f"a crawler of at most {CRAWLER_BYTES_MAX // MEBIBYTE} MiB",
-                found=f"{most / MEBIBYTE:.0f} MiB",
-                is_met=most <= CRAWLER_BYTES_MAX,
+            judge(
+                f"a crawler of at most {CRAWLER_MEBIBYTES_MAX} MiB",
+                max(max(one.resident) for one in figures.values()) / MEBIBYTE,
+                at_most=CRAWLER_MEBIBYTES_MAX,
+                form="{:.0f} MiB",
             ),
         ],
     )
@@ -183,26 +181,12 @@ async def _crawl(servers: Servers, site: int, crawler: int, classifier: int) -> 
     )
 
 
-@contextlib.asynccontextmanager
-async def _run(servers: Servers, name: str, port: int) -> AsyncGenerator[int]:
-    program = Program(
-        name=name,
-        arguments=(sys.executable, "-P", "-m", f"adloom.app.{name}"),
-        environment={
-            **filter_environment(os.environ),
-            "DATABASE_URL": servers.database_url,
-            "REDIS_URL": servers.redis_url,
-            f"ADLOOM_{name.upper()}_PORT": str(find_port()),
-            "ADLOOM_CRAWL_RESOLVE": f"{DOMAIN}=127.0.0.1:{port}",
-            "ADLOOM_PROCESS": name,
-        },
-    )
-    async with run_program(program, _log_of(servers, name)) as pid:
-        yield pid
-
-
-def _log_of(servers: Servers, name: str) -> Path:
-    return servers.log.with_name(f"{name}.log")
+def _run(servers: Servers, name: str, port: int) -> AbstractAsyncContextManager[int]:
+    variables = {
+        f"ADLOOM_{name.upper()}_PORT": str(find_port()),
+        "ADLOOM_CRAWL_RESOLVE": f"{DOMAIN}=127.0.0.1:{port}",
+    }
+    return run_program(build_program(servers, name, **variables), servers.log.with_name(f"{name}.log"))
 
 
 @contextlib.asynccontextmanager

@@ -2,8 +2,9 @@
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from statistics import median
 from typing import Final
 
@@ -84,19 +85,18 @@ class BenchTable(msgspec.Struct, frozen=True, kw_only=True):
 
 def compute_figures(samples: Sequence[Sample]) -> list[TargetFigures]:
     """Summarize the rounds of each target, in order of first appearance."""
-    names = list(dict.fromkeys(sample.target for sample in samples))
-    rounds = {name: [sample for sample in samples if sample.target == name] for name in names}
+    rounds = group_samples(samples)
     no_op_micros = median(sample.cpu_micros for sample in rounds[NO_OP])
-    return [_summarize(name, rounds[name], no_op_micros) for name in names]
+    return [_summarize(name, of_target, no_op_micros) for name, of_target in rounds.items()]
 
 
 def compute_share(samples: Sequence[Sample], target: str, of: str) -> float:
     """Return a target's throughput as a share of another's: the median over rounds, since machine speed varies."""
-    rates = {
-        name: [sample.load.requests / sample.load.seconds for sample in samples if sample.target == name]
-        for name in (target, of)
-    }
-    return median(part / whole for part, whole in zip(rates[target], rates[of], strict=True))
+    rounds = group_samples(samples)
+    return median(
+        part.requests_per_second / whole.requests_per_second
+        for part, whole in zip(rounds[target], rounds[of], strict=True)
+    )
 
 
 def judge_goals(figures: Sequence[TargetFigures], goals: Sequence[CpuGoal]) -> list[CpuVerdict]:
@@ -160,6 +160,24 @@ def describe_verdicts(verdicts: Sequence[CpuVerdict]) -> list[GoalResult]:
     ]
 
 
+def judge(
+    claim: str, value: float, *, at_most: float = inf, at_least: float = -inf, form: str = "{:.2f}"
+) -> GoalResult:
+    return GoalResult(claim=claim, found=form.format(value), is_met=at_least <= value <= at_most)
+
+
+def find_p99(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) * 99 // 100]
+
+
+def group_samples(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+    """Group samples by target, in order of first appearance."""
+    rounds: dict[str, list[Sample]] = {}
+    for sample in samples:
+        rounds.setdefault(sample.target, []).append(sample)
+    return rounds
+
+
 def tabulate_ratios(title: str, seconds: Mapping[str, float], *, heading: str) -> BenchTable:
     """Tabulate seconds, and their ratios to the first figure."""
     reference = next(iter(seconds.values()))
@@ -176,7 +194,7 @@ def render(bench: BenchTable) -> RenderableType:
         table.add_column(heading, justify="right")
     for row in bench.rows:
         table.add_row(*row)
-    return Group(table, *map(_render_goal, bench.goals))
+    return Group(table, *map(render_goal, bench.goals))
 
 
 def show(measure: Callable[[ShowStatus], BenchTable], *, width: int | None = None) -> None:
@@ -185,7 +203,7 @@ def show(measure: Callable[[ShowStatus], BenchTable], *, width: int | None = Non
     Console(width=width).print(render(table))
 
 
-def _render_goal(goal: GoalResult) -> Text:
+def render_goal(goal: GoalResult) -> Text:
     mark, style = ("met", "green") if goal.is_met else ("NOT MET", "bold red")
     return Text.assemble(f"goal: {goal.claim}: ", (f"{goal.found}, {mark}", style))
 
@@ -194,7 +212,7 @@ def _summarize(name: str, rounds: Sequence[Sample], no_op_micros: float) -> Targ
     cpu_micros = median(sample.cpu_micros for sample in rounds)
     return TargetFigures(
         target=name,
-        requests_per_second=median(sample.load.requests / sample.load.seconds for sample in rounds),
+        requests_per_second=median(sample.requests_per_second for sample in rounds),
         p50_micros=median(sample.load.p50_micros for sample in rounds),
         p99_micros=median(sample.load.p99_micros for sample in rounds),
         cpu_micros=cpu_micros,

@@ -119,8 +119,7 @@ def _measure_answers(index: Index, *, keep_seconds: int) -> float:
         states=states,
         leases=leases,
     )
-    lease_all(leases, index)
-    states.mark_changed(leases.take_changes())
+    lease_all(states, leases, index)
     slugs = list(index.by_slug)
     requests = [
         _build_request(slugs[number % len(slugs)], context.country or "")

@@ -165,6 +165,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     def user_micros(self) -> float:
         return self.user_seconds / self.load.requests * 1e6
 
+    @property
+    def requests_per_second(self) -> float:
+        return self.load.requests / self.load.seconds
+
 
 LoadBy = Callable[[Target, Effort], Load]
 

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
 import msgspec
@@ -116,6 +117,14 @@ def keep_off_last_cpu(pid: int) -> None:
     allowed = os.sched_getaffinity(0)
     if len(allowed) > 1:
         _bind(pid, allowed - {max(allowed)})
+
+
+def find_python(checkout: Path) -> str:
+    """Return the Python of another checkout."""
+    python = checkout.absolute() / ".venv" / "bin" / "python"
+    if not python.is_file():
+        raise LoadError(f"{python} is missing: run `uv sync --all-groups` in {checkout}.")
+    return str(python)
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -123,17 +123,7 @@ async def run_servers(size: CatalogSize) -> AsyncGenerator[Servers]:
 @contextlib.asynccontextmanager
 async def run_worker(servers: Servers) -> AsyncGenerator[int]:
     """Run a production worker, wait until its budget actors receive messages, and yield its pid."""
-    program = Program(
-        name="worker",
-        arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
-        environment={
-            **filter_environment(os.environ),
-            "DATABASE_URL": servers.database_url,
-            "REDIS_URL": servers.redis_url,
-            "WORKER_PORT": str(find_port()),
-            "ADLOOM_PROCESS": "worker",
-        },
-    )
+    program = build_program(servers, "worker", WORKER_PORT=str(find_port()))
     async with run_program(program, servers.log) as pid:
         ends_at = asyncio.get_running_loop().time() + WORKER_SECONDS_MAX
         while not (await servers.valkey.pubsub_numsub(INBOX_CHANNEL))[0][1]:
@@ -142,6 +132,21 @@ async def run_worker(servers: Servers) -> AsyncGenerator[int]:
                 raise LoadError(f"The worker did not start; it said:\n{said[-4000:].strip()}")
             await asyncio.sleep(POLL_SECONDS)
         yield pid
+
+
+def build_program(servers: Servers, name: str, **variables: str) -> Program:
+    """Build a process of the product that uses these servers."""
+    return Program(
+        name=name,
+        arguments=(sys.executable, "-P", "-m", f"adloom.app.{name}"),
+        environment={
+            **filter_environment(os.environ),
+            "DATABASE_URL": servers.database_url,
+            "REDIS_URL": servers.redis_url,
+            "ADLOOM_PROCESS": name,
+            **variables,
+        },
+    )
 
 
 @contextlib.asynccontextmanager

@@ -21,7 +21,7 @@ from adloom.sync.providers.mock import MockProvider
 from adloom.sync.queue import open_stats_queue
 from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler
 from adloom.sync.words import Level, Platform
-from bench.figures import BenchTable, GoalResult, show, tabulate_ratios
+from bench.figures import BenchTable, judge, show, tabulate_ratios
 from bench.fill import CatalogSize
 from bench.processes import ShowStatus
 from bench.servers import run_servers
@@ -83,9 +83,8 @@ async def _measure(sellers: int, entities: int, lookback: int, say: ShowStatus) 
         rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
         found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
     title = f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows"
-    longest = max(seconds.values())
-    goal = GoalResult(
-        claim=f"within {LIMIT_SECONDS:.0f} s", found=f"{longest:.1f} s", is_met=longest < LIMIT_SECONDS
+    goal = judge(
+        f"within {LIMIT_SECONDS:.0f} s", max(seconds.values()), at_most=LIMIT_SECONDS, form="{:.1f} s"
     )
     return msgspec.structs.replace(tabulate_ratios(title, seconds, heading="to copying"), goals=[goal])
 

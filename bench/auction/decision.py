@@ -27,7 +27,7 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from bench.catalog import AUCTION_TYPES, SEED, build_auction_catalog, build_auction_requests, choose_half
-from bench.figures import MEBIBYTE, PROGRESS, BenchTable, render
+from bench.figures import MEBIBYTE, PROGRESS, BenchTable, find_p99, render
 from bench.processes import measure_usage, run_in_fresh_process
 
 SIZES: Final = (1_000, 10_000, 100_000)
@@ -193,7 +193,7 @@ def _measure_spreads(name: str, works: Sequence[tuple[Work, Sequence[MarketReque
             PROGRESS.say(f"{name}, round {repeat} of {REPEATS}: {size:,} campaigns")
             _measure_once(work, asked, of_work)
     gc.enable()
-    return [(sum(nanos) / len(nanos) / 1e3, sorted(nanos)[len(nanos) * 99 // 100] / 1e3) for nanos in best]
+    return [(sum(nanos) / len(nanos) / 1e3, find_p99(nanos) / 1e3) for nanos in best]
 
 
 def _measure_once(work: Work, asked: Sequence[MarketRequest], best: list[int]) -> None:

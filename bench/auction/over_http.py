@@ -20,6 +20,8 @@ from bench.figures import (
     build_report,
     compute_figures,
     compute_share,
+    judge,
+    render_goal,
     render_report,
 )
 from bench.load import KIND, NO_OP, SERIAL, USER, BenchPlan, BenchSubject, Sample, Target, take_samples
@@ -64,15 +66,15 @@ def _measure(console: Console, redis_url: str, campaigns: int) -> None:
     capped = compute_figures(samples)
     _show(console, f"{campaigns:,} campaigns, half of them with frequency caps", capped, [])
     for target in (BY_TYPE, BY_SLUG):
+        claim = f"{target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput"
         share = compute_share(samples, target, NO_OP)
-        console.print(
-            f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.1%}"
-        )
+        console.print(render_goal(judge(claim, share, at_least=THROUGHPUT_MIN, form="{:.1%}")))
     few = compute_figures(_take_samples(redis_url, FEW_CAMPAIGNS))
     _show(console, f"{FEW_CAMPAIGNS:,} campaigns, half of them with frequency caps", few, [])
     for target in (BY_TYPE, BY_SLUG):
         growth = _find_ratio(capped, target) / _find_ratio(few, target)
-        console.print(f"goal: {target} needs less than {GROWTH_MAX:g} times that: {growth:.2f}")
+        claim = f"{target} needs at most {GROWTH_MAX:g} times as much in the larger market"
+        console.print(render_goal(judge(claim, growth, at_most=GROWTH_MAX)))
 
 
 def _take_samples(redis_url: str, campaigns: int, *without: str) -> list[Sample]:

@@ -20,7 +20,7 @@ from adloom.core.money import Micros
 from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.budgets.lease_client import BenchLeaseClient
-from bench.figures import BenchTable, GoalResult, show
+from bench.figures import BenchTable, judge, show
 from bench.fill import BudgetCampaign, CatalogSize, add_campaigns
 from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants
 from bench.servers import Servers, run_servers, run_worker, wait_until_quiet
@@ -111,10 +111,11 @@ def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BenchTable:
             for name, done in by_name.items()
         ],
         goals=[
-            GoalResult(
-                claim=f"at least {CHARGES_PER_SECOND_MIN:,} charges a second, all in the money ledger",
-                found=f"{rate:,.0f}",
-                is_met=rate >= CHARGES_PER_SECOND_MIN,
+            judge(
+                f"at least {CHARGES_PER_SECOND_MIN:,} charges a second, all in the money ledger",
+                rate,
+                at_least=CHARGES_PER_SECOND_MIN,
+                form="{:,.0f}",
             )
         ],
     )

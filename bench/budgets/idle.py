@@ -11,7 +11,7 @@ import typer
 
 from adloom.core.money import Micros
 from bench.budgets.lease_client import BenchLeaseClient
-from bench.figures import BenchTable, GoalResult, show
+from bench.figures import BenchTable, judge, show
 from bench.fill import CatalogSize, add_campaigns
 from bench.processes import ShowStatus, measure_usage
 from bench.servers import run_servers, run_worker, wait_until_quiet
@@ -84,8 +84,6 @@ async def measure_states(
 def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BenchTable:
     """Compare the worker with many campaigns with the same worker before."""
     first, last = states[0], states[-1]
-    more = last.idle_share - first.idle_share
-    megabytes = last.resident_bytes / MEGABYTE
     return BenchTable(
         title=f"idle: the worker over {idle_seconds:g} s without anything to do",
         headings=["leases", "leased in s", "CPU s for it", "MB", "to none", "idle CPU"],
@@ -101,15 +99,17 @@ def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BenchTable
             for state in states
         ],
         goals=[
-            GoalResult(
-                claim=f"under {RESIDENT_MEGABYTES_MAX:,} MB in the worker",
-                found=f"{megabytes:.0f} MB",
-                is_met=megabytes < RESIDENT_MEGABYTES_MAX,
+            judge(
+                f"under {RESIDENT_MEGABYTES_MAX:,} MB in the worker",
+                last.resident_bytes / MEGABYTE,
+                at_most=RESIDENT_MEGABYTES_MAX,
+                form="{:.0f} MB",
             ),
-            GoalResult(
-                claim=f"idle campaigns take no CPU (under {MORE_SHARE_MAX:.0%} of a core more than none)",
-                found=f"{more:+.2%}",
-                is_met=more < MORE_SHARE_MAX,
+            judge(
+                f"idle campaigns take no CPU (under {MORE_SHARE_MAX:.0%} of a core more than none)",
+                last.idle_share - first.idle_share,
+                at_most=MORE_SHARE_MAX,
+                form="{:+.2%}",
             ),
         ],
     )

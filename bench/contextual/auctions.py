@@ -35,7 +35,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.taxonomy.iab import load_content
 from bench.catalog import SEED
 from bench.contextual.catalog import PAGES_A_SITE, SLOTS, choose_categories, name_domain, name_page, name_slot
-from bench.figures import BenchTable, GoalResult, show
+from bench.figures import BenchTable, judge, show
 from simulation.market import START, Network
 
 CAMPAIGNS: Final = 10_000
@@ -97,19 +97,18 @@ def measure_auctions(sites: int, campaigns: int, say: Callable[[str], None]) -> 
     steady = _measure(network, lambda: network.run(seconds)) / seconds
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     goals = [
-        GoalResult(
-            claim=f"a re-auction takes at most {REAUCTION_SECONDS_MAX:g} s of one core",
-            found=f"{again:.2f}",
-            is_met=again <= REAUCTION_SECONDS_MAX,
+        judge(
+            f"a re-auction takes at most {REAUCTION_SECONDS_MAX:g} s of one core",
+            again,
+            at_most=REAUCTION_SECONDS_MAX,
         ),
-        GoalResult(
-            claim=f"{sites} sites need at most {STEADY_SHARE_MAX:.0%} of a core",
-            found=f"{steady:.1%}",
-            is_met=steady <= STEADY_SHARE_MAX,
+        judge(
+            f"{sites} sites need at most {STEADY_SHARE_MAX:.0%} of a core",
+            steady,
+            at_most=STEADY_SHARE_MAX,
+            form="{:.1%}",
         ),
-        GoalResult(
-            claim=f"and at most {MEMORY_MIB_MAX} MiB", found=f"{memory:.0f}", is_met=memory <= MEMORY_MIB_MAX
-        ),
+        judge(f"and at most {MEMORY_MIB_MAX} MiB", memory, at_most=MEMORY_MIB_MAX, form="{:.0f}"),
     ]
     return BenchTable(
         title=f"auctions of {sites} sites with {PAGES_A_SITE:,} pages of {SLOTS} slots, {campaigns:,} campaigns",

@@ -49,8 +49,7 @@ class HeldTables(Generic[TableT]):
 def build_slot_routes(catalog: ContextualCatalog, clock: SystemClock) -> SlotRoutes:
     index = catalog.index
     states, leases = PlacementStates(), LocalLeases(1)
-    lease_all(leases, index)
-    states.mark_changed(leases.take_changes())
+    lease_all(states, leases, index)
     states.install(index, [run_steps(states.prepare(one, now=clock.now())) for one in index.by_key.values()])
     signer = TokenKeys(SECRET).signer
     results = build_results(

@@ -16,9 +16,9 @@ import msgspec
 import typer
 
 from bench.contextual.catalog import SLOTS, ContextualSize, name_page, name_slot
-from bench.figures import BenchTable, GoalResult, show
+from bench.figures import BenchTable, GoalResult, group_samples, judge, show
 from bench.load import NO_OP, BenchPlan, BenchSubject, Sample, Target, take_samples
-from bench.processes import LoadError, ShowStatus, keep_off_last_cpu
+from bench.processes import LoadError, ShowStatus, find_python, keep_off_last_cpu
 from bench.servers import NO_OP_PATH, find_nginx, run_delivery, run_floor, run_nginx
 
 DELIVERY: Final = "bench.contextual.delivery_process"
@@ -67,26 +67,24 @@ def measure_serving(plan: BenchPlan, say: ShowStatus, base: Path | None = None) 
         size: measure_size(size, plan, say, has_references=False) for size in (MANY_PAGES, MANY_CAMPAIGNS)
     }
     goals = [
-        _judge(
+        judge(
             f"a slot with {size.candidates} candidates needs at most {most:g} times the CPU of the {name}",
             found[size].to[name],
-            most,
+            at_most=most,
         )
         for name in (NO_OP, BASE)
         for size in (FEW, LONG)
         for most in (TO_NO_OP_MAX[size.candidates],)
         if name in found[size].to
     ]
+    batch_to_one = found[FEW].batch_to_one
     goals.append(
-        _judge(
-            f"a batch of {SLOTS} needs at most {BATCH_MAX:g} times one", found[FEW].batch_to_one, BATCH_MAX
-        )
+        judge(f"a batch of {SLOTS} needs at most {BATCH_MAX:g} times one", batch_to_one, at_most=BATCH_MAX)
     )
     for size, what in ((MANY_PAGES, "100,000 pages"), (MANY_CAMPAIGNS, "10,000 campaigns")):
         growth = found[size].to[NO_OP] / found[FEW].to[NO_OP]
-        goals.append(
-            _judge(f"{what} instead of 100 need at most {GROWTH_MAX:g} times that", growth, GROWTH_MAX)
-        )
+        claim = f"{what} instead of 100 need at most {GROWTH_MAX:g} times that"
+        goals.append(judge(claim, growth, at_most=GROWTH_MAX))
     return tabulate_sizes(list(found.values()), plan, goals)
 
 
@@ -136,9 +134,7 @@ def measure_size(
         if has_references:
             subjects += _run_references(stack, size, answer_bytes, base)
         samples = take_samples(subjects, plan, lambda done: say(f"{what}: {done}"))
-    by_name = {
-        one.target.name: [each for each in samples if each.target == one.target.name] for one in subjects
-    }
+    by_name = group_samples(samples)
     one, batch = by_name.pop(ONE), by_name.pop(BATCH)
     return SizeFigures(
         size=size,
@@ -159,10 +155,7 @@ def _run_references(
     if nginx is not None:
         found.insert(0, stack.enter_context(run_nginx(nginx, size=answer_bytes)))
     if base is not None:
-        python = base.absolute() / ".venv" / "bin" / "python"
-        if not python.is_file():
-            raise LoadError(f"{python} is missing: run `uv sync --all-groups` in {base}.")
-        other = run_delivery(DELIVERY, *_list_words(size), python=str(python), checkout=base.absolute())
+        other = run_delivery(DELIVERY, *_list_words(size), python=find_python(base), checkout=base.absolute())
         pid, port = stack.enter_context(other)
         found.append(BenchSubject(target=Target(name=BASE, port=port, path=NO_OP_PATH), pids=[pid]))
     for one in found:
@@ -207,7 +200,3 @@ def _check(port: int, path: str) -> int:
     if b"bannerId" not in body:
         raise LoadError(f"{path}: no ad was served.")
     return len(body)
-
-
-def _judge(claim: str, found: float, most: float) -> GoalResult:
-    return GoalResult(claim=claim, found=f"{found:.2f}", is_met=found <= most)

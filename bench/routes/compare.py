@@ -9,9 +9,9 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from bench.figures import EVENT, SERVE, BenchTable, GoalResult, show
+from bench.figures import EVENT, SERVE, BenchTable, group_samples, judge, show
 from bench.load import ADDRESSES, NO_OP, BenchPlan, BenchSubject, Sample, Target, find_wrk, take_samples
-from bench.processes import LoadError, ShowStatus
+from bench.processes import ShowStatus, find_python
 from bench.product import PAID_PATH, PAID_SLUG, PRICED, Product, run_product
 
 PAID: Final = "serve, paid"
@@ -34,11 +34,12 @@ def main(
 
 def tabulate_comparison(samples: Sequence[Sample], plan: BenchPlan) -> BenchTable:
     """Tabulate medians, and the median of the ratios of neighbouring rounds: the machine's speed varies."""
-    names = list(dict.fromkeys(one.target.split(": ")[1] for one in samples))
+    rounds = group_samples(samples)
+    names = [target.removeprefix(f"{BASE}: ") for target in rounds if target.startswith(f"{BASE}: ")]
     ratios: dict[str, float] = {}
     rows: list[list[str]] = []
     for name in names:
-        base, ours = ([one for one in samples if one.target == f"{side}: {name}"] for side in (BASE, OURS))
+        base, ours = (rounds[f"{side}: {name}"] for side in (BASE, OURS))
         each = [after.cpu_micros / before.cpu_micros for before, after in zip(base, ours, strict=True)]
         ratios[name] = median(each)
         micros = [f"{median(one.cpu_micros for one in side):.1f}" for side in (base, ours)]
@@ -50,10 +51,10 @@ def tabulate_comparison(samples: Sequence[Sample], plan: BenchPlan) -> BenchTabl
         headings=["target", BASE, OURS, "user", "user", "ratio", "of rounds"],
         rows=rows,
         goals=[
-            GoalResult(
-                claim=f"{name} needs at most {MORE_MAX:g} times the CPU of the other checkout",
-                found=f"{ratio:.2f}",
-                is_met=ratio <= MORE_MAX,
+            judge(
+                f"{name} needs at most {MORE_MAX:g} times the CPU of the other checkout",
+                ratio,
+                at_most=MORE_MAX,
             )
             for name, ratio in ratios.items()
         ],
@@ -62,12 +63,10 @@ def tabulate_comparison(samples: Sequence[Sample], plan: BenchPlan) -> BenchTabl
 
 def _take_samples(base: Path, plan: BenchPlan, report: ShowStatus) -> list[Sample]:
     find_wrk()
-    python = base / ".venv" / "bin" / "python"
-    if not python.is_file():
-        raise LoadError(f"{python} is missing: run `uv sync --all-groups` in {base}.")
+    python = find_python(base)
     with contextlib.ExitStack() as stack:
         products = {
-            BASE: stack.enter_context(run_product(workers=1, python=str(python.absolute()))),
+            BASE: stack.enter_context(run_product(workers=1, python=python)),
             OURS: stack.enter_context(run_product(workers=1)),
         }
         targets = {side: build_targets(product) for side, product in products.items()}
