@@ -15,8 +15,8 @@ from adloom.app.progress import show_progress
 from adloom.core.clock import Clock
 from adloom.core.errors import describe_error
 from adloom.runtime.jobs.queue import JobState, ListedJob
-from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
-from adloom.runtime.schema import DatabaseError, describe_database
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.schema import raise_if_unusable
 from adloom.runtime.settings import Services
 from adloom.runtime.valkey import VALKEY_AWAY
 from adloom.stats.rollup import RolledDay, Rollup, RollupRefusedError, refuse_dropped
@@ -47,15 +47,11 @@ def check_days(first: date, last: date, *, today: date, error: type[Exception]) 
         raise error(f"--from {first} --to {last} are more than {DAYS_MAX} days at once.")
 
 
-def _make_unusable_error(database_url: str, error: Exception) -> DatabaseError:
-    return DatabaseError(f"{describe_database(database_url)} cannot be used: {describe_error(error)}.")
-
-
 async def roll_up(database_url: str, first: date, last: date, clock: Clock, console: Console) -> None:
     """Roll up days one after another, both included; each is replaced whole or not at all."""
     check_days(first, last, today=clock.now().date(), error=RollupRefusedError)
     days = [first + number * ONE_DAY for number in range((last - first).days + 1)]
-    try:
+    with raise_if_unusable(database_url):
         async with open_pool(database_url, size_max=POOL_SIZE_MAX) as pool:
             await refuse_dropped(pool, first, last)
             rollup = Rollup(pool, clock)
@@ -69,8 +65,6 @@ async def roll_up(database_url: str, first: date, last: date, clock: Clock, cons
                     rolled = await rollup.roll_up(day, on_progress=show)
                     assert rolled is not None, "asked for without conditions"
                     console.print(_describe(rolled), highlight=False)
-    except POSTGRES_AWAY as error:
-        raise _make_unusable_error(database_url, error) from error
 
 
 def _describe(rolled: RolledDay) -> str:
@@ -107,11 +101,9 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
 
 
 async def _read_sellers(database_url: str) -> list[UUID]:
-    try:
+    with raise_if_unusable(database_url):
         async with open_pool(database_url, size_max=1) as pool:
             return [seller.seller_id for seller in await load_eligible_sellers(pool)]
-    except POSTGRES_AWAY as error:
-        raise _make_unusable_error(database_url, error) from error
 
 
 class _Following:

@@ -1,6 +1,7 @@
 """Brings a database's schema up to date, without loading the tools for that where nothing is to be done."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from importlib.resources import files
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,7 +15,18 @@ CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
 
 class DatabaseError(Exception):
-    """The database cannot be brought up to date; the message names it and says why."""
+    """The database cannot be used, or brought up to date; the message names it and says why."""
+
+
+@contextmanager
+def raise_if_unusable(database_url: str) -> Generator[None]:
+    """Raise DatabaseError where PostgreSQL does not answer or refuses."""
+    try:
+        yield
+    except POSTGRES_AWAY as error:
+        raise DatabaseError(
+            f"{describe_database(database_url)} cannot be used: {describe_error(error)}."
+        ) from error
 
 
 async def migrate_here(database_url: str) -> None:
@@ -27,12 +39,8 @@ async def migrate_here(database_url: str) -> None:
 
 async def upgrade_schema(database_url: str, migrate: Callable[[str], Awaitable[None]] = migrate_here) -> str:
     """Bring a database to the newest schema by `migrate`, if it has another one; return its revision."""
-    try:
+    with raise_if_unusable(database_url):
         return await _upgrade(database_url, migrate)
-    except POSTGRES_AWAY as error:
-        raise DatabaseError(
-            f"{describe_database(database_url)} cannot be used: {describe_error(error)}."
-        ) from error
 
 
 def read_newest_revision() -> str:

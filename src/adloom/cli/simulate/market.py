@@ -24,8 +24,8 @@ from adloom.forecast.market import NamedCampaign, SimulatedMarket, thin_out
 from adloom.forecast.report import build_page
 from adloom.forecast.result import DayEstimate, Estimate, MarketResult, RunPlan
 from adloom.forecast.seeded_runs import simulate_runs
-from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
-from adloom.runtime.schema import DatabaseError, describe_database
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.schema import raise_if_unusable
 
 HEADINGS = ("impressions", "clicks", "conversions", "spend", "price")
 WHOLE_FROM = 10  # Smaller numbers have a place.
@@ -98,11 +98,9 @@ def load_live(data_dir: Path | None) -> SimulatedMarket:
 
 
 async def _read_live(url: str) -> SimulatedMarket:
-    try:
+    with raise_if_unusable(url):
         async with open_pool(url, size_max=POOL_SIZE_MAX) as pool, pool.acquire() as connection:
             market = build_live_market(await read_installation(connection, now=SystemClock().now()))
-    except POSTGRES_AWAY as error:
-        raise DatabaseError(f"{describe_database(url)} cannot be used: {error}.") from error
     if not market.requests_a_week:
         raise MarketFileError("There is not enough traffic yet: no full hour of the last seven days has any.")
     return market

@@ -15,8 +15,8 @@ from adloom.core.errors import describe_error
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.ops.checks import database
 from adloom.ops.checks.finding import Finding, fail, ok, warn
-from adloom.runtime.postgres import POSTGRES_AWAY, Connection
-from adloom.runtime.schema import DatabaseError, describe_database
+from adloom.runtime.postgres import Connection
+from adloom.runtime.schema import raise_if_unusable
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 ONE_DAY: Final = timedelta(days=1)
@@ -67,16 +67,12 @@ async def prove(
     database_url: str, day: date, console: Console, *, retry_seconds: float = RETRY_SECONDS
 ) -> bool:
     """Print the reconciliation of a day, and return whether it balances."""
-    try:
+    with raise_if_unusable(database_url):
         connection = await database.connect(database_url)
         try:
             found = await reconcile_settled(connection, day, retry_seconds=retry_seconds)
         finally:
             await connection.close()
-    except POSTGRES_AWAY as error:
-        raise DatabaseError(
-            f"{describe_database(database_url)} cannot be used: {describe_error(error)}."
-        ) from error
     show(found, console)
     return found.is_balanced
 
