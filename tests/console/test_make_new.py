@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.console.components.forms.fields import address_of_form, find_made, find_way_back
+from adloom.console.components.forms.fields import build_form_address, find_made, find_way_back
 from adloom.core.caller import Role
 from tests.console.visitor import Visitor
 from tests.support.control import ControlPlane
@@ -16,7 +16,7 @@ ID = "01a1e38f-0000-7000-8000-000000000001"
 
 def test_the_form_of_what_is_new_knows_the_way_back() -> None:
     back = "/console/campaigns/1?tab=banners&add=placement"
-    address = address_of_form("banner", back=back, advertiser="7", site=None)
+    address = build_form_address("banner", back=back, advertiser="7", site=None)
 
     assert address.startswith("/console/banners/new?advertiser=7&then=%2Fconsole%2Fcampaigns%2F1")
     assert find_way_back({"then": back}, ID) == f"{back}&new={ID}"
@@ -70,7 +70,7 @@ async def test_what_was_made_is_chosen_in_the_dialog(console: ControlPlane, ann:
     with_banner = (await ann.get(f"{page}?tab=banners&add={used['id']}&new={banner['id']}")).text
     in_context = (await ann.get(f"{page}?tab=contextual&new={banner['id']}")).text
     unknown = (await ann.get(f"{page}?tab=banners&add=elsewhere&new={banner['id']}")).text
-    form = (await ann.get(address_of_form("banner", back=f"{page}?tab=banners"))).text
+    form = (await ann.get(build_form_address("banner", back=f"{page}?tab=banners"))).text
 
     assert "New placement" not in plain
     assert "Brand-new place" in with_placement

@@ -25,7 +25,7 @@ CODES_NOTE: Final = (
 
 
 @page("/console/account", title="Your account")
-async def account(visit: PageVisit) -> None:
+async def show_account(visit: PageVisit) -> None:
     heading("Your account", note=f"{visit.email} · {visit.role.value}")
     _show_time_zone(visit)
     try:

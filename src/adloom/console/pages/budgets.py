@@ -77,7 +77,7 @@ def show_pace(budget: Json) -> Markup:
 
 
 @page(ADDRESS, title="Budgets", roles=ADVERTISER_SIDE)
-async def budgets(visit: PageVisit) -> None:
+async def show_campaign_budgets(visit: PageVisit) -> None:
     await _show_top(visit, ADDRESS)
     table = DataTable(
         visit.query,
@@ -109,7 +109,7 @@ async def budgets(visit: PageVisit) -> None:
 
 
 @page(OF_ADVERTISERS, title="Budgets", roles=ADVERTISER_SIDE)
-async def advertisers(visit: PageVisit) -> None:
+async def show_advertiser_budgets(visit: PageVisit) -> None:
     await _show_top(visit, OF_ADVERTISERS)
     table = DataTable(
         visit.query,
@@ -252,7 +252,7 @@ async def _read_advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
 
 
 @page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=ADVERTISER_SIDE)
-async def campaign_budget(visit: PageVisit) -> None:
+async def show_campaign_budget(visit: PageVisit) -> None:
     campaign = await visit.api.get(f"/admin/campaigns/{visit.parts['campaign_id']}")
     with heading(campaign["name"], crumbs=[("Budgets", ADDRESS)]):
         link_button(strings.WHY_NOT_DELIVERING, f"/console/why?campaign={campaign['id']}")
@@ -268,7 +268,7 @@ async def campaign_budget(visit: PageVisit) -> None:
 
 
 @page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=ADVERTISER_SIDE)
-async def advertiser_budget(visit: PageVisit) -> None:
+async def show_advertiser_budget(visit: PageVisit) -> None:
     advertiser = await visit.api.get(f"/admin/advertisers/{visit.parts['advertiser_id']}")
     crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]
     with heading(advertiser["name"], crumbs=crumbs):

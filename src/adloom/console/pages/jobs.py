@@ -47,7 +47,7 @@ KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "
 
 
 @page(ADDRESS, title="Jobs", roles=ADVERTISER_SIDE)
-async def jobs(visit: PageVisit) -> None:
+async def show_jobs(visit: PageVisit) -> None:
     """Show the queues; an advertiser sees only the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:
         heading("Jobs", note=NOTE)

@@ -75,7 +75,7 @@ HOUSE_WAYS: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs", 
 
 
 @page("/console", title="Overview")
-async def overview(visit: PageVisit) -> None:
+async def show_overview(visit: PageVisit) -> None:
     """Show the figures; an advertiser or publisher sees its own."""
     span = visit.query.get("span", "today")
     span = span if span in SPANS else "today"

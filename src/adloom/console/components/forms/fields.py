@@ -180,10 +180,10 @@ HOME: Final = "/console/"
 
 def add_new_button(noun: str, *, back: str, **given: str | None) -> None:
     """Add a button to the form of a new item; when it is made, `back` is opened with its id as `new`."""
-    link_button(f"New {noun}", address_of_form(noun, back=back, **given), icon="add", look="flat")
+    link_button(f"New {noun}", build_form_address(noun, back=back, **given), icon="add", look="flat")
 
 
-def address_of_form(noun: str, *, back: str, **given: str | None) -> str:
+def build_form_address(noun: str, *, back: str, **given: str | None) -> str:
     query = {name: value for name, value in given.items() if value}
     return f"/console/{noun}s/new?{urlencode({**query, THEN: back})}"
 

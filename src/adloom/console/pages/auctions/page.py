@@ -168,7 +168,7 @@ class AuctionsView:
 
 
 @page(ADDRESS, title="Auctions", roles=ADVERTISER_SIDE)
-async def auctions(visit: PageVisit) -> None:
+async def show_auctions(visit: PageVisit) -> None:
     view = AuctionsView(visit)
     heading(
         "Auctions",

@@ -108,7 +108,7 @@ def _check(label: str, note: str, *, is_done: bool) -> Markup:
 
 
 @page(ADDRESS, title="My first campaign", roles=ADMINS)
-async def first_campaign(visit: PageVisit) -> None:
+async def show_first_campaign(visit: PageVisit) -> None:
     plan, number = await read_plan(visit.api, visit.query.get("plan", ""))
 
     @ui.refreshable

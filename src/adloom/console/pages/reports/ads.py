@@ -82,7 +82,7 @@ class AdsQuery:
 
 
 @page(ADDRESS, title="Stats sync", roles=ADVERTISER_SIDE)
-async def ads(visit: PageVisit) -> None:
+async def show_ads(visit: PageVisit) -> None:
     is_own = visit.role is Role.ADVERTISER
     sellers = [] if is_own else await _read_sellers(visit)
     seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)

@@ -59,7 +59,7 @@ STATISTICS: Final = "/admin/stats/banners"
 
 
 @page(ADDRESS, title="Reports")
-async def reports(visit: PageVisit) -> None:
+async def show_reports(visit: PageVisit) -> None:
     saved_id, zone = parse_id(visit.query.get("report", "")), visit.choose_zone(None)
     saved = await visit.api.get(f"{SAVED}/{saved_id}") if saved_id else None
     question = (

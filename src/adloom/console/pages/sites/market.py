@@ -189,7 +189,7 @@ def _build_weight(row: Json) -> Markup:
     )
 
 
-def _click_rate(row: Json) -> str:
+def _write_click_rate(row: Json) -> str:
     return format_percent(row["clicks"] / row["impressions"]) if row["impressions"] else "–"
 
 
@@ -200,7 +200,7 @@ COLUMNS: Final = (
     Column("Weight", _build_weight, is_wide_only=True),
     number_column("Impressions", "impressions", is_wide_only=True),
     number_column("Clicks", "clicks", is_wide_only=True),
-    Column("Click rate", _click_rate, is_number=True, is_wide_only=True),
+    Column("Click rate", _write_click_rate, is_number=True, is_wide_only=True),
     number_column("Floor", "floorCpm", format_price),
 )
 TRIED_COLUMNS: Final = (

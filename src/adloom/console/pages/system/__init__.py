@@ -21,7 +21,7 @@ TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
 
 
 @page("/console/system", title="System", roles=ADMINS)
-async def system(visit: PageVisit) -> None:
+async def show_system(visit: PageVisit) -> None:
     asked = visit.query.get("tab", "")
     tab = asked if asked in TABS else "processes"
     heading("System")

@@ -262,7 +262,7 @@ def _parse_moment(text: str | None) -> str | None:
 
 
 @page(ADDRESS, title="Why?")
-async def why(visit: PageVisit) -> None:
+async def show_why(visit: PageVisit) -> None:
     heading(
         "Why?", note="Which ad a reader would get, how an auction was decided, and what stops a campaign."
     )
