@@ -39,7 +39,7 @@ class GivenText(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """Sends texts of pages that nobody knows, at a rate, and `looks` when they are known."""
+    """Sends texts of unknown pages at a rate; if it `polls`, it measures when they are known."""
 
     def __init__(
         self, product: Product, slots: list[tuple[str, str]], texts: list[GivenText], *, polls: bool = True
@@ -52,7 +52,7 @@ class Reader:
         self.seconds: list[float] = []
 
     async def send(self, rate: float, seconds: float, *, stop: threading.Event | None = None) -> None:
-        """Send until the time is over, or until told to stop."""
+        """Send until the time is over, or `stop` is set."""
         async with httpx.AsyncClient(base_url=self._url, timeout=30) as client, asyncio.TaskGroup() as group:
             began = time.monotonic()
             for number in range(int(rate * seconds)):

@@ -30,7 +30,7 @@ TOMORROW_SECONDS_MAX: Final = 50.0
 
 
 class DisorderlyConnection:
-    """Publishes every message of actors twice and late, and loses half of those that nobody waits for."""
+    """Publishes every message of actors twice and late, and loses half of those without a waiting sender."""
 
     def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection

@@ -54,7 +54,7 @@ class ChargeCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load:
-    """Charges campaigns until it is told to stop; what is not known to be kept is sent again, as the worker does."""
+    """Charges campaigns until it is stopped; what is not known to be kept is sent again, as the worker does."""
 
     def __init__(self, cluster: Cluster, *, seed: int = 1, pause_seconds: float = PAUSE_SECONDS) -> None:
         self._cluster = cluster
@@ -153,7 +153,7 @@ class Load:
 
 
 def make_confirms(count: int) -> tuple[Confirm, ...]:
-    """Make charges of offers that nobody has charged."""
+    """Make charges of offers that were not charged before."""
     now, ids = SystemClock().now(), SystemIds()
     return tuple(
         Confirm(

@@ -41,7 +41,7 @@ PAUSE: Final = "UPDATE campaigns SET status = 'paused' WHERE public_id = $1 RETU
 
 
 class Stripes:
-    """Hears which campaigns bidders are told of, and which they say to have: NATS shows it to all who listen."""
+    """Receives which campaigns bidders get, and which they say to have: NATS sends it to all subscribers."""
 
     def __init__(self) -> None:
         self._kinds = {kind.name: kind for kind in make_kinds() if kind.name in {BIDDER, DISTRIBUTOR}}

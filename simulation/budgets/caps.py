@@ -40,7 +40,7 @@ class CapLaws:
     def check_offer(self, offer: Offer, campaign_id: CampaignId, now: datetime) -> None:
         """Law: what was seen of a campaign and what is out make no more than its cap.
 
-        An offer that is seen after its hold was over counts too, and may be one more: nobody could know of it.
+        An offer that is seen after its hold was over counts too, and may be one more: it could not be known.
         """
         cap = self._catalog.campaigns[campaign_id].impression_cap
         if cap is None:

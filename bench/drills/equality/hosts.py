@@ -71,7 +71,7 @@ class NoFirstMessages:
 
 
 class NoListeners:
-    """Nobody hears what actors publish."""
+    """Drops what actors publish."""
 
     async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         del messages

@@ -22,7 +22,7 @@ NICENESS = 10  # Real visitors come first.
 
 
 def main() -> None:
-    """Run until the sample is gone, or until told to stop."""
+    """Run until the sample is gone, or until stopped."""
     directory, host, port = DataDirectory(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
     configure_logs(read_telemetry_settings(os.environ))
     with contextlib.suppress(OSError):

@@ -39,7 +39,7 @@ class ChoiceMethod(StrEnum):
 
 
 class Contender(NamedTuple):
-    """A creative that may fill the slot, and what the last hour told of it on this site."""
+    """A creative that may fill the slot, and its results of the last hour on this site."""
 
     bid: Micros
     category_score: float

@@ -1,4 +1,4 @@
-"""The nets as a decision sees them, so that who decides without a net loads none (and no NumPy)."""
+"""The nets as a decision sees them; a strategy without a net loads none (and no NumPy)."""
 
 from typing import Final, Protocol
 

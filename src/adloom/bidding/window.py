@@ -1,4 +1,4 @@
-"""What a strategy is told at the start of a window, and what it answers."""
+"""What a strategy gets at the start of a window, and what it answers."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -66,7 +66,7 @@ class BidRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BidDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The multiplier for a window, who decided it, and what the guard allowed."""
+    """The multiplier for a window, the strategy that decided it, and what the guard allowed."""
 
     multiplier: float
     reason: str  # The strategy's name, `guard`, or `fallback: ` and why.

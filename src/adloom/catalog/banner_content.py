@@ -1,4 +1,4 @@
-"""What visitors see of a banner: its fields and its columns, once for everybody who reads them."""
+"""What visitors see of a banner: its fields and its columns, once for all code that reads them."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -2,7 +2,7 @@
 
 Serving does not wait for it: whether a banner or a campaign is open follows from its dates, at the second. The
 status is for people and lists, so the job may be late, run twice, or not at all. Rows that a person is changing
-right now are left for the next minute: the job makes nobody wait, and cannot get into a deadlock.
+right now are left for the next minute: the job makes no request wait, and cannot get into a deadlock.
 """
 
 from datetime import datetime

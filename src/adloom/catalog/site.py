@@ -199,7 +199,7 @@ def make_domain_taken_error(site: Site) -> ConflictError:
 
 
 async def _check_domain(write: CatalogWrite, _scope: Scope, before: Site | None, after: Site) -> None:
-    """Refuse the domain of a verified site. One that is not verified reserves nothing: whoever proves the domain gets it."""
+    """Refuse the domain of a verified site. One that is not verified reserves nothing: the first to prove the domain gets it."""
     is_new = before is None or before.domain != after.domain
     if is_new and await write.connection.fetchval(IS_VERIFIED_ELSEWHERE, after.domain, after.id):
         raise make_domain_taken_error(after)

@@ -248,7 +248,7 @@ class StreamTransport(httpx.AsyncBaseTransport):
                     raise
                 begun.set_exception(error)
             finally:
-                # Full, and the call cancelled: then nobody reads on.
+                # Full, and the call cancelled: the rest is not read.
                 with contextlib.suppress(asyncio.QueueFull):
                     parts.put_nowait(None)
 

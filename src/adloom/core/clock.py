@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the current moment, always as aware UTC."""
+    """Returns the current moment, always as aware UTC."""
 
     def now(self) -> datetime: ...
 
@@ -18,7 +18,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, for tests and simulations."""
+    """A clock that moves only by `advance`, for tests and simulations."""
 
     def __init__(self, start: datetime) -> None:
         assert start.tzinfo is not None, "all times are aware"

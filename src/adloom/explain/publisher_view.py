@@ -1,7 +1,7 @@
-"""What a publisher is told of other accounts' ads on its placements: that something keeps one away, and no figure of it.
+"""What a publisher sees of other accounts' ads on its placements: that something keeps one away, and no figure of it.
 
 Dates, targeting values, caps, budgets, pace and bids belong to the advertiser. What the publisher decides itself, such
-as its own switches and its consent, it is told in full.
+as its own switches and its consent, it sees in full.
 """
 
 # pure
@@ -19,7 +19,7 @@ _NOT_OFFERED: Final = Reason(INACTIVE, "The campaign does not offer this banner 
 _NOT_PAID: Final = Reason(PAID, "An advertiser's budget or cap leaves nothing for this ad at the moment.")
 _OTHER_TIME: Final = Reason("campaign_dates", "It is not the time of the campaign.")
 
-# A reason that is not here, or not among those told in full, becomes `_NOT_OFFERED`.
+# A reason that is not here, or not among those shown in full, becomes `_NOT_OFFERED`.
 _BY_NAME: Final = {
     AssignmentStatus.LINK_REQUESTED: Reason(
         AssignmentStatus.LINK_REQUESTED, "You have not accepted the campaign yet.", "Accept it under Requests."

@@ -188,7 +188,7 @@ async def _read_rows(connection: Connection, keys: Sequence[int], now: datetime)
 async def read_standings(
     connection: Connection, rows: Iterable[AssignmentRow], now: datetime
 ) -> CampaignStatuses:
-    """Read how the campaigns stand whose offers need a budget."""
+    """Read the budgets of the campaigns whose offers need one."""
     limited = {row.campaign_key: row for row in rows if row.is_limited and row.price.cost > 0}
     campaigns = {
         key: make_campaign_address(row.campaign_id, row.advertiser_id) for key, row in limited.items()

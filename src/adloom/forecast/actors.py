@@ -34,7 +34,7 @@ from adloom.schedule.traffic_shape import TrafficShape
 
 OnEffect = Callable[[Publish | RecordRow], None]  # What leaves the actors.
 _CHARGE: Final = Kind.CHARGE
-Receive = Callable[[Any], None]  # What the delivery process is told.
+Receive = Callable[[Any], None]  # What the delivery process gets.
 AskBids = Callable[[MultiplierRequest], None]
 OnCharge = Callable[[MoneyRow], None]
 
@@ -105,7 +105,7 @@ class SimulatedActors:
                 case Tell():
                     self._told.append((effect.to, effect.message))
                 case _:
-                    pass  # A reply: nobody asks here.
+                    pass  # A reply: nothing is asked here.
         return is_kept
 
     def _set_alarm(self, address: Address, at: datetime | None) -> None:
@@ -119,7 +119,7 @@ class SimulatedActors:
 class SimulatedBudgets(SimulatedActors):
     """All campaigns and advertisers of a market."""
 
-    def __init__(  # noqa: PLR0913 - whom it tells what
+    def __init__(  # noqa: PLR0913 - what gets which message
         self,
         chance: Chance,
         *,

@@ -130,11 +130,11 @@ def _change_bid(row: AssignmentRow, bid: Micros, placement: PlacementRow | None)
     """Change a bid; on a direct placement one that is under the floor ends an assignment, and a higher one revives it."""
     status = row.status
     if placement is None:
-        # Whoever bids by click is not shown in contextual slots, whatever it bids.
+        # A campaign that bids by click is not shown in contextual slots, whatever it bids.
         is_bidding = status is AssignmentStatus.NO_BID and row.bid_type is BidType.CPM
         status = AssignmentStatus.LIVE if is_bidding else status
         return _changed(row, bid=bid, price=compute_price(row.bid_type, bid), status=status)
-    # Whoever is live there under the floor does not have to reach it: the house, or the publisher itself.
+    # A campaign that is live there under the floor does not have to reach it: the house's, or the publisher's own.
     is_exempt = status is AssignmentStatus.LIVE and not _reaches_floor(row, row.bid, placement)
     if placement.delivery is Delivery.DIRECT and status in BY_PRICE and not is_exempt:
         reaches = _reaches_floor(row, bid, placement)

@@ -1,4 +1,4 @@
-"""For whom an account or a key acts: an advertiser or a publisher that there is, or nobody."""
+"""The account that a person or a key acts for: an existing advertiser or publisher, or none."""
 
 from uuid import UUID
 

@@ -13,7 +13,7 @@ from adloom.core.ids import UserId
 
 PASSWORD_LENGTH_MIN: Final = 10
 PASSWORD_LENGTH_MAX: Final = 1_024
-# Of a key for which nobody has said otherwise.
+# Of a key without one of its own.
 KEY_LIFETIME: Final = timedelta(days=365)
 # A key or a token that is used every second is not written down every second.
 USED_STEP: Final = timedelta(minutes=1)

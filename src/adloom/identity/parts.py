@@ -30,7 +30,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import ControlSettings
 from adloom.runtime.valkey import Valkey
 
-# E-mails to one address, for who has forgotten the password.
+# E-mails to one address, for people who have forgotten the password.
 MAILS_AT_ONCE_MAX: Final = 3
 MAILS_PER_MINUTE: Final = 1
 PROVIDER_SECONDS_MAX: Final = 5.0  # For each step of a question to the provider of single sign-on.
@@ -63,7 +63,7 @@ async def open_identity(  # noqa: PLR0913 - what it is made of
     async with AsyncExitStack() as stack:
         client = None
         if settings.log_in.oidc.issuer is not None:
-            # Not for who has no provider: loading certificates takes longer than all else here.
+            # Not without a provider: loading certificates takes longer than all else here.
             client = await stack.enter_async_context(httpx.AsyncClient(timeout=PROVIDER_SECONDS_MAX))
         parts = _make_identity(
             pool, valkey, settings, clock=clock, ids=ids, passwords=passwords or Passwords(), client=client

@@ -16,7 +16,7 @@ USER: Final = "user"
 API_KEY: Final = "api_key"
 ACCESS_TOKEN: Final = "access_token"  # noqa: S105 - a noun
 UNKNOWN: Final = "unknown"
-NOBODY: Final = "none"  # The role of who is not logged in.
+NOBODY: Final = "none"  # The role of a person who is not logged in.
 # Attempts of people whom nobody knows, and uses of a dead key: more of one kind a minute are not written down.
 REPEATS_AT_ONCE_MAX: Final = 60
 

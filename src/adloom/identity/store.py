@@ -73,7 +73,7 @@ END_LOG_INS = (
         f"DELETE FROM {table} WHERE user_id = (SELECT id FROM users WHERE public_id = $1)"  # noqa: S608 - our own tables
         for table in ("refresh_tokens", "console_sessions", "console_welcomes", "account_links")
     ),
-    # Who has begun to set one up may be the one who is to be kept out.
+    # The person who has begun to set one up may be the one to keep out.
     "DELETE FROM second_factors WHERE confirmed_at IS NULL AND user_id = (SELECT id FROM users WHERE public_id = $1)",
 )
 

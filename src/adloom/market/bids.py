@@ -65,7 +65,7 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
 def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotTerms) -> CategoryBids:
     """Return the creatives of the highest bids, those that may be shown apart from those that wait.
 
-    Else a high bid that nobody approved could push approved ones off the list.
+    Else a high bid without approval could push approved ones off the list.
     """
     under: list[Micros] = []
     removed: dict[str, int] = {}

@@ -100,7 +100,7 @@ def make_market(
     return MarketActors(host=host, follower=follower, results=results, leader=leader)
 
 
-def share_market(  # noqa: PLR0913 - what it stands between
+def share_market(  # noqa: PLR0913 - what it connects
     sender: NatsSender,
     pool: Pool,
     valkey: Valkey,

@@ -34,7 +34,7 @@ def make_cleaning_job() -> CronJob:
 
 
 class PageCleaning:
-    """Removes pages, some at a time, and tells those who hold them."""
+    """Removes pages, some at a time, and notifies processes that hold them."""
 
     def __init__(
         self,

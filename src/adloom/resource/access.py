@@ -1,4 +1,4 @@
-"""Whose rows there are, and which of them a caller may read and change: all, or those of one account.
+"""The owners of rows, and which rows a caller may read and change: all, or those of one account.
 
 Every query of a table takes a `Scope`, so that none can forget it.
 """

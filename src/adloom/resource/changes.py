@@ -41,8 +41,8 @@ INSERT_CHANGES = """
     INSERT INTO catalog_changes (version, noun, noun_key)
     SELECT $1, noun, noun_key FROM unnest($2::text[], $3::integer[]) AS changed (noun, noun_key)
 """
-# What tells whether anything has changed. Those who follow it look every second or so, because a notice can be lost.
-# They look at the same moments, and all who do so in one process ask the database once.
+# They show whether anything has changed. Followers look every second or so, because a notice can be lost.
+# They look at the same moments, and together ask the database once a process.
 MARKS: Final = """
     SELECT version, (SELECT last_value FROM page_versions),
            (SELECT jsonb_object_agg(projection, entry_id) FROM projection_cursors)
@@ -190,7 +190,7 @@ async def read_marks(connection: Connection) -> ChangeMarks:
 
 
 async def read_marks_together(pool: Pool) -> ChangeMarks:
-    """Read the marks as of now, in one statement for all who ask at the same moment."""
+    """Read the marks as of now, in one statement for all calls of the same moment."""
     asked = _asked.get(pool)
     if asked is None:
         asked = _asked[pool] = asyncio.ensure_future(_read_next(pool))

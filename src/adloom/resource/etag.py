@@ -14,7 +14,7 @@ from adloom.core.errors import StaleWriteError, wrong_field
 MICROSECOND: Final = timedelta(microseconds=1)
 ANY: Final = "*"
 MALFORMED: Final = 'must be * or the ETag of an answer, in its quotes: "2026-11-15T12:00:00Z"'
-# RFC 9110, section 8.8.3: what stands in an entity tag; commas within its quotes do not part the list.
+# RFC 9110, section 8.8.3: the characters of an entity tag; commas within its quotes do not part the list.
 TAG: Final = re.compile(r'\s*(?P<weak>W/)?"(?P<opaque>[\x21\x23-\x7e\x80-\xff]*)"\s*')
 # The same for the API's description: * or some entity tags, with blanks around them.
 IF_MATCH_PATTERN: Final = r'^\s*(\*|(W/)?"[!#-~\u0080-\u00ff]*"(\s*,\s*(W/)?"[!#-~\u0080-\u00ff]*")*)\s*$'

@@ -11,7 +11,7 @@ from adloom.resource.changes import CatalogWrite, IndexedNoun
 
 
 class ReferenceField(msgspec.Struct, frozen=True, kw_only=True):
-    """A field by which things of a noun name a record; `key` tells its value, of what is bound as $1."""
+    """A field by which things of a noun name a record; `key` is its value, from what is bound as $1."""
 
     noun: IndexedNoun
     table: str

@@ -14,7 +14,7 @@ UUID_LENGTH: Final = 36
 async def read_names(connection: Connection, ids: Iterable[UUID | None]) -> dict[UUID, str]:
     """Return the names of rows of any noun; an id that is not there has none.
 
-    It asks nobody whose they are: pass only ids that the client knows already.
+    It does not check their owners: pass only ids that the client knows already.
     """
     wanted = sorted({one for one in ids if one is not None})
     if not wanted:

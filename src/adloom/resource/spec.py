@@ -68,7 +68,7 @@ class ResourceSpec(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=T
 
     Documents. `list_name` is its list, `item_name` one item of it; `natural_key` a field that names one beside the
     id, in the form that `normalize` gives it, and `is_in_the_way` whether another with the same keeps a thing from having it;
-    `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
+    `is_for_all`: any account may name one. `siblings_max` bounds those of one parent,
     `unique_in_parent` is a field that no two of them have alike, `needs` another row that must be there too.
     `refuse_reference` says what is wrong with naming a row (field, named, thing, scope). `begin` returns a new thing as
     it begins, by the rows that it names and the scope.
@@ -133,7 +133,7 @@ class ResourceSpec(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=T
 
     @cached_property
     def owner_role(self) -> Role | None:
-        """The role of the accounts that own rows; accounts themselves belong to nobody."""
+        """The role of the accounts that own rows; accounts themselves have no owner."""
         return None if self.owner is None or self.owner.is_itself else self.owner.role
 
     @cached_property

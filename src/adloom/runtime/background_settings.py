@@ -49,7 +49,7 @@ class CrawlerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LanguageModelSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who classifies pages: the package itself, or the language model of a provider."""
+    """What classifies pages: the package itself, or the language model of a provider."""
 
     provider: Annotated[
         str, Variable("ADLOOM_CLASSIFIER", parse_one(EMBEDDED, "anthropic", "openai", "gemini"))

@@ -1,4 +1,4 @@
-"""Loops that run until they are told to stop, and wait meanwhile."""
+"""Loops that run until they are stopped, and wait meanwhile."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
@@ -12,24 +12,24 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Runnable(Protocol):
-    """Something that runs until it is told to stop, such as a subscription."""
+    """Something that runs until it is stopped, such as a subscription."""
 
     async def run(self, stop: asyncio.Event) -> None: ...
 
 
 async def pause(seconds: float, until: asyncio.Event) -> None:
-    """Wait, but not longer than until an event, such as being told to stop."""
+    """Wait, but not longer than until an event, such as the one that stops it."""
     loop = asyncio.get_running_loop()
     await _wait(until, lambda waiter: loop.call_later(seconds, _wake, waiter).cancel)
 
 
 async def pause_until_next(seconds: float, until: asyncio.Event) -> None:
-    """Wait until the clock shows a multiple of some seconds, or for an event: who waits so wakes with others."""
+    """Wait until the clock shows a multiple of some seconds, or for an event, so that waiting tasks wake together."""
     await (_wait(until, lambda waiter: _wake_at_next(seconds, waiter)) if seconds > 0 else pause(0, until))
 
 
 async def sleep_until_next(seconds: float, *, after: float = 0.0) -> None:
-    """Wait until so long after the clock shows a multiple of some seconds, with all others who do."""
+    """Wait until so long after the clock shows a multiple of some seconds, together with all tasks that do."""
     waiter = asyncio.get_running_loop().create_future()
     leave = _wake_at_next(seconds, waiter, after)
     try:
@@ -77,7 +77,7 @@ def _wake(waiter: Waiter) -> None:
 
 @coroutine
 def _wait(until: asyncio.Event, wake: Callable[[Waiter], Callable[[], None]]) -> Generator[Any, None, None]:
-    """Wait for an event, or until who waits for it is woken: a timeout would cancel it, at several times the cost."""
+    """Wait for an event, or until the waiter is woken: a timeout would cancel it, at several times the cost."""
     waiting = until.wait()
     try:
         waiter = waiting.send(None)
@@ -92,7 +92,7 @@ def _wait(until: asyncio.Event, wake: Callable[[Waiter], Callable[[], None]]) ->
 
 
 async def pass_on(stop: asyncio.Event, event: asyncio.Event) -> None:
-    """Set an event that a loop waits for, as soon as the loop is told to stop."""
+    """Set an event that a loop waits for, as soon as the loop is stopped."""
     await stop.wait()
     event.set()
 

@@ -15,7 +15,7 @@ _turns: Final = itertools.count()
 
 
 def find_port() -> int:
-    """Find a port that nobody uses; each call of a process gets another."""
+    """Find a free port; each call of a process gets another."""
     while True:
         port = FREE_PORTS[(os.getpid() * PORTS_APART + next(_turns)) % len(FREE_PORTS)]
         if not is_taken("127.0.0.1", port):

@@ -112,7 +112,7 @@ class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] 
                 moved_at + self._patience_seconds, began_at + PATIENCES_MAX * self._patience_seconds
             )
             if (seconds := ends_at - loop.time()) <= 0:
-                self._moved_at = loop.time()  # We open one, and the others who wait may use it after us.
+                self._moved_at = loop.time()  # We open one, and others that wait may use it after us.
                 return
             self._returned.clear()
             await pause(seconds, self._returned)
@@ -160,7 +160,7 @@ class _LeanConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeA
 
 
 class _NotAsked:
-    """Stands for the statement that was not needed; the driver wants to know whether it has lost another by it."""
+    """Takes the place of a statement that was not needed; the driver wants to know whether it has lost another by it."""
 
     name = "none"
 
@@ -197,7 +197,7 @@ async def open_pool(
 ) -> AsyncGenerator[Pool]:
     """Open a pool that connects when it is first used, to the server that takes writes, and close it at the end.
 
-    Whoever takes a lock of the session, or changes a setting for longer than a transaction, says so: `reset_after_use`.
+    Code that takes a lock of the session, or changes a setting for longer than a transaction, says so: `reset_after_use`.
     """
     pool = _BoundedPool(
         database_url,

@@ -216,13 +216,13 @@ class _SubscribedConnection:
     async def _listen_to(self, pubsub: PubSub) -> None:
         async with self._asking:
             await self._ask(pubsub)
-            self._pubsub = pubsub  # Before, nobody else may ask: who does would connect it, and wait as long.
-        await self._try_to_ask()  # For those who came meanwhile.
+            self._pubsub = pubsub  # Not earlier: another call would connect it, and wait as long.
+        await self._try_to_ask()  # For calls that came meanwhile.
         while True:
             self._take(await self._wait_for_next(pubsub))
 
     def _forget(self) -> None:
-        """Forget a connection before it is closed: who asked with it later would open it again."""
+        """Forget a connection before it is closed: a later call would open it again."""
         self._pubsub = None
         self._asked.clear()
         self._confirmed.clear()
@@ -238,7 +238,9 @@ class _SubscribedConnection:
             return
         async with self._asking:
             if self._pubsub is not None:  # It may have been lost while we waited.
-                with suppress(*VALKEY_AWAY):  # Who listens finds it broken, too, and asks for all again.
+                with suppress(
+                    *VALKEY_AWAY
+                ):  # The listening task finds it broken too, and subscribes to all again.
                     await self._ask(self._pubsub)
 
     async def _ask(self, pubsub: PubSub) -> None:

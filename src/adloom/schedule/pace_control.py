@@ -15,7 +15,7 @@ SUM_KEPT: Final = 0.995
 SUM_MAX: Final = 1.0
 STEP_SECONDS_MIN: Final = 0.001
 STEP_SECONDS_MAX: Final = 1.0
-THROTTLE_MAX: Final = 0.99  # What still gets through tells how much traffic there is.
+THROTTLE_MAX: Final = 0.99  # The rest shows how much traffic there is.
 STOPPED: Final = 1.0
 EXPECTED_SHARE_MIN: Final = 0.01
 
@@ -68,7 +68,7 @@ class PaceState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a campaign stands, and what it was meant to have spent by now."""
+    """What a campaign has spent, and what it was meant to have spent by now."""
 
     now: float  # Seconds since the epoch.
     daily_budget: int

@@ -155,7 +155,7 @@ NAMES: Final = {
     Grouping.COUNTRY: "country",
     Grouping.DEVICE: "device",
 }
-# What stands beside the ids of a key.
+# The other parts of a key, beside ids.
 TITLES: Final = {
     Grouping.BANNER: "bannerTitle",
     Grouping.PLACEMENT: "placementLabel",

@@ -45,7 +45,7 @@ class WorkerParts(NamedTuple):
 
 
 class WorkerActors(NamedTuple):
-    """What tells actors of the world; what runs on the worker that leads, and beside the actors of each worker."""
+    """What sends actors messages; what runs on the leading worker, and beside the actors of each worker."""
 
     budgets: BudgetService
     leading: Sequence[Run]
@@ -62,7 +62,7 @@ def make_link(settings: NatsSettings, worker: WorkerIdentity) -> "NatsLink | Non
         return None
     if not {WorkerRole.ENTITY, WorkerRole.SINGLETON} & set(settings.roles):
         return None
-    # The client library is not loaded where nobody needs it.
+    # The client library is not loaded where it is not needed.
     from adloom.runtime.actors.nats.link import NatsLink  # noqa: PLC0415
 
     name = f"{worker.consumer}:{worker.incarnation[-LIFE_CHARACTERS:]}"

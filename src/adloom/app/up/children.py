@@ -19,7 +19,7 @@ PROBES_PER_CHILD = 8
 # A little longer than a delivery process gives the requests that it has begun.
 STOP_SECONDS_MAX = 5.2
 WORKER = "worker"
-# It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
+# It receives what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
 WORKER_OUTLIVES_SECONDS_MAX = 2.0
 WORKER_STOP_SECONDS_MAX = 3.2
 # Of the worker beside workers that have nothing but actors.

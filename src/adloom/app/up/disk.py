@@ -50,7 +50,7 @@ class DiskReserve:
 
     @property
     def free_bytes(self) -> int:
-        """What is free for everybody, the reserve not counted."""
+        """The free bytes, the reserve not counted."""
         return shutil.disk_usage(self._folder).free
 
     def keep(self) -> None:
@@ -82,7 +82,7 @@ class DiskReserve:
 
     async def wait_for_room(self) -> None:
         """Wait while the disk is full."""
-        while self._is_full:  # noqa: ASYNC110 - somebody else makes room
+        while self._is_full:  # noqa: ASYNC110 - another program makes room
             await asyncio.sleep(POLL_SECONDS)
 
     def _count_kept_bytes(self) -> int:

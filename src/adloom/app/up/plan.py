@@ -88,7 +88,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     servers: Servers
     children: list[ChildSpec]
     entity_workers: list[ChildSpec] = []
-    # Nobody waits for these when Adloom starts.
+    # The start does not wait for these.
     background: list[ChildSpec]
     # The simulated visitors of the sample, if there may be one.
     sample: ChildSpec | None

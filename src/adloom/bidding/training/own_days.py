@@ -24,7 +24,7 @@ class Opportunity(msgspec.Struct, frozen=True):
     needed: float
     cost: float  # Expected, of an impression at that multiplier: a second price.
     value: float  # The predicted conversions of an impression, or its clicks where there are none.
-    weight: float = 1.0  # How many auctions it stands for.
+    weight: float = 1.0  # How many auctions it represents.
 
 
 def build_tables(

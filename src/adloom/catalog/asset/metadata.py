@@ -1,4 +1,4 @@
-"""Takes out of pictures what nobody sees: where and by whom they were made, comments, what lies after their end.
+"""Takes out of pictures what is not seen: place and maker, comments, what lies after their end.
 
 Nothing is encoded again: the pixels stay as they were, bit by bit. Of what cameras write only the orientation is kept,
 because browsers turn the picture by it; and colour profiles. What is not known to be needed is left out.

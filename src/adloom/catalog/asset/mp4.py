@@ -1,4 +1,4 @@
-"""The boxes of an MP4 video: its size is read from them, and what nobody sees is blanked."""
+"""The boxes of an MP4 video: its size is read from them, and what is not seen is blanked."""
 
 # pure
 
@@ -34,7 +34,7 @@ def read_video_size(data: bytes) -> tuple[int, int]:
 
 
 def blank_metadata(data: bytes) -> bytes:
-    """Blank the boxes that say where and by whom a video was made; all others stay where they are."""
+    """Blank the boxes with place and maker of a video; all others stay where they are."""
     blanked = bytearray(data)
     ranges = [(0, len(data))]
     ranges += (movies := [*_iter_boxes(data, 0, len(data), b"moov")])

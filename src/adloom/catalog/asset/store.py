@@ -1,4 +1,4 @@
-"""SQL of assets. Whoever adds or removes one holds the lock of its bytes: two accounts may have the same file."""
+"""SQL of assets. To add or remove one takes the lock of its bytes: two accounts may have the same file."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -34,10 +34,10 @@ OWNED_NOUNS[Role.ADVERTISER].append(NOUN)
 
 
 class UploadTurns:
-    """Bounds how many uploads are in memory, of one account and of all. Whoever has no turn has sent nothing yet.
+    """Bounds how many uploads are in memory, of one account and of all. A client without a turn has sent nothing yet.
 
     The server cuts a connection whose body takes too long, which ends its turn. The bound of an account is lower, so
-    that one whose files come slowly keeps nobody else waiting.
+    that one whose files come slowly keeps no other waiting.
     """
 
     def __init__(self) -> None:

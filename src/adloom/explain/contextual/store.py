@@ -40,7 +40,7 @@ _decode: Final = msgspec.json.Decoder(tuple[PageCategory, ...]).decode
 
 
 class SlotFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A slot with its site, what is known of the page, and who wants it."""
+    """A slot with its site, what is known of the page, and the campaigns that want it."""
 
     placement: PlacementRow
     site: IndexedSite

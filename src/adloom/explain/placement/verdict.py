@@ -64,7 +64,7 @@ def _check_placement(placement: PlacementRow) -> Reason | None:
 
 
 class _Choice(NamedTuple):
-    """Who fills the slots; where candidates take turns, those first in order stand for all."""
+    """The candidates that fill the slots; where they take turns, the first in order are shown for all."""
 
     winners: Sequence[bytes]
     in_turn: frozenset[bytes]

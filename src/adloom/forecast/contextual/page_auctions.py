@@ -52,7 +52,7 @@ class PageAuctions:
         self.tables: dict[SiteId, ShortlistTable] = {}
         self._seconds_between = market.page_auction_seconds
         self._auctioned_at = market.starts_at
-        self._is_changed = True  # Who can pay, since the last auctions.
+        self._is_changed = True  # Which campaigns can pay, since the last auctions.
         self._demands = {one.campaign_id: one for one in build_demands(market.creatives)}
         now = market.starts_at
         self._actors.send(DIRECTORY, AllDemand(1, tuple(self._demands.values())), now)
@@ -68,7 +68,7 @@ class PageAuctions:
             self._actors.send(address, PagesClassified(tuple(pages), is_all=True), now)
 
     def receive(self, update: object, now: datetime) -> None:
-        """Tell the directory whose budget is used up, and who can pay again."""
+        """Send the directory the campaigns with used-up budgets, and those that can pay again."""
         if isinstance(update, CampaignExhausted | CampaignRestored):
             demand = self._demands.get(CampaignId(update.campaign_id))
             is_spent = isinstance(update, CampaignExhausted) and update.verdict in SPENT
@@ -81,7 +81,7 @@ class PageAuctions:
     def advance(self, rows: Sequence[ResultRow], now: datetime) -> None:
         """Tell rankers what was counted, and do what is due: pages are auctioned again every five minutes.
 
-        In a market that cannot afford that, they are auctioned when it is time, or when somebody has nothing left.
+        In a market that cannot afford that, they are auctioned when it is time, or when a campaign has nothing left.
         """
         for address, message in sum_for_rankers(rows):
             self._actors.send(address, message, now)

@@ -27,7 +27,7 @@ from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.overrides import Overrides
 from adloom.taxonomy.topics import FILLER
 
-# Tokens of a simulation are read by nobody.
+# Tokens of a simulation are never read.
 SIGNER: Final = TokenSigner("simulated")
 NOBODY: Final = bytes(16)
 MINUTE: Final = 60
@@ -44,7 +44,7 @@ class PageSlot(msgspec.Struct, frozen=True, gc=False):
 
 
 class SimulatedSlots:
-    """Fills slots from shortlists and from what the last hour told of creatives."""
+    """Fills slots from shortlists and the results of creatives in the last hour."""
 
     def __init__(  # noqa: PLR0913 - all that it is composed of
         self,

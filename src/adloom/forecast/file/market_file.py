@@ -196,7 +196,7 @@ def _build_campaign(
             is_allotted=payer is not None and payer.daily_budget is not None,
             impression_cap=part.impression_cap,
             click_cap=part.click_cap,
-            # Whoever bids in full has nothing to ask.
+            # A campaign that bids in full has nothing to ask.
             has_bid=part.bid_strategy is not BidStrategy.FIXED,
             bid_strategy=part.bid_strategy,
             target=None if not part.target_cpa else _convert_to_micros(part.target_cpa),

@@ -121,7 +121,7 @@ def _share_out(
     names: Mapping[_Group, str],
     totals: Mapping[tuple[int, bool], int],
 ) -> list[PageShare]:
-    """Give each kept page its part of a slot, with that of the pages that it stands for."""
+    """Give each kept page its part of a slot, with that of the pages that it represents."""
     known: dict[tuple[int, bool], int] = {}
     for key in kept:
         for placement_key, requests in groups[key].items():

@@ -76,7 +76,7 @@ class SeenHour(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnsoldHour(msgspec.Struct, frozen=True, kw_only=True):
-    """Auctions of one hour that nobody won, on a placement if one was named."""
+    """Auctions of one hour without a winner, on a placement if one was named."""
 
     placement_type: str
     placement_key: int | None
@@ -283,7 +283,7 @@ def _build_campaign(row: CampaignRow, assignment: AssignmentRow, rows: LiveRows)
     if config.total_budget is not None:
         left = Micros(max(0, config.total_budget - rows.spent.get(key, 0)))
         config = msgspec.structs.replace(config, total_budget=left)
-    # Whoever bids in full has nothing to ask.
+    # A campaign that bids in full has nothing to ask.
     has_strategy = config.has_bid and config.bid_strategy is not BidStrategy.FIXED
     config = msgspec.structs.replace(config, has_bid=has_strategy)
     share = rows.shares.get(key, 1.0)

@@ -70,7 +70,7 @@ VISITS: Final = """
      WHERE it.day >= $1 AND it.placement_id = ANY ($2::integer[]) AND page.expires_at > $3
      GROUP BY it.placement_id, page.id ORDER BY requests DESC, page.id, it.placement_id LIMIT $4
 """
-# Whoever bids most for a thousand impressions, if there are very many.
+# Those with the highest bids for a thousand impressions, if there are very many.
 WANTING: Final = """
     SELECT campaign.id FROM campaigns AS campaign
      WHERE campaign.deleted_at IS NULL
@@ -101,7 +101,7 @@ async def read_contextual(  # noqa: PLR0913 - what it is about
     own: UUID | None = None,
     wanted: WantedPages | None = None,
 ) -> ContextualRows:
-    """Read all slots, or those with pages that a campaign wants, and whoever bids there."""
+    """Read all slots, or those with pages that a campaign wants, and the campaigns that bid there."""
     if wanted is not None and not wanted.is_any:
         return NO_CONTEXTUAL
     categories = None if wanted is None else sorted(wanted.categories)

@@ -211,7 +211,7 @@ class SecondFactors:
         await self.remove(person_id, now=now, author=author)
 
     async def remove(self, person_id: UUID, *, now: datetime, author: Author) -> None:
-        """Take somebody's off, for who has lost it."""
+        """Take off the second factor of a person who has lost it."""
         async with self._pool.acquire() as connection, connection.transaction():
             if not await store.delete_factor(connection, person_id):
                 raise _is_off()

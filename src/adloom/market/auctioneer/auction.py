@@ -70,7 +70,7 @@ def auction_pages(
             continue
         scores = score_categories(state, page, ancestors)
         if url in shortlists and not auction.has_all_bids(scores):
-            continue  # What is written stands until the bidders answer, and they are asked again.
+            continue  # What is written stays until the bidders answer, and they are asked again.
         slots = auction.fill(scores)
         if any(slot.candidates for slot in slots):
             empty.pop(url, None)

@@ -120,7 +120,7 @@ def _apply(
             demands[campaign_id] = demand
             gone.pop(campaign_id, None)
         if known is not None and demand is not None and _changed(known, version=version) == demand:
-            continue  # Said again, for example after a restart: nobody's auction changes.
+            continue  # Sent again, for example after a restart: no auction changes.
         effects.append(RecordRow(DemandRow(campaign_id, version, demand)))
         before = frozenset[str]() if known is None else known.wanted
         after = frozenset[str]() if demand is None else demand.wanted

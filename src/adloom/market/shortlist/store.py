@@ -31,7 +31,7 @@ OF_PAGE: Final = """
     SELECT slots::text, version, updated_at FROM shortlists
      WHERE site_id = (SELECT id FROM sites WHERE public_id = $1) AND url = $2
 """
-# Delivery serves nothing that has expired; a day later it has long heard that the page is gone.
+# Delivery serves nothing that has expired; a day later it has long read that the page is gone.
 REMOVE_EXPIRED: Final = "DELETE FROM shortlists WHERE expires_at < now() - interval '1 day'"
 
 _decode: Final = msgspec.json.Decoder(tuple[Shortlist, ...]).decode

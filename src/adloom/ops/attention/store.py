@@ -171,7 +171,7 @@ async def knows_countries(reader: HeartbeatReader, *, now: datetime) -> bool:
 
 
 async def check_countries(connection: Connection, reader: HeartbeatReader, *, now: datetime) -> Finding:
-    """Check whether campaigns want readers of countries that nobody can tell."""
+    """Check whether campaigns want readers of certain countries while no country is known."""
     try:
         wanting = await read_by_country(connection, Scope(None), now=now)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):

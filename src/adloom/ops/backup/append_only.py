@@ -2,7 +2,7 @@
 
 Valkey appends every command to the last of its files before it answers. So the files that its manifest names, the last
 of them up to the length that it has now, are what Valkey would have if it died now. A command that is cut off at the
-end is dropped when it is loaded; nobody has got an answer to it.
+end is dropped when it is loaded; its answer was never sent.
 """
 
 import io

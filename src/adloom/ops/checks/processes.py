@@ -1,4 +1,4 @@
-"""The product's own processes: whether they are ready, how old the index is that they serve, and who has the actors."""
+"""The product's own processes: whether they are ready, how old the index is that they serve, and which workers run the actors."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -93,7 +93,7 @@ def judge_peers(process: ProcessHeartbeat) -> Finding:
 
 
 def judge_weights(process: ProcessHeartbeat) -> Finding:
-    """Judge whether a worker uses the bid weights that it was told to."""
+    """Judge whether a worker uses the bid weights in its settings."""
     problem = process.reading.weights_problem
     if problem is None:
         return ok("Bid weights", f"{process.process} has those that it is to use")

@@ -25,7 +25,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
 class Classification(msgspec.Struct, frozen=True):
     """What a page is about, the surest first; and which phrases spoke for it. Without categories: nothing known.
 
-    `by` is name and version of another classifier that stood in for the one that was asked.
+    `by` is name and version of another classifier that replaced the one that was asked.
     """
 
     categories: tuple[PageCategory, ...] = ()

@@ -17,7 +17,7 @@ STREAM: Final = "adloom:classify"
 GROUP: Final = "classifiers"
 FIELD: Final = "r"
 
-# Entries are about 8 KB. Beyond this a reader's tag is told to come again later.
+# Entries are about 8 KB. Beyond this a reader's tag is asked to come again later.
 LENGTH_MAX: Final = 1_000
 # A crawler waits at this length: a page that a reader asks for is then never behind more than a second or two.
 CRAWL_LENGTH_MAX: Final = 50

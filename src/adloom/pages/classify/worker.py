@@ -1,4 +1,4 @@
-"""Works off the queue of pages: classifies, writes the page, tells those who hold pages, forgets the entry.
+"""Works off the queue of pages: classifies, writes the page, notifies processes that hold pages, removes the entry.
 
 A worker that is killed leaves its entries in the queue. Restarted under the same name it takes them up at once,
 else another worker claims them. An entry whose text was classified before the kill costs a look at its page.
@@ -100,7 +100,7 @@ class ClassifyWorker:
         self.tally = ClassifyTally(dict.fromkeys(PageOutcome, 0))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until told to stop; while Valkey or PostgreSQL is away, entries wait in the queue."""
+        """Work until stopped; while Valkey or PostgreSQL is away, entries wait in the queue."""
         is_resumed, claimed_at = False, -CLAIM_EVERY_SECONDS
         while not stop.is_set():
             try:

@@ -25,7 +25,7 @@ NOT_PAGES: Final = frozenset(
 )
 
 
-# A user before the host: nobody links so to pages for readers, and each would be a host of its own.
+# A user before the host: pages for readers are not linked so, and each would be a host of its own.
 _HAS_USER: Final = re.compile(r"[^/?#]*//[^/?#]*@")
 
 

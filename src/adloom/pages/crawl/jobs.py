@@ -88,7 +88,7 @@ class CrawlRunner:
             return CrawlState.FAILED
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Put jobs for crawls that have none, every few seconds, until told to stop."""
+        """Put jobs for crawls that have none, every few seconds, until stopped."""
         while not stop.is_set():
             try:
                 await self.reconcile()

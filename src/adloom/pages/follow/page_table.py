@@ -115,7 +115,7 @@ class PageMark:
         self._moved_at = self._read_at = -math.inf
 
     def is_due(self, number: int, *, at: float) -> bool:
-        """Whether to read pages now; whoever has done so says it."""
+        """Whether to read pages now; the reader notes when it has."""
         if number != self._number:
             self._number, self._moved_at = number, at
         return self._read_at < self._moved_at + COMMITTED_SECONDS or at >= self._read_at + AGAIN_SECONDS

@@ -11,7 +11,7 @@ from adloom.pages.follow.page_table import PageEntry, PageTable, build_table
 from adloom.pages.model import PAGES_HELD_MAX, PageCategory
 from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
 
-ROWS_A_BATCH: Final = 200  # About a millisecond: whoever answers requests does so in between.
+ROWS_A_BATCH: Final = 200  # About a millisecond: requests are answered in between.
 
 VERSIONS: Final = """
     SELECT site.public_id, coalesce(newest.version, 0), coalesce(removal.version, 0)

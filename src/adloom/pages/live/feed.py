@@ -31,7 +31,7 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.taxonomy.iab import load_content
 
 POLL_SECONDS: Final = 1.0
-# Pages of one site that are told at a time, and as many approvals; the others follow a second later.
+# Pages of one site that are sent at a time, and as many approvals; the others follow a second later.
 PAGES_MAX: Final = 100
 # Pages that wait for a slow client. Beyond this it is cut off, and comes again.
 BOUNDS: Final = ListenerBounds(waiting_max=1_000, heartbeat_seconds=30.0)
@@ -138,7 +138,7 @@ class SiteFeed(EventFeed[SiteListener]):
         return LiveSite(changed, state.removed, state.crawl, approvals)
 
     async def _send_approvals(self, connection: Connection, site_id: SiteId, state: LiveSite) -> str:
-        """Tell what was decided, and return the checksum of what is told by now."""
+        """Send what was decided, and return the checksum of what is sent by now."""
         told = self._approvals.get(site_id)
         if told is not None and self._known[site_id].approvals == state.approvals:
             return state.approvals

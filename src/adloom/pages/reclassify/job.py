@@ -1,7 +1,7 @@
 """The job that asks for kept texts to be classified again, some every minute.
 
 The classifier looks at each page first: where it classified this text in its present version already, it does
-nothing. So it may be asked twice, and nobody else has to know its version.
+nothing. So it may be asked twice, and nothing else has to know its version.
 """
 
 from datetime import datetime

@@ -70,7 +70,7 @@ ENTRIES = RowSource(
     tables="audit_entries AS it",
     tiebreak="it.id",
 )
-# Links, assignments and creatives have the campaign at the beginning of their names; a rule tells its own when it is made.
+# Names of links, assignments and creatives begin with their campaign; a rule names it when it is made.
 OF_A_CAMPAIGN: Final = """
     (it.noun = 'campaign' AND it.noun_id = {}
      OR it.noun IN ('link', 'assignment', 'creative') AND starts_with(it.noun_id, {})

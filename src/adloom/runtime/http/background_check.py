@@ -1,6 +1,6 @@
 """Checks that run in the background, so that a probe reads their last result and does not wait for one.
 
-While nobody probes, they do not run: an idle process would otherwise do little else, and connect for nothing else. The
+Without probes they do not run: an idle process would otherwise do little else, and connect for nothing else. The
 first probe after that waits until the part has answered, or counts as away.
 """
 

@@ -26,7 +26,7 @@ LISTENERS_PER_CALLER_MAX: Final = 20
 
 
 class ListenerBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How many events may wait for a listener, how often it hears that we are there, and how long it may listen."""
+    """How many events may wait for a listener, how often it gets a sign of life, and how long it may listen."""
 
     waiting_max: int = WAITING_MAX
     heartbeat_seconds: float = HEARTBEAT_SECONDS

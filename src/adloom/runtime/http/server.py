@@ -81,7 +81,7 @@ WEB_SOCKET_BYTES_MAX = 1024 * 1024  # What people type into a form is far from i
 
 
 class _Connections(set[Any]):
-    """The open connections; the first is told of before it is served."""
+    """The open connections; the first is reported before it is served."""
 
     def __init__(self, begin: Callable[[], None]) -> None:
         super().__init__()

@@ -35,7 +35,7 @@ class JobSink(Protocol):
 
 
 async def pause(length: timedelta, stop: asyncio.Event) -> None:
-    """Wait, but not longer than until told to stop."""
+    """Wait, but not longer than until stopped."""
     await loops.pause(length.total_seconds(), stop)
 
 
@@ -57,7 +57,7 @@ class CronSchedule:
         self._pause = pause
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Put the job that came due last, then each as it comes due, until told to stop."""
+        """Put the job that came due last, then each as it comes due, until stopped."""
         due = self._job.cron.find_latest_until(self._clock.now())
         while not stop.is_set():
             if self._clock.now() < due:

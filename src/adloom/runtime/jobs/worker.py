@@ -1,4 +1,4 @@
-"""Runs the jobs of one queue until told to stop.
+"""Runs the jobs of one queue until stopped.
 
 A job that fails is tried again after a while; one that ran out of attempts stays among the dead.
 A job whose process was killed comes back when its lock has run out. So every handler must be
@@ -86,7 +86,7 @@ class JobWorker:
         self.errors = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run jobs until told to stop; jobs that have begun get a while to finish."""
+        """Run jobs until stopped; jobs that have begun get a while to finish."""
         worker = self._build_worker()
         running = asyncio.ensure_future(self._keep_running(worker, stop))
         try:
@@ -164,7 +164,7 @@ class JobWorker:
             about.debug("job_failed", exc_info=error)
         elif is_dead:
             about.error("job_buried", error=repr(error), attempts=job.attemptsMade)
-            about.debug("job_failed", exc_info=error)  # One line is enough, unless somebody looks closer.
+            about.debug("job_failed", exc_info=error)  # One line is enough, except for debugging.
         else:
             about.warning("job_failed", error=repr(error), attempts_left=attempts_left)
 

@@ -61,7 +61,7 @@ class HeldLocks:
 
     @contextmanager
     def renew_others(self, lock: "ValkeyLock") -> Generator[list["ValkeyLock"]]:
-        """Yield what else the command for a lock renews; who asks for those meanwhile waits for its answer."""
+        """Yield the other locks that the command renews; a call for one of them waits for its answer."""
         answered = asyncio.Event()
         others = [other for other in self._renewed_at if other is not lock]
         self._answered |= dict.fromkeys(others, answered)

@@ -1,4 +1,4 @@
-"""The queue of e-mail: a job says whom it is for and why, and the worker writes it when it sends it."""
+"""The queue of e-mail: a job has the recipient and the reason, and the worker writes the text when it sends it."""
 
 from functools import partial
 from typing import Final

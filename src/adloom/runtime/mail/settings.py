@@ -1,4 +1,4 @@
-"""The server that takes our e-mail, and from whom it is."""
+"""The server that takes our e-mail, and the sender that it shows."""
 
 from typing import Annotated, Final
 from urllib.parse import unquote, urlsplit
@@ -66,5 +66,5 @@ class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.smtp_url is not None
 
     def find_sender(self, public_url: str) -> str:
-        """Return from whom e-mail is: as set, or of the console's host."""
+        """Return the sender of e-mail: as set, or one at the console's host."""
         return self.sender or f"adloom@{urlsplit(public_url).hostname}"

@@ -63,7 +63,7 @@ def _choose_default_user_agent(variables: Mapping[str, str]) -> str:
 
 
 class OutboundSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who we say that we are, and the hosts that are found on our own network."""
+    """Our user agent, and the hosts that are found on our own network."""
 
     user_agent: Annotated[
         str, Variable("ADLOOM_CRAWL_USER_AGENT", parse_user_agent, _choose_default_user_agent)

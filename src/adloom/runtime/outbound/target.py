@@ -26,7 +26,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_target(url: str, local_hosts: Mapping[str, LocalHost]) -> Target:
-    """Parse a URL that somebody else has written, or raise what is wrong with it."""
+    """Parse a URL from outside, or raise what is wrong with it."""
     if len(url) > URL_CHARACTERS_MAX:
         raise _make_refused_error(f"A URL has at most {URL_CHARACTERS_MAX} characters")
     if "\\" in url or any(character <= " " or character == "\x7f" for character in url):

@@ -88,7 +88,7 @@ def pause_gc() -> Generator[None]:
 
 
 def open_standard_streams() -> None:
-    # Whoever starts us may have closed one. It leaves its number to the next file that is opened, and children log to it.
+    # Our parent may have closed one. It leaves its number to the next file that is opened, and children log to it.
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))

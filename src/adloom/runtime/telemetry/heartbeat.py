@@ -65,7 +65,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     pending: int | None = None
     spool_bytes: int | None = None
     shards: ShardReading | None = None
-    weights_problem: str | None = None  # Why a worker does not use the weights that it was told to.
+    weights_problem: str | None = None  # Why a worker does not use the weights in its settings.
     books_problem: str | None = None  # What the leading worker found wrong when it last compared the books.
     only_peer: str | None = None  # The private address that all events came from, if there is only one.
     unknown_slugs: dict[str, str] = {}  # That pages have asked for in the last hour, each with a host of one.
@@ -130,7 +130,7 @@ class HeartbeatPublisher:
         self._count = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Publish until told to stop; then remove the process from the list."""
+        """Publish until stopped; then remove the process from the list."""
         is_away = False
         while not stop.is_set():
             try:

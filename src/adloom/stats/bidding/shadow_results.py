@@ -2,7 +2,7 @@
 
 Impressions and prices rise with the bid as the campaign's own windows show it: where cost rises like the power p of the
 multiplier, impressions rise like p - 1, and what one of them costs like the multiplier itself. Strategies that are not
-in charge are told what the one in charge has brought, so each window is a question of its own.
+in charge get what the one in charge has brought, so each window is a question of its own.
 """
 
 # pure

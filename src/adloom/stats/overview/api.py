@@ -76,7 +76,7 @@ def list_starts(span: OverviewSpan, *, now: datetime, zone: ZoneInfo = UTC_ZONE)
     """Return the start of each point of a span, in UTC; the present hour or day is the last.
 
     Days are those of the zone. Counts are kept by hour of UTC, and an hour counts for the day in which it begins: the
-    first minutes of a day in a zone of half hours have only an hour of the day before, which stands for them.
+    first minutes of a day in a zone of half hours have only an hour of the day before, which takes their place.
     """
     hour = now.replace(minute=0, second=0, microsecond=0).astimezone(UTC)
     today = now.astimezone(zone).date()

@@ -15,7 +15,7 @@ from adloom.stats.saved_report.definition import Figure, ReportDefinition, name_
 from adloom.stats.saved_report.period import Days
 from adloom.stats.saved_report.run import ReportResult
 
-# The fields of statistics that a column stands for.
+# The fields of statistics that a column shows.
 FIELDS: Final = {
     Figure.INVALID: ("invalidImpressions", "invalidClicks"),
     Figure.UNBOUND: ("unboundImpressions", "unboundClicks"),

@@ -1,7 +1,7 @@
 """Runs the actors of the shards that JetStream gives to this worker.
 
 Messages are acknowledged when their results are durable. Every half second the worker says which shards it has; one
-that has more than its share gives some up. A shard that nobody has gets a message without content, and so an owner.
+that has more than its share gives some up. A shard without an owner gets a message without content, and so an owner.
 """
 
 import asyncio

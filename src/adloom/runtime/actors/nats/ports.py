@@ -33,7 +33,7 @@ class Messaging(Protocol):
         ...
 
     async def subscribe(self, subject: str, on_message: Callable[[Received], Awaitable[None]]) -> None:
-        """Hear a subject until the connection is closed, also after a server was away."""
+        """Receive a subject until the connection is closed, also after a server was away."""
         ...
 
     async def request(self, subject: str, data: bytes) -> bytes:

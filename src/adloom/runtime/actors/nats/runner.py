@@ -265,7 +265,7 @@ class ShardRunner(BatchRunner):
     def _build_outgoing(self, tell: Tell) -> SentMessage | None:
         kind = self._find_kind(tell.to.kind)
         if kind is None:
-            self._counts.refused += 1  # Nobody runs it.
+            self._counts.refused += 1  # No worker runs it.
             return None
         body = kind.encode_message(tell.message)
         if not self._fits(body):

@@ -2,7 +2,7 @@
 
 Messages of one moment to one shard travel as one NATS message. Until JetStream has acknowledged one it is published
 again under the same id. A sender that waits for the result sends the message again when no answer comes: the worker
-recognises its id. What is told, and not waited for, is published until JetStream has it.
+recognises its id. A message without a waiting sender is published until JetStream has it.
 """
 
 import asyncio

@@ -127,7 +127,7 @@ class ShardPulls:
             await self.offer_shard(number)
 
     async def offer_shard(self, number: int) -> None:
-        """Send a shard that nobody has a message without content: a shard gets its owner with a message."""
+        """Send a shard without an owner a message without content: a shard gets its owner with a message."""
         shard = self._shards[number]
         if shard.paused_until - _read_loop_seconds() < GIVEN_UP_SECONDS - TAKEN_SECONDS:
             shard.paused_until = 0.0  # Those that it was given up for have not taken it.

@@ -33,7 +33,7 @@ class DatabaseTimeout:
     def __init__(self, is_answering: Callable[[], Awaitable[bool]]) -> None:
         self._is_answering = is_answering
         self._asking: asyncio.Future[bool] | None = None
-        # The driver tidies up after a cancelled statement, which takes seconds; nobody waits for that.
+        # The driver tidies up after a cancelled statement, which takes seconds; no request waits for that.
         self._abandoned: set[asyncio.Future[Response]] = set()
 
     async def wait_for(self, answer: Coroutine[Any, Any, Response], method: str) -> Response:
