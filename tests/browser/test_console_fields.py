@@ -1,7 +1,7 @@
 """Fields of forms, as somebody types into them: money and time zones."""
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Dialog, expect
 
 from tests.support.console import log_in_to
 from tests.support.product import Product
@@ -39,4 +39,29 @@ def test_money_has_the_decimals_of_its_currency_and_zones_are_searched_inside(
         zone.fill(typed)
         expect(page.get_by_role("option").first).to_have_text(found)
         page.keyboard.press("Escape")
+    page.close()
+
+
+def test_leaving_a_form_that_is_not_saved_asks_first(product: Product, profile: BrowserContext) -> None:
+    page = profile.new_page()
+    log_in_to(product, page)
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.goto(f"{product.control_url}/console/advertisers/new")
+    page.get_by_label("Name").press_sequentially("Adder")
+    page.on("dialog", stay)
+    page.get_by_role("link", name="Banners", exact=True).click()
+    expect(page.get_by_label("Name")).to_have_value("Adder")
+    page.wait_for_timeout(200)
+    assert asked == ["beforeunload"]
+
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", name="Adder")).to_be_visible()
+    page.get_by_role("link", name="Banners", exact=True).click()
+    expect(page.get_by_role("heading", name="Banners", exact=True)).to_be_visible()
+    assert asked == ["beforeunload"]
     page.close()

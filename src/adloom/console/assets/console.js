@@ -149,6 +149,10 @@
     event.preventDefault();
     globalThis.emitEvent?.("adloom_key", event.key);
   });
+  // Who leaves a form that is not saved is asked first; the server marks its button (`form.py`).
+  addEventListener("beforeunload", (event) => {
+    if (document.querySelector("[data-unsaved]")) event.preventDefault();
+  });
   // Enter in a field presses the button of its form; in a list it chooses, and in a long text it ends a line.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -57,6 +57,14 @@ def open_dialog(title: str) -> Generator[ui.dialog]:
         yield dialog
 
 
+def show_stale(message: str) -> None:
+    with open_dialog("Somebody else changed this first") as dialog:
+        ui.label(message)
+        with ui.element("div").classes("al-actions"):
+            ui.button("Stay here", on_click=dialog.close).props("flat")
+            ui.button("Load it again", on_click=ui.navigate.reload).props("unelevated")
+
+
 def confirm(  # noqa: PLR0913 - what questions differ in
     title: str,
     consequence: str,

@@ -16,9 +16,10 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms import amounts, checks
 from adloom.console.components.forms.long_select import LongSelect
+from adloom.console.components.forms.unsaved import UnsavedMark
 from adloom.console.components.forms.values import convert_to_local, convert_to_utc, flatten, nest, offer_zone
 from adloom.console.components.layout import div, set_attributes
-from adloom.console.components.messages import notify_error, open_dialog
+from adloom.console.components.messages import notify_error, open_dialog, show_stale
 
 STALE: Final = "STALE_WRITE"
 
@@ -285,7 +286,7 @@ class Form:
     def show_error(self, error: ProblemError) -> None:
         """Show an error of the API at its field, or as a message; a stale form offers to reload."""
         if error.code == STALE:
-            _show_stale(error)
+            show_stale(error.message)
             return
         self._refused = {}
         elsewhere = [message for field, message in error.fields.items() if field not in self._fields]
@@ -303,8 +304,12 @@ class Form:
         on_save: Callable[[], Awaitable[None]],
         *,
         on_cancel: Callable[[], object] | None = None,
+        is_loss_asked: bool = True,
     ) -> ui.button:
-        """Add the buttons of the form; `on_save` is not called while a field is wrong."""
+        """Add the buttons of the form; `on_save` is not called while a field is wrong.
+
+        Who leaves the page while fields are changed and not saved is asked first, by the browser (`console.js`).
+        """
 
         async def save() -> None:
             self._refused = {}
@@ -312,7 +317,8 @@ class Form:
                 return
             button.disable()
             try:
-                await on_save()
+                with mark.saving():
+                    await on_save()
             except ProblemError as error:
                 self.show_error(error)
             finally:
@@ -321,9 +327,11 @@ class Form:
 
         with div("al-actions row-of"):
             if on_cancel is not None:
-                ui.button("Cancel", on_click=on_cancel).props("flat")
+                cancel = ui.button("Cancel", on_click=lambda: mark.forget())  # noqa: PLW0108 - it is made below
+                cancel.props("flat").on_click(on_cancel)
             button = ui.button(label, on_click=save).props("unelevated")
             set_attributes(button, data_submits=self._id)
+        mark = UnsavedMark(button, self._fields if is_loss_asked else {})
         return button
 
     @property
@@ -388,11 +396,3 @@ def form_dialog(
             dialog.close()
 
         form.buttons(action, save, on_cancel=dialog.close)
-
-
-def _show_stale(error: ProblemError) -> None:
-    with open_dialog("Somebody else changed this first") as dialog:
-        ui.label(error.message)
-        with div("al-actions"):
-            ui.button("Stay here", on_click=dialog.close).props("flat")
-            ui.button("Load it again", on_click=ui.navigate.reload).props("unelevated")

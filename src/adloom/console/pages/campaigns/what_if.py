@@ -95,7 +95,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
 
         with div("stack"):
             rules.show()
-            form.buttons("Simulate", ask)
+            form.buttons("Simulate", ask, is_loss_asked=False)
     shown = div("stack")
 
 
