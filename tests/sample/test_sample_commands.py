@@ -1,10 +1,12 @@
 """`adloom sample` without a running product, and its status."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from adloom.app import sample_data
+from adloom.cli import sample
 from adloom.runtime.installation import DataDirectory, InstallationError
 from adloom.sample.manifest import FILE_NAME, State
 from tests.sample.builders import a_manifest
@@ -52,6 +54,14 @@ def test_removing_without_a_sample_does_nothing(directory: DataDirectory) -> Non
     sample_data.remove({}, directory, lines.append)
 
     assert lines == ["There is no sample to remove."]
+
+
+@pytest.mark.parametrize("command", [sample.status, sample.remove, sample.load])
+def test_a_directory_on_which_nothing_was_started_is_named(
+    tmp_path: Path, command: Callable[..., None]
+) -> None:
+    with pytest.raises(InstallationError, match=f"There is no installation in {tmp_path}/mistyped"):
+        command(data_dir=tmp_path / "mistyped")
 
 
 def test_loading_without_a_running_product_is_an_error(directory: DataDirectory) -> None:

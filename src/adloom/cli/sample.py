@@ -3,10 +3,12 @@
 # ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import os
+from pathlib import Path
 
 import typer
 
 from adloom.cli.options import DataDir, resolve_data_directory
+from adloom.runtime.installation import DataDirectory
 
 app = typer.Typer(
     name="sample",
@@ -21,7 +23,7 @@ def status(*, data_dir: DataDir = None) -> None:
     """Show whether the sample is loaded, and what it has."""
     from adloom.app import sample_data
 
-    sample_data.print_status(resolve_data_directory(data_dir), typer.echo)
+    sample_data.print_status(_find_started(data_dir), typer.echo)
 
 
 @app.command()
@@ -31,7 +33,7 @@ def remove(*, data_dir: DataDir = None) -> None:
     from adloom.app.progress import show_progress
 
     with show_progress("Removing the sample"):
-        sample_data.remove(os.environ, resolve_data_directory(data_dir), typer.echo)
+        sample_data.remove(os.environ, _find_started(data_dir), typer.echo)
 
 
 @app.command()
@@ -41,4 +43,11 @@ def load(*, data_dir: DataDir = None) -> None:
     from adloom.app.progress import show_progress
 
     with show_progress("Loading the sample"):
-        sample_data.load(os.environ, resolve_data_directory(data_dir), typer.echo)
+        sample_data.load(os.environ, _find_started(data_dir), typer.echo)
+
+
+def _find_started(data_dir: Path | None) -> DataDirectory:
+    """Refuse a directory on which nothing was ever started: its name may be mistyped."""
+    directory = resolve_data_directory(data_dir)
+    directory.require_installation()
+    return directory

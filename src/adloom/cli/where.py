@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from adloom.cli.options import DataDir, resolve_data_directory
-from adloom.runtime.installation import Installation, InstallationError
+from adloom.runtime.installation import Installation
 
 
 class InstalledPart(StrEnum):
@@ -27,11 +27,7 @@ def where(
 ) -> None:
     """Print where an installation runs: the address of one of its listeners, or its data directory."""
     directory = resolve_data_directory(data_dir)
-    installation = directory.read_installation()
-    if installation is None:
-        raise InstallationError(
-            f"There is no installation in {directory.path}. Start one with `adloom up`, or name its --data-dir."
-        )
+    installation = directory.require_installation()
     if directory.read_holder_pid() is None:
         typer.echo(f"The installation in {directory.path} does not run now: it ran there last.", err=True)
     typer.echo(directory.path if part is InstalledPart.DATA else find_address(installation, part))

@@ -28,6 +28,15 @@ class InstallationError(Exception):
     """A data directory cannot be used; the message says why and what to do, in one line."""
 
 
+class NoInstallationError(InstallationError):
+    """Nothing was ever started on the data directory."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"There is no installation in {path}. Start one with `adloom up`, or name its --data-dir."
+        )
+
+
 class LockedError(InstallationError):
     """Another process runs on the data directory."""
 
@@ -146,6 +155,12 @@ class DataDirectory:
         """Return where the installation runs or ran last; None if it was never started."""
         return self.read(INSTALLATION_NAME, Installation)
 
+    def require_installation(self) -> Installation:
+        found = self.read_installation()
+        if found is None:
+            raise NoInstallationError(self.path)
+        return found
+
     def write_secrets(self, value: Secrets) -> None:
         self.write(SECRETS_NAME, value)
 
@@ -192,9 +207,7 @@ def find_jwt_secret(variables: Mapping[str, str], directory: DataDirectory) -> s
         return given
     secrets = directory.read_secrets()
     if secrets is None:
-        raise InstallationError(
-            f"There is no installation in {directory.path}. Start one with `adloom up`, or name its --data-dir."
-        )
+        raise NoInstallationError(directory.path)
     return secrets.jwt_secret
 
 
