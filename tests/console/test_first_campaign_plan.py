@@ -41,6 +41,7 @@ def a_plan(label: str = "Home, at the top", **campaign: object) -> CampaignPlan:
     [
         ("Home page, at the top", "home-page-at-the-top"),
         ("  Über uns!  ", "uber-uns"),
+        ("Größe", "grosse"),
         ("首页", "place"),
         ("x" * 300, "x" * 60),
     ],

@@ -89,7 +89,7 @@ def list_entries(
 def shell(  # noqa: PLR0913 - what the frame shows
     *, path: str, tab: str, role: Role, email: str, entries: Sequence[NavigationEntry], api: ApiClient
 ) -> Generator[None]:
-    drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
+    drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=232")
     with drawer:
         _show_navigation(path, entries)
     currency = get_shown_currency()

@@ -37,7 +37,8 @@ from adloom.runtime.http.api.origin import find_origin
 
 WELCOME: Final = "/console/welcome"
 FIRST_PASSWORD: Final = (
-    "The password is right, but it was for the first log-in only. Enter it once more, and choose your own."
+    "The password is right, but it was for the first log-in only."
+    " Enter it once more, and choose your own, of 10 characters or more."
 )
 NEW_PASSWORD: Final = (
     '<label>New password<input type="password" name="newPassword" autocomplete="new-password" required'

@@ -118,7 +118,7 @@ SLUG_LENGTH_MAX: Final = 60  # Shorter than the API allows: it is typed and read
 
 def make_slug(label: str) -> str:
     """Make a slug of a label; a label without Latin letters or digits becomes `place`."""
-    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
+    plain = unicodedata.normalize("NFKD", label.casefold()).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH_MAX].strip("-") or "place"
 
 
