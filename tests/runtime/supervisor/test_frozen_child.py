@@ -127,6 +127,42 @@ async def test_a_server_that_works_is_asked_only_once(
     assert asked.count("works") == 1
 
 
+async def test_a_server_at_rest_is_asked_at_every_second_look_and_a_stopped_one_at_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "QUESTION_TICK_SECONDS", 0.1)
+    notes, asked, looks = tmp_path / "notes", list[float](), list[float]()
+
+    def look(pid: int) -> Activity | None:
+        looks.append(time.monotonic())
+        activity = read_activity(pid)
+        # The test is of one that rests: whatever it did since its start is left out.
+        return activity and Activity(activity.state if activity.state == "T" else "S", 0)
+
+    monkeypatch.setattr(watch, "read_activity", look)
+
+    async def is_answering() -> bool:
+        asked.append(time.monotonic())
+        return True
+
+    async def work(supervisor: Supervisor) -> None:
+        watched = Watched(frozen_seconds=60.0, is_answering=is_answering)
+        await supervisor.start([a_watched(OBEDIENT, notes, watched)])
+        await eventually(lambda: len(asked) >= 8, seconds=30)
+        # Every question is followed by a look of its own.
+        assert len(looks) - len(asked) >= 2 * (len(asked) - 2)
+
+        os.kill(pids(notes)[-1], signal.SIGSTOP)
+        await eventually(lambda: _state(pids(notes)[-1]) == "T", seconds=30)
+        looked, questions = len(looks), len(asked)
+        await eventually(lambda: len(asked) >= questions + 6, seconds=30)
+        assert len(looks) - looked <= 2 * (len(asked) - questions) + 3
+
+        os.kill(pids(notes)[-1], signal.SIGCONT)
+
+    await run_supervised(work)
+
+
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
     [

@@ -81,6 +81,11 @@ class EmbeddedPostgres:
             "io_max_concurrency": "4",
             # Of transactions that are serializable, which we have none of: 4 MB.
             "max_pred_locks_per_transaction": "10",
+            # What these write, commits and checkpoints wait for too: they look once a second, not five times, and the
+            # one that writes pages may write as many a second as before.
+            "wal_writer_delay": "1s",
+            "bgwriter_delay": "1s",
+            "bgwriter_lru_maxpages": "500",
             # Statements that fail are reported where they were sent from.
             "log_min_messages": "fatal",
             **self._options,

@@ -9,7 +9,14 @@ import msgspec
 import structlog
 
 from adloom.runtime.loops import sleep_until_next
-from adloom.runtime.supervisor.activity import Activity, is_busy, measure_wait, read_activity, signal_all
+from adloom.runtime.supervisor.activity import (
+    STOPPED,
+    Activity,
+    is_busy,
+    measure_wait,
+    read_activity,
+    signal_all,
+)
 from adloom.runtime.supervisor.liveness import (
     Liveness,
     LivenessBounds,
@@ -110,6 +117,7 @@ class _Checker:
         self._watched = watched
         self._pipe = pipe
         self._activity: Activity | None = None
+        self._is_left_out = False  # The last question to a server at rest was.
 
     async def is_responding(self) -> bool:
         question = self._watched.is_answering
@@ -128,16 +136,22 @@ class _Checker:
         return SIGN_SECONDS if is_well else SIGN_TICK_SECONDS
 
     def is_obviously_alive(self) -> bool:
-        """Whether there was a sign, or a server has used CPU time since the last check, so that no request is needed."""
+        """Whether no request is needed: there was a sign, or a server has used CPU time since the last check.
+
+        One at rest is asked every second time, unless a signal has stopped it: PostgreSQL forks for each question.
+        """
         if self._watched.is_answering is None:
             # Its activity is not read: at worst its silence is counted from here on.
             self._activity = None
             return self._pipe.take()
         before, now = self._activity, read_activity(self._pid)
-        if before is None or now is None or not is_busy(before, now):
+        if before is None or now is None:
             return False
-        self._activity = now
-        return True
+        if is_busy(before, now):
+            self._activity = now
+            return True
+        self._is_left_out = not self._is_left_out and now.state not in STOPPED
+        return self._is_left_out
 
     def measure_activity(self) -> tuple[float, bool]:
         """Return how long the child has waited for a processor since the last check, and whether it is busy.
