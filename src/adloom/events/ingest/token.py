@@ -22,8 +22,8 @@ Older tokens are accepted as long as their offers may last: version 3 has whole 
 clear, version 1 has neither lease nor charge (87 bytes, 116 characters).
 
 Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once, when it is
-first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once for every version, which
-takes half of its work, and copied. What encrypted terms say is kept too: reading them is on the path of every event.
+first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once and copied. What encrypted
+terms say is kept too: reading them is on the path of every event.
 """
 
 # pure
@@ -33,7 +33,6 @@ import struct
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import partial
 from hashlib import blake2b
 from hmac import compare_digest
 from math import ceil
@@ -90,7 +89,7 @@ _BODY_BYTES: Final = {
     116: (frozenset((1,)), _FIELDS_1.size),
 }
 _pack, _unpack = _FIELDS.pack, _FIELDS.unpack
-_unpack_signed = struct.Struct(">xI16sBI56s").unpack  # After the version: the key's id, and what follows.
+_unpack_signed = struct.Struct(">xxI16sBI56s").unpack  # What follows the version and the key's id.
 _pack_masked = _MASKED_FIELDS.pack
 _to_datetime = datetime.fromtimestamp
 _to_base64 = binascii.b2a_base64
@@ -215,9 +214,7 @@ class TokenSigner:
         # means no more than setting a new secret.
         key = blake2b(secret.encode(), digest_size=_KEY_BYTES + 1, person=b"adloom-offer-key").digest()
         self.key_id = key[_KEY_BYTES]
-        # By the first byte of a token: with it, the hash is through its first block, which is the key.
-        start = partial(blake2b, key=key[:_KEY_BYTES], digest_size=_TAG_BYTES)
-        self.start_macs = [start(bytes((first,))).copy for first in range(256)]
+        self.start_mac = blake2b(key=key[:_KEY_BYTES], digest_size=_TAG_BYTES).copy
         self._of_users = blake2b(key=key[:_KEY_BYTES], digest_size=_ID_BYTES, person=b"adloom-user")
         self._sealed_prefix = bytes((_SEALED_VERSION, self.key_id))
         cipher = TermsCipher(secret)
@@ -236,8 +233,8 @@ class TokenSigner:
         version = FIRST_TICK + (micros >> TICK_BITS)
         encrypted = self._find_encrypted(terms) or self._encrypt(terms)
         body = _pack(version, self.key_id, issued_at, request_id, slot, lease, encrypted)
-        mac = self.start_macs[version]()
-        mac.update(body[1:])
+        mac = self.start_mac()
+        mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
 
     def sign_masked(  # noqa: PLR0913, PLR0917 - as `sign`
@@ -255,8 +252,8 @@ class TokenSigner:
             charge ^ self._find_mask(request_id, slot),
             ids,
         )
-        mac = self.start_macs[version]()
-        mac.update(body[1:])
+        mac = self.start_mac()
+        mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
 
     def hash_user(self, user_id: bytes, salt: bytes = b"") -> bytes:
@@ -313,16 +310,16 @@ class TokenKeys:
         signers = self._accepted.get(raw[1])
         if signers is None:
             return TokenRejection.UNKNOWN_KEY
-        signed, tag = raw[1:body_bytes], raw[body_bytes:]
+        signed, tag = raw[:body_bytes], raw[body_bytes:]
         for signer in signers:
-            mac = signer.start_macs[version]()
+            mac = signer.start_mac()
             mac.update(signed)
             if compare_digest(mac.digest(), tag):
                 break
         else:
             return TokenRejection.FORGED
         if version < FIRST_TICK:
-            second, request, slot, lease, terms, tick = _parse_rarer(raw[:body_bytes], signer)
+            second, request, slot, lease, terms, tick = _parse_rarer(signed, signer)
         else:
             second, request, slot, lease, packed = _unpack_signed(signed)
             terms, tick = signer.find_terms(packed) or signer.read_terms(packed), version - FIRST_TICK
