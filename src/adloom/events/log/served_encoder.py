@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import Served, encode_event
@@ -50,7 +52,7 @@ class ServedEventEncoder:
             )
         )
         self._first, _, rest = specimen.partition(_ANY_REQUEST.bytes)
-        self._before_time, _, rest = rest.partition(_pack_time(_ANY_TIME, int(_ANY_TIME.timestamp())))
+        self._before_time, _, rest = rest.partition(msgspec.msgpack.encode(_ANY_TIME))
         self._before_user, _, self._after = rest.partition(_ANY_USER.bytes)
 
     def encode(self, request_id: bytes, served_at: datetime, second: int, user_id: bytes) -> bytes:
@@ -60,13 +62,9 @@ class ServedEventEncoder:
                 self._first,
                 request_id,
                 self._before_time,
-                _pack_time(served_at, second),
+                _timestamp(_TIMESTAMP_64, served_at.microsecond * _NANOS_A_MICRO << _SECOND_BITS | second),
                 self._before_user,
                 user_id,
                 self._after,
             )
         )
-
-
-def _pack_time(moment: datetime, second: int) -> bytes:
-    return _timestamp(_TIMESTAMP_64, moment.microsecond * _NANOS_A_MICRO << _SECOND_BITS | second)

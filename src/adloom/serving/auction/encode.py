@@ -10,7 +10,7 @@ from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenSigner, pack_charge, pack_terms
 from adloom.events.log.served_encoder import ServedEventEncoder
 from adloom.serving.auction.decide import WinningBid
-from adloom.serving.direct.encode import MillisecondStamp
+from adloom.serving.direct.encode import MILLISECONDS, MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import IndexedPlacement
 from adloom.serving.index.rendered_banner import unpack_ids
@@ -89,12 +89,13 @@ class AdEncoder:
 
         Only we can read who it is.
         """
-        request_id = auction_id.bytes
-        token = self._sign(terms, request_id, second, 0, lease, now.microsecond)
+        request_id, micros, stamp = auction_id.bytes, now.microsecond, self._stamp
+        token = self._sign(terms, request_id, second, 0, lease, micros)
         return b"".join(
             (
                 rendered.ad,
-                self._stamp.format(now, second),
+                stamp.written if second == stamp.second else stamp.begin(now, second),
+                MILLISECONDS[micros // 1000],
                 b'","auctionId":"',
                 str(auction_id).encode(),
                 b'","trackingToken":"',

@@ -19,7 +19,7 @@ from adloom.serving.request.overrides import parse_query
 
 NO_LEASES: Final = (0,) * (SLOT_MAX + 1)
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
-_MILLISECONDS = tuple(b".%03dZ" % millisecond for millisecond in range(1000))
+MILLISECONDS = tuple(b".%03dZ" % millisecond for millisecond in range(1000))
 
 
 class AnswerEncoder:
@@ -74,7 +74,7 @@ class AnswerEncoder:
             str(request_id).encode(),
             b'","servedAt":"',
             stamp.written if second == stamp.second else stamp.begin(now, second),
-            _MILLISECONDS[micros // 1000],
+            MILLISECONDS[micros // 1000],
             b'"}',
         )
         return b"".join(parts)
@@ -105,7 +105,7 @@ class MillisecondStamp:
     def format(self, moment: datetime, second: int) -> bytes:
         """Format a moment in UTC, given its second since the epoch."""
         written = self.written if second == self.second else self.begin(moment, second)
-        return written + _MILLISECONDS[moment.microsecond // 1000]
+        return written + MILLISECONDS[moment.microsecond // 1000]
 
     def begin(self, moment: datetime, second: int) -> bytes:
         """Return what is written in a new second."""
