@@ -1,11 +1,14 @@
 """Workers have the tests from the process that they were forked from."""
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.fork_server import WORKER
+from tests.support.forked import FORKED_COMMAND, fork_server
 from tests.support.worker_process import find_tests, import_test
 
 
@@ -41,3 +44,16 @@ def test_what_cannot_be_imported_is_left_to_the_worker(
     sys.path.remove(str(tmp_path))
 
     assert file.stem not in sys.modules
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux passes what a fork needs")
+def test_a_forked_program_is_interrupted_with_its_command() -> None:
+    words = [sys.executable, "-I", "-S", str(FORKED_COMMAND), fork_server(), "tests.support.sleeper"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as command:
+        assert command.stdout
+        assert command.stdout.readline() == b"asleep\n"
+
+        command.send_signal(signal.SIGINT)
+
+        assert command.stdout.read() == b"interrupted\n"
+        assert command.wait() == 0

@@ -102,10 +102,13 @@ def _is_forked(connection: socket.socket, order: dict[str, Any]) -> bool:
 
 
 def _report_end(connection: socket.socket, program: int) -> None:
-    """Say how a program ends; without anybody to say it to, end it."""
+    """Say how a program ends; interrupt it if that is asked for; without anybody to say it to, end it."""
     end = os.pidfd_open(program)
-    if end not in select.select([connection, end], [], [])[0]:
-        os.kill(program, signal.SIGTERM)
+    while end not in select.select([connection, end], [], [])[0]:
+        if not connection.recv(ORDER_BYTES_MAX):
+            os.kill(program, signal.SIGTERM)
+            break
+        os.kill(program, signal.SIGINT)
     code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
     try:
         connection.send(str(code if code >= 0 else 128 - code).encode())

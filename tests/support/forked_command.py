@@ -15,7 +15,12 @@ order = {
     "environment": dict(os.environ),
 }
 socket.send_fds(asking, [json.dumps(order).encode()], [0, 1, 2])
-said = asking.recv(100_000)  # Its code; or why it was not forked.
+said = None
+while said is None:
+    try:
+        said = asking.recv(100_000)  # Its code; or why it was not forked.
+    except KeyboardInterrupt:  # Ctrl-C reaches us, and not what is forked.
+        asking.send(b"interrupt")
 if not said.isdigit():
     os.write(2, said)
 os._exit(int(said) if said.isdigit() else 1)
