@@ -307,9 +307,10 @@ async def test_a_connection_of_its_own_outlives_a_restart(valkey: Valkey) -> Non
             await valkey.script_flush()
             await valkey.client_kill_filter(_type="normal")
             await log.append([b"a", b"b"])
+            await log.append([b"%d" % number for number in range(12)])
             await auctions.append([pack_pair(b"c", b"an auction")])
 
-    assert await valkey.xlen(STREAM) == 6
+    assert await valkey.xlen(STREAM) == 8
     assert await valkey.xlen(SIDE_STREAM) == 2
 
 

@@ -21,7 +21,7 @@ from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import BatchResult, CursorMovedError, PoisonEntryError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from tests.events.builders import NOW, a_bid, an_auction, an_impression
+from tests.events.builders import NOW, USER, a_bid, an_auction, an_impression
 from tests.events.followed import Followed, a_served
 
 pytestmark = pytest.mark.anyio
@@ -134,7 +134,7 @@ async def test_a_full_side_stream_does_not_stop_the_log(system: SideStreamSystem
 async def test_no_event_is_refused_because_the_side_stream_is_full(small: Valkey) -> None:
     """No worker applies them, and the log keeps its entries."""
     side_stream, ledger = AuctionSideStream(small), ValkeyEventLog(small)
-    event = encode_event(an_impression())
+    event = encode_event(an_impression(user_id=USER))  # Alone in its entry.
 
     for second in range(120):  # 120 MB for a Valkey of 16 MB.
         for _ in range(2):

@@ -6,9 +6,12 @@ from typing import cast
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import STREAM
+from adloom.events.log.event import BEGINNING, encode_event
+from adloom.events.log.event_group import pack_group
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.valkey import Valkey
+from tests.events.builders import an_impression
 
 
 @pytest.fixture
@@ -58,6 +61,22 @@ async def test_a_retried_dead_letter_is_appended_to_the_log(queue: DeadLetterQue
     assert await read_log(valkey) == [b"again 1-0"]
     assert await queue.count() == 0
     assert await queue.count_by_projection() == {}
+
+
+async def test_a_group_that_an_older_worker_could_not_read_comes_back_as_a_group(
+    queue: DeadLetterQueue, valkey: Valkey
+) -> None:
+    events = [encode_event(an_impression(f"{number}")) for number in range(9)]
+    packed = pack_group(events).packed
+    await queue.add("event_tables", "1-8", packed, reason="It is no event.", tries=5, again=packed)
+    [letter] = await queue.list_after()
+
+    assert await queue.retry(letter.id)
+
+    entries = await ValkeyEventLog(valkey).read(BEGINNING, count_max=100, wait_seconds=1)
+    assert [entry.data for entry in entries] == events
+    assert len({entry.id for entry in entries}) == 9
+    assert await queue.count() == 0
 
 
 async def test_a_dead_letter_that_fails_again_is_added_again(queue: DeadLetterQueue) -> None:

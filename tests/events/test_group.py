@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import BEGINNING, LogEntry, parse_entry_id
-from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key
+from adloom.events.log.stream import STREAM, ValkeyEventLog, unpack_row
+from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key, tries_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.locks.lock import HeldLocks
 from adloom.runtime.ports import find_port
@@ -131,17 +131,28 @@ async def test_a_consumer_name_that_is_a_prefix_of_another_is_a_different_consum
     assert not await a_group(valkey, "worker@host").acquire()
 
 
-async def test_stale_consumers_without_pending_entries_are_dropped(valkey: Valkey) -> None:
+async def test_stale_consumers_are_dropped(valkey: Valkey) -> None:
     await append(valkey, 1)
     [entry] = await taken(await an_owner(valkey, "gone@host"))
-    await (await an_owner(valkey, "busy@host")).count_try(entry.id)
+    # As an older version did: an entry that it tried is pending.
+    await valkey.xclaim(STREAM, "test", "gone@host", 0, [entry.id], force=True)
+    await asyncio.sleep(0.05)
     await valkey.delete(lock_key("test"))
-    await asyncio.sleep(0.01)
 
-    await a_group(valkey, "next@host", consumer_kept=timedelta()).acquire()
+    kept = timedelta(milliseconds=40)
+    await a_group(valkey, "next@host", consumer_kept=kept).acquire()
 
-    consumers = await valkey.xinfo_consumers(STREAM, "test")
-    assert [one["name"] for one in consumers] == [b"busy@host"]
+    assert await valkey.xinfo_consumers(STREAM, "test") == []
+
+
+async def test_a_consumer_that_was_just_there_is_kept(valkey: Valkey) -> None:
+    await append(valkey, 1)
+    await taken(await an_owner(valkey, "busy@host"))
+    await valkey.delete(lock_key("test"))
+
+    await a_group(valkey, "next@host").acquire()
+
+    assert [one["name"] for one in await valkey.xinfo_consumers(STREAM, "test")] == [b"busy@host"]
 
 
 # --- reading
@@ -242,7 +253,7 @@ async def test_a_log_that_lost_its_newest_entries_does_not_reuse_their_ids(valke
 
 async def test_entries_beyond_the_limit_are_returned_later(valkey: Valkey) -> None:
     group = await an_owner(valkey)
-    await append(valkey, 6)
+    await append(valkey, 12)
     ids = [entry.id for entry in await all_entries(valkey)]
 
     assert await taken(group, until=BEGINNING) == []
@@ -250,7 +261,7 @@ async def test_entries_beyond_the_limit_are_returned_later(valkey: Valkey) -> No
     assert await taken(group, ids[1], until=ids[1]) == []
     assert numbers(await taken(group, ids[1], until=ids[4], count_max=2)) == [2, 3]
     assert numbers(await taken(group, ids[1], until=ids[3])) == [2, 3], "it was not applied"
-    assert numbers(await taken(group, ids[3], until=None)) == [4, 5]
+    assert numbers(await taken(group, ids[3], until=None)) == list(range(4, 12))
 
 
 async def test_large_entries_fill_a_batch_as_small_ones_do(valkey: Valkey) -> None:
@@ -302,20 +313,33 @@ async def test_the_tries_of_all_workers_are_counted_together(valkey: Valkey) -> 
     assert await (await an_owner(valkey, "other@host")).count_try(entry.id) == 3
 
 
-async def test_claiming_an_entry_does_not_count_as_a_try(valkey: Valkey) -> None:
-    await append(valkey, 2)
-    entry, last = await taken(one := await an_owner(valkey, "one@host"))
-    await one.count_try(entry.id)
+async def test_tries_are_counted_by_event_also_within_a_group(valkey: Valkey) -> None:
+    await append(valkey, 12)
+    one = await an_owner(valkey)
+    entries = await taken(one)
+    assert await valkey.xlen(STREAM) == 1
+
+    for _ in range(4):
+        await one.count_try(entries[3].id)
+
+    assert [await one.count_try(entry.id) for entry in entries] == [1, 1, 1, 5, *[1] * 8]
+
+
+async def test_tries_are_forgotten_once_the_event_is_applied(valkey: Valkey) -> None:
+    await append(valkey, 12)
+    entries = await taken(one := await an_owner(valkey, "one@host"))
+    for entry in entries[3:5]:
+        await one.count_try(entry.id)
 
     for life in range(7):
         await taken(await an_owner(valkey, "other@host", incarnation=f"{life}"))
     other = await an_owner(valkey, "other@host", incarnation="last")
-    [pending] = await valkey.xpending_range(STREAM, "test", "-", "+", 9)
-    assert pending["consumer"] == b"other@host"
-    assert await other.count_try(entry.id) == 2
+    assert await other.count_try(entries[3].id) == 2
+    await taken(other, entries[3].id)
+    assert await valkey.hgetall(tries_key("test")) == {entries[4].id.encode(): b"1"}
 
-    await taken(other, last.id)
-    assert (await valkey.xpending(STREAM, "test"))["pending"] == 0
+    await taken(other, entries[4].id)
+    assert not await valkey.exists(tries_key("test"))
 
 
 # --- which entries
@@ -363,7 +387,7 @@ class Life:
         self._lives = 1
 
     async def append(self) -> None:
-        count = 1 + self._draw(4)
+        count = 1 + self._draw(14)  # Some are a group.
         await append(self._valkey, count, first=self._appended)
         self._appended += count
 
@@ -414,4 +438,4 @@ class Life:
 async def all_entries(valkey: Valkey) -> list[LogEntry]:
     # The stubs allow every protocol version and decoding.
     rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await valkey.xrange(STREAM))
-    return [LogEntry(row_id.decode(), fields[b"e"]) for row_id, fields in rows]
+    return [entry for row in rows for entry in unpack_row(*row)]

@@ -347,7 +347,28 @@ async def test_a_poison_entry_becomes_a_dead_letter_after_five_tries(
     }
     assert {(letter.projection, letter.tries) for letter in dead_letters} == {("test", TRIES_MAX)}
     assert projection.counters.dead == 3
-    assert (await system.valkey.xpending(STREAM, "test"))["pending"] == 0
+
+
+async def test_one_poison_event_of_a_group_becomes_a_dead_letter_alone(system: ProjectionSystem) -> None:
+    store = FakeStore()
+    store.refuses = {"4"}
+    store.stumbles_over = {"17"}
+    await system.append(*impressions(30), b"no event", *impressions(9, first=30))
+    assert await system.valkey.xlen(STREAM) == 1
+    entries = await system.ledger.read("0-0", count_max=100, wait_seconds=1)
+
+    projection = await system.catch_up(store, batch_max=25)
+
+    assert store.names == [name for name in names(39) if name not in {"4", "17"}]
+    letters = await system.dead_letters.list_after()
+    found = {letter.entry_id: (letter.data, letter.tries) for letter in letters}
+    assert found == {entries[place].id: (entries[place].data, TRIES_MAX) for place in (4, 17, 30)}
+    assert (projection.counters.counted, projection.counters.dead) == (37, 3)
+    for letter in letters:
+        assert await system.dead_letters.retry(letter.id)
+    store.refuses = store.stumbles_over = set()
+    await system.catch_up(store)
+    assert sorted(store.names, key=int) == names(39)
 
 
 async def test_a_retried_dead_letter_is_applied(system: ProjectionSystem) -> None:

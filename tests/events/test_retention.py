@@ -8,16 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
-from adloom.events.log.event import BEGINNING, parse_entry_id
+from adloom.events.log.event import BEGINNING, encode_event, parse_entry_id
+from adloom.events.log.event_group import USER_KEY
 from adloom.events.log.stream import BEHIND_READ_BYTES_MAX, STREAM, EventLogSize, MemoryUse, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.retention import LogRetention, count_in_excess, trim_before
 from adloom.events.projections.status import LogStatusReader
 from adloom.runtime.valkey import Valkey
-from tests.events.builders import NOW
+from tests.events.builders import NOW, an_impression
 
 WEEK = timedelta(days=7)
+# What looks like an event that names a user is an entry of its own.
+LONE = USER_KEY
 
 
 @pytest.fixture
@@ -26,9 +29,9 @@ def ledger(valkey: Valkey) -> ValkeyEventLog:
 
 
 async def appended(ledger: ValkeyEventLog, count: int) -> list[str]:
-    """Append entries, and return the ids of all."""
+    """Append entries of one event, and return the ids of all."""
     for first in range(0, count, 1000):
-        await ledger.append([b"x"] * min(1000, count - first))
+        await ledger.append([LONE] * min(1000, count - first))
     return [entry.id for entry in await ledger.read(BEGINNING, count_max=100_000, wait_seconds=1)]
 
 
@@ -85,8 +88,18 @@ async def test_the_lag_of_a_follower_is_counted_from_the_group_before_it(
     assert (await ledger.measure_lag("follower", ids[99])).entries == 11_900
 
 
+async def test_the_lag_counts_a_group_of_events_as_an_entry(ledger: ValkeyEventLog) -> None:
+    await ledger.append([encode_event(an_impression())] * 100)
+    ids = [entry.id for entry in await ledger.read(BEGINNING, count_max=100, wait_seconds=1)]
+    await ledger.append([LONE])
+
+    lags = [await ledger.measure_lag("test", cursor) for cursor in (BEGINNING, ids[50], ids[-1])]
+
+    assert [lag.entries for lag in lags] == [2, 2, 1]
+
+
 async def test_a_lag_that_no_group_knows_is_counted_within_a_bound_of_bytes(ledger: ValkeyEventLog) -> None:
-    await ledger.append([b"x" * 4_096] * 500)
+    await ledger.append([LONE + b"x" * 4_096] * 500)
 
     counted = (await ledger.measure_lag("test", BEGINNING)).entries
 
@@ -205,6 +218,22 @@ async def test_the_status_of_an_empty_log_can_be_read(valkey: Valkey) -> None:
     assert (status.oldest, status.newest, status.size.entries) == (None, None, 0)
     [projection] = status.projections
     assert (projection.owner, projection.lag.entries, projection.taken) == (None, 0, 0)
+
+
+async def test_the_status_names_the_oldest_event_and_those_that_fail_in_a_group(
+    ledger: ValkeyEventLog, valkey: Valkey
+) -> None:
+    await ledger.append([encode_event(an_impression())] * 12)
+    ids = [entry.id for entry in await ledger.read(BEGINNING, count_max=100, wait_seconds=1)]
+    group = await an_owner(valkey)
+    for place in (1, 4, 4, 5):
+        await group.count_try(ids[place])
+
+    status = await LogStatusReader(valkey).read({"test": ids[3]})
+
+    assert (status.oldest, status.newest, status.size.entries) == (ids[0], ids[-1], 1)
+    [test] = status.projections
+    assert (test.lag.entries, test.failing, test.tries) == (1, 2, 2), "what is applied does not fail"
 
 
 async def test_the_status_names_the_cursor_and_owner_of_each_projection(

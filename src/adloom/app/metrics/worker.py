@@ -54,7 +54,7 @@ def register_projections(metrics: Metrics, projections: Sequence[Projection]) ->
 def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
     metrics.add_gauges(
         "adloom_ledger_lag_entries",
-        "Entries not yet applied.",
+        "Entries not yet applied; a group of events is one.",
         "projection",
         lambda: {name: lag.entries for name, lag in retention.lags.items()},
     )
@@ -64,7 +64,11 @@ def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
         "projection",
         lambda: {name: lag.seconds for name, lag in retention.lags.items()},
     )
-    metrics.add_gauge("adloom_ledger_entries", "Entries in the event log.", lambda: retention.size.entries)
+    metrics.add_gauge(
+        "adloom_ledger_entries",
+        "Entries in the event log; a group of events is one.",
+        lambda: retention.size.entries,
+    )
     metrics.add_gauge(
         "adloom_ledger_memory_bytes", "Memory that they take, about.", lambda: retention.size.memory_bytes
     )

@@ -15,7 +15,8 @@ from redis.exceptions import NoScriptError
 
 from adloom.events.log.append import EventAppender, EventLog, EventSpool
 from adloom.events.log.event import AuctionEntry, Served, UnreadableEntryError, decode_event, parse_entry_id
-from adloom.events.log.stream import FIELD, STREAM
+from adloom.events.log.event_group import FIELD
+from adloom.events.log.stream import STREAM
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Final, cast
 from uuid import UUID
 
+from adloom.events.log.event_group import pack_group, unpack_group
 from adloom.events.log.personal import remove_user
 from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.events.projections.dead_letters import INDEX, Redelivery, encode_redelivery, unwrap_redelivery
@@ -65,6 +66,11 @@ async def clean_letter(valkey: Valkey, letter_id: str) -> None:
 
 def _clean(data: bytes) -> bytes:
     """Return data without its user; nothing where nothing can be counted from it."""
+    if events := unpack_group(
+        data
+    ):  # Of an older worker, which could not read it. An address may have an id, too.
+        left = [cleaned for event in events if (cleaned := _clean(event))]
+        return pack_group(left).packed if left else b""
     redelivery = unwrap_redelivery(data)
     if redelivery is None:
         return remove_user(data) or b""

@@ -12,7 +12,8 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry
-from adloom.events.log.stream import DEAD_STREAM, STREAM
+from adloom.events.log.event_group import unpack_group
+from adloom.events.log.stream import ADD_GROUPS, DEAD_STREAM, STREAM
 from adloom.runtime.valkey import Valkey, raise_if_away
 
 LETTERS_MAX: Final = 10_000
@@ -35,15 +36,22 @@ redis.call('HSET', index, field, id)
 return 1
 """
 
-# Removes a letter and appends it to the log, both or neither. Without the third key it is only removed.
-REMOVE_SCRIPT: Final = """
+# Removes a letter and appends it to the log, both or neither. Without the third key it is only removed. With a number of
+# events it is a group that a worker of an older version could not read.
+REMOVE_SCRIPT: Final = f"""
+{ADD_GROUPS}
 local dead, index, ledger = KEYS[1], KEYS[2], KEYS[3]
 local found = redis.call('XRANGE', dead, ARGV[1], ARGV[1])
 if #found == 0 then return 0 end
-local letter = {}
+local letter = {{}}
 local fields = found[1][2]
 for i = 1, #fields, 2 do letter[fields[i]] = fields[i + 1] end
-if ledger then redis.call('XADD', ledger, '*', 'e', letter['again'] or letter['e']) end
+local again = letter['again'] or letter['e']
+if ledger and ARGV[2] == '0' then
+    redis.call('XADD', ledger, '*', 'e', again)
+elseif ledger then
+    add_groups(ledger, {{ARGV[2], again}})
+end
 redis.call('XDEL', dead, ARGV[1])
 redis.call('HDEL', index, (letter['projection'] or '') .. ' ' .. (letter['entry'] or ''))
 return 1
@@ -112,8 +120,12 @@ class DeadLetterQueue:
 
     async def retry(self, letter_id: str) -> bool:
         """Append an entry to the log again and remove it here; False if there is none."""
+        letter = await self.get(letter_id)
+        events = len(unpack_group(letter.data)) if letter is not None else 0
         with raise_if_away():
-            return bool(await self._valkey.eval(REMOVE_SCRIPT, 3, DEAD_STREAM, INDEX, STREAM, letter_id))
+            return bool(
+                await self._valkey.eval(REMOVE_SCRIPT, 3, DEAD_STREAM, INDEX, STREAM, letter_id, events)
+            )
 
     async def delete(self, letter_id: str) -> bool:
         """Remove an entry for good; False if there is none."""

@@ -1,10 +1,10 @@
 """A projection's consumer group in Valkey, and the lock that gives it one owner at a time.
 
-The group remembers how far entries were handed out, and how often a bad one was tried. It does not remember
-each entry that is being applied (XREADGROUP … NOACK): what was handed out and not applied lies between the
-projection's cursor and the group's position, so the next owner sets the group back to the cursor. Only entries
-that were tried and failed are pending. A pending list of every entry took eight times of Valkey's CPU (4.0
-and 0.5 µs an event) and as much of its file as the event itself.
+The group remembers how far entries were handed out. It does not remember each entry that is being applied
+(XREADGROUP … NOACK): what was handed out and not applied lies between the projection's cursor and the group's
+position, so the next owner sets the group back to the cursor. A pending list of every entry took eight times of
+Valkey's CPU (4.0 and 0.5 µs an event) and as much of its file as the event itself. How often a bad event was tried is in
+a hash beside it: the group knows entries of the stream only, and one may have many events.
 
 The projections of a worker read the same entries one after the other. Only the first reads them from Valkey
 and leaves them in `RecentEntries`; its followers read there, and move their groups every few seconds.
@@ -12,7 +12,7 @@ and leaves them in `RecentEntries`; its followers read there, and move their gro
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias, cast
 
@@ -20,6 +20,7 @@ from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry, parse_entry_id
+from adloom.events.log.event_group import FIELD, GROUP_BYTES_MAX, drop_before, unpack_entry
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
@@ -38,7 +39,7 @@ if consumers.err then return 1 end
 for _, facts in ipairs(consumers) do
     local one = {}
     for i = 1, #facts, 2 do one[facts[i]] = facts[i + 1] end
-    if one.name ~= consumer and one.pending == 0 and one.idle > tonumber(kept_millis) then
+    if one.name ~= consumer and one.idle > tonumber(kept_millis) then
         redis.call('XGROUP', 'DELCONSUMER', stream, group, one.name)
     end
 end
@@ -70,34 +71,13 @@ for i = 1, #facts, 2 do
 end
 return 1
 """
-# Claim everything pending, without counting that as a try, and acknowledge what is applied.
-CLAIM_SCRIPT: Final = f"""
-local stream, group, consumer, after = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-{_IS_BEYOND}
-local from = '0-0'
-repeat
-    local answer = redis.call('XAUTOCLAIM', stream, group, consumer, 0, from, 'COUNT', 100, 'JUSTID')
-    for _, id in ipairs(answer[2]) do
-        if not is_beyond(id, after) then redis.call('XACK', stream, group, id) end
-    end
-    from = answer[1]
-until from == '0-0'
-return 1
-"""
-# The delivery count of an entry is its number of tries; the next try is counted before it is made.
-TRIED_SCRIPT: Final = """
-local stream, group, consumer, id = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local pending = redis.call('XPENDING', stream, group, id, id, 1)
-local tries = pending[1] and pending[1][4] or 1
-redis.call('XCLAIM', stream, group, consumer, 0, id, 'RETRYCOUNT', tries + 1, 'FORCE', 'JUSTID')
-return tries
-"""
-
 # An answer takes the server's memory until it is sent, and large events would fill it. So a batch may take several
 # answers; if it were as small as one of them, a projection would rest after it although more is waiting.
 READ_BYTES_MAX: Final = 2**21
 BATCH_BYTES_MAX: Final = 2**24
 ENTRY_BYTES_EXPECTED: Final = 1_000
+# Entries are taken to be as large as the last ones. Where they are groups all at once, an answer has so much at most.
+READ_ENTRIES_MAX: Final = 2**25 // GROUP_BYTES_MAX
 
 _Rows: TypeAlias = list[tuple[bytes, list[bytes]]]
 
@@ -141,12 +121,10 @@ class ConsumerGroup:
         # Read already, but beyond `until`; they follow the last that was returned.
         self._ahead: list[LogEntry] = []
         self._given = ""
-        self._entry_bytes = ENTRY_BYTES_EXPECTED  # On average, in the last read.
-        self._is_cut = False  # Whether that read left out entries because of their size.
+        self._entry_bytes = ENTRY_BYTES_EXPECTED  # Of an entry of the stream, on average, in the last read.
+        self._is_cut = False  # Whether that read left out entries because of their size or number.
         self._drop_idle = valkey.register_script(DROP_IDLE_SCRIPT)
         self._set = valkey.register_script(SET_SCRIPT)
-        self._claim = valkey.register_script(CLAIM_SCRIPT)
-        self._tried = valkey.register_script(TRIED_SCRIPT)
         # As the server sends them: the driver would make a dictionary of every entry.
         valkey.set_response_callback("XREADGROUP", _keep_raw)  # pyright: ignore[reportArgumentType] - its stubs have it give nothing
 
@@ -202,7 +180,7 @@ class ConsumerGroup:
 
     async def count_try(self, entry_id: str) -> int:
         with raise_if_away():
-            return int(await self._tried(self._keys, [self._projection, self._consumer, entry_id]))
+            return await self._valkey.hincrby(tries_key(self._projection), entry_id, 1)
 
     async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         await self._letters.add(
@@ -224,43 +202,72 @@ class ConsumerGroup:
     async def _read_batch(self, after: str, count_max: int) -> list[LogEntry] | None:
         taken = await self._read_group(after, count_max)
         while taken and self._is_cut:
-            left = min(count_max, BATCH_BYTES_MAX // self._entry_bytes) - len(taken)
-            if left <= 0:
+            size = sum([len(entry.data) for entry in taken])
+            if len(taken) >= count_max or size >= BATCH_BYTES_MAX:
                 break
-            more = await self._read_group(taken[-1].id, left)
+            more = await self._read_group(taken[-1].id, count_max - len(taken))
             if more is None:
                 return None
             taken += more
         return taken
 
     async def _read_group(self, after: str, count_max: int) -> list[LogEntry] | None:
+        """Read about so many events; the last entry may have more."""
         for _ in range(SET_BACK_MAX):
             # Safe to repeat: what was read and did not arrive is read once more, from the cursor.
-            holder, groups, entries = await retry_if_disconnected(lambda: self._fetch(count_max))
+            holder, groups, has_tries, rows = await retry_if_disconnected(lambda: self._fetch(count_max))
             if holder != self._lock.holder.encode():
                 return None
-            last, pending = _find_position(groups, self._projection)
-            if pending:
-                await self._claim(self._keys, [self._projection, self._consumer, after])
-            if last == after:
-                return entries
+            if has_tries:
+                await self._forget_tries(after)
+            if _find_position(groups, self._projection) == after:
+                return self._unpack(rows, after, count_max)
             if not await self._set(self._keys, [self._projection, self._lock.holder, after]):
                 return None
         raise UnavailableError(f"Somebody else reads in the group {self._projection}.")
 
-    async def _fetch(self, count_max: int) -> tuple[object, object, list[LogEntry]]:
+    async def _fetch(self, count_max: int) -> tuple[object, object, object, _Rows]:
         """Return the lock's holder, the group's position and the entries after it, as of one moment."""
-        count = min(count_max, READ_BYTES_MAX // self._entry_bytes + 1)
         async with self._valkey.pipeline(transaction=True) as at_once:
             at_once.get(self._keys[1])
             at_once.xinfo_groups(STREAM)
-            at_once.xreadgroup(self._projection, self._consumer, {STREAM: ">"}, count=count, noack=True)
-            holder, groups, streams = await at_once.execute(raise_on_error=False)
-        entries = _parse_entries(streams)
-        self._is_cut = len(entries) == count < count_max
-        if entries:
-            self._entry_bytes = sum([len(entry.data) for entry in entries]) // len(entries) + 1
-        return holder, groups, entries
+            at_once.exists(tries_key(self._projection))
+            at_once.xreadgroup(
+                self._projection,
+                self._consumer,
+                {STREAM: ">"},
+                count=self._count_entries(count_max),
+                noack=True,
+            )
+            holder, groups, has_tries, streams = await at_once.execute(raise_on_error=False)
+        return holder, groups, has_tries, _find_rows(streams)
+
+    def _count_entries(self, count_max: int) -> int:
+        return min(count_max, READ_ENTRIES_MAX, READ_BYTES_MAX // self._entry_bytes + 1)
+
+    def _unpack(self, rows: _Rows, after: str, count_max: int) -> list[LogEntry]:
+        """Return the events of entries, without those that are not after the cursor: it may be inside of the first."""
+        count = self._count_entries(count_max)
+        entries: list[LogEntry] = []
+        for row_id, row in rows:
+            if row[0] == FIELD:
+                entries.append(LogEntry(row_id.decode(), row[1]))
+            else:
+                entries += unpack_entry(row_id.decode(), row[0], row[1])
+        if rows:
+            self._entry_bytes = sum([len(row[1]) for _, row in rows]) // len(rows) + 1
+        millis, sequence = parse_entry_id(after)
+        entries = drop_before(entries, (millis, sequence + 1))
+        self._is_cut = len(rows) == count and len(entries) < count_max
+        return entries
+
+    async def _forget_tries(self, applied: str) -> None:
+        """Forget the tries of events up to the cursor."""
+        key, until = tries_key(self._projection), parse_entry_id(applied)
+        # The stubs have an answer that may need no waiting.
+        tried = await cast("Awaitable[list[bytes]]", self._valkey.hkeys(key))
+        if gone := [entry_id for entry_id in tried if parse_entry_id(entry_id.decode()) <= until]:
+            await self._valkey.hdel(key, *cast("list[str]", gone))
 
 
 def count_readable(entries: Sequence[LogEntry], until: str | None, count_max: int) -> int:
@@ -275,24 +282,28 @@ def lock_key(projection: str) -> str:
     return f"{STREAM}:owner:{projection}"
 
 
+def tries_key(projection: str) -> str:
+    """Name the hash of the events that a projection could not apply alone, with the number of its tries of each."""
+    return f"{STREAM}:tries:{projection}"
+
+
 def _keep_raw(answer: object, **_: object) -> object:
     return answer
 
 
-def _find_position(groups: object, name: str) -> tuple[str | None, int]:
-    """Return how far a group has handed out entries, and how many are pending; None if there is no group."""
+def _find_position(groups: object, name: str) -> str | None:
+    """Return how far a group has handed out entries; None if there is no group."""
     if isinstance(groups, ResponseError):  # There is no stream.
-        return None, 0
+        return None
     # The stubs know every protocol version and decoding.
     for facts in cast("list[dict[str, bytes | int]]", groups):
         if facts["name"] == name.encode():
-            return cast("bytes", facts["last-delivered-id"]).decode(), cast("int", facts["pending"])
-    return None, 0
+            return cast("bytes", facts["last-delivered-id"]).decode()
+    return None
 
 
-def _parse_entries(streams: object) -> list[LogEntry]:
+def _find_rows(streams: object) -> _Rows:
     if not streams or isinstance(streams, ResponseError):
         return []
     # Under the newer protocol this is a mapping, under the older one a list of pairs.
-    rows = next(iter(dict(cast("dict[bytes, _Rows]", streams)).values()))
-    return [LogEntry(row_id.decode(), fields[1]) for row_id, fields in rows]
+    return next(iter(dict(cast("dict[bytes, _Rows]", streams)).values()))

@@ -1,25 +1,23 @@
 """The status of the event log: its size, and the position, owner and failures of each projection."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
 from adloom.events.log.event import parse_entry_id
-from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog
+from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog, unpack_row
 from adloom.events.projections.dead_letters import DeadLetterQueue
-from adloom.events.projections.group import lock_key
+from adloom.events.projections.group import lock_key, tries_key
 from adloom.runtime.valkey import Valkey, raise_if_away
-
-FAILING_SHOWN_MAX: Final = 1_000
 
 
 class ProjectionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Where a projection is, and which worker owns it.
 
-    `taken` are entries that the owner has read and not applied yet, `failing` those that were tried and failed,
-    and `tries` is the largest number of tries of one of them.
+    `taken` are entries that the owner has read and not applied yet, `failing` are events that were tried and failed, and
+    `tries` is the largest number of tries of one of them.
     """
 
     name: str
@@ -69,11 +67,10 @@ class LogStatusReader:
         self, name: str, cursor: str, group: Mapping[str, Any] | None, dead: int
     ) -> ProjectionStatus:
         lag = await self._event_log.measure_lag(name, cursor)
-        taken = failing = tries = 0
+        taken = 0
         if group is not None:
             taken = max(0, lag.entries - (group["lag"] if group["lag"] is not None else lag.entries))
-            failing = group["pending"]
-            tries = await self._count_tries(name) if failing else 0
+        tries = await self._read_tries(name, cursor)
         holder = cast("bytes | None", await self._valkey.get(lock_key(name)))
         return ProjectionStatus(
             name=name,
@@ -81,18 +78,18 @@ class LogStatusReader:
             lag=lag,
             owner=holder.decode().partition(" ")[0] if holder else None,
             taken=taken,
-            failing=failing,
-            tries=tries,
+            failing=len(tries),
+            tries=max(tries, default=0),
             dead=dead,
         )
 
-    async def _count_tries(self, name: str) -> int:
-        # The delivery count is one ahead: the next try is counted before it is made.
-        pending = cast(
-            "list[Mapping[str, Any]]",
-            await self._valkey.xpending_range(STREAM, name, "-", "+", FAILING_SHOWN_MAX),
-        )
-        return max((one["times_delivered"] - 1 for one in pending), default=0)
+    async def _read_tries(self, name: str, cursor: str) -> list[int]:
+        # The stubs know every protocol version and decoding.
+        tries = await cast("Awaitable[dict[bytes, bytes]]", self._valkey.hgetall(tries_key(name)))
+        applied = parse_entry_id(cursor)
+        return [
+            int(count) for entry_id, count in tries.items() if parse_entry_id(entry_id.decode()) > applied
+        ]
 
     async def _read_groups(self) -> dict[str, Mapping[str, Any]]:
         if not await self._valkey.exists(STREAM):
@@ -102,6 +99,6 @@ class LogStatusReader:
         return {group["name"].decode(): group for group in groups}
 
     async def _read_ends(self) -> tuple[str | None, str | None]:
-        oldest = cast("list[tuple[bytes, object]]", await self._valkey.xrange(STREAM, count=1))
+        oldest = cast("list[tuple[bytes, dict[bytes, bytes]]]", await self._valkey.xrange(STREAM, count=1))
         newest = cast("list[tuple[bytes, object]]", await self._valkey.xrevrange(STREAM, count=1))
-        return (oldest[0][0].decode(), newest[0][0].decode()) if oldest and newest else (None, None)
+        return (unpack_row(*oldest[0])[0].id, newest[0][0].decode()) if oldest and newest else (None, None)

@@ -40,6 +40,9 @@ RATE_OVER: Final = 10  # Heartbeats: at few requests a single second says little
 SETTINGS_EVERY: Final = 20
 LAST_WRITE_SECONDS_MAX: Final = 0.5  # If Valkey is away when a process stops, it expires a little later.
 MASK: Final = "…"
+# Of the entries of the event log, as this version reads and writes them: raised when older versions cannot read what is
+# written. A process writes the newest format that all can read; heartbeats of before have none.
+LOG_FORMAT: Final = 1
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -87,6 +90,7 @@ class ProcessHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
     told_at: Moment
     requests_per_second: float
     reading: Reading
+    log_format: int = 0
 
     @property
     def id(self) -> str:
@@ -196,6 +200,7 @@ class HeartbeatPublisher:
             told_at=now,
             requests_per_second=round(rate, 2),
             reading=reading,
+            log_format=LOG_FORMAT,
         )
 
 
