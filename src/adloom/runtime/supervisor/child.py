@@ -11,6 +11,7 @@ from typing import BinaryIO
 import msgspec
 import structlog
 
+from adloom.core.errors import describe_error
 from adloom.runtime.supervisor import program as programs
 from adloom.runtime.supervisor.liveness_pipe import SIGN_FD, LivenessPipe
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, RunningProgram, Start
@@ -181,7 +182,7 @@ class SupervisedChild:
         try:
             await self.child.wait_until_ready()
         except Exception as error:  # noqa: BLE001 - the outermost of its task: a child may answer anything
-            outcome = StartError(f"{self.name} did not become ready: {error or type(error).__name__}.")
+            outcome = StartError(f"{self.name} did not become ready: {describe_error(error)}.")
             log.warning("child_not_ready", child=self.name, error=repr(error))
         else:
             # At the first start the caller waits for it, and needs no log line.
