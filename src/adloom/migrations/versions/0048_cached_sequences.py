@@ -1,7 +1,7 @@
 """Numbers of impressions and of the money ledger are taken by the thousand, which is cheaper.
 
-A connection takes its own thousand, so the numbers have gaps and do not follow the order of the rows, and a rebuild may
-give some of them twice. Nothing but that rebuild reads them, and no index wants them unique.
+A connection takes its own thousand, so the numbers have gaps and do not follow the order of the rows. A rebuild may give
+some numbers of impressions twice: nothing else reads those, and no index wants them unique.
 """
 
 from adloom.migrations.statements import run
