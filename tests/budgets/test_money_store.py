@@ -144,17 +144,6 @@ async def test_a_click_that_waits_although_it_is_charged_is_refused(tables: Mone
         await tables.write(waiting)
 
 
-async def test_rows_have_numbers_of_their_own_and_no_index_that_nothing_reads(tables: MoneyTables) -> None:
-    await tables.write(*(a_charge(number) for number in range(1, 4)), a_release(), a_release())
-
-    rows = await tables.rows("id, kind, lease", "money_entries")
-    assert len({number for number, _, _ in rows}) == 5
-    indexes = await tables.rows(
-        "indexname, tablename, schemaname", "pg_indexes WHERE tablename = 'money_entries'"
-    )
-    assert {name for name, _, _ in indexes} == {"money_entries_offer", "money_entries_day"}
-
-
 async def test_different_slots_of_a_request_are_different_offers(tables: MoneyTables) -> None:
     await tables.write(a_charge(), a_charge(slot=1))
 
