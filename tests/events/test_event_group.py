@@ -17,9 +17,11 @@ from adloom.core.errors import UnavailableError
 from adloom.events.erasure.streams import StreamSearch, clean_letter
 from adloom.events.log.event import BEGINNING, LogEntry, decode_event, encode_event, parse_entry_id
 from adloom.events.log.event_group import (
+    BLOCK,
     GROUP_BYTES_MAX,
     GROUP_EVENTS_MAX,
     GROUP_EVENTS_MIN,
+    GroupIds,
     group_events,
     names_user,
     pack_group,
@@ -365,3 +367,55 @@ async def test_a_server_that_became_a_replica_refuses_groups_as_it_refuses_other
 
         await event_log.append([OTHER] * 30)
         assert len(await _read_all(valkey)) == 60
+
+
+# --- ids that the appending process chooses
+
+
+async def test_from_the_second_append_on_groups_need_no_script(valkey: Valkey) -> None:
+    async with aclosing(DedicatedConnection(valkey)) as line:
+        event_log = ValkeyEventLog(valkey, line)
+        await event_log.append([OTHER] * 30)
+        await valkey.config_resetstat()
+
+        for number in range(20):
+            await asyncio.sleep(0.003)
+            await event_log.append([OTHER + b"%d" % number] * 30 + [LONE])
+
+        done = await valkey.info("commandstats")
+    assert "cmdstat_eval" not in done
+    assert done["cmdstat_xadd"] == {**done["cmdstat_xadd"], "calls": 40, "failed_calls": 0}
+    assert len(await _read_all(valkey)) == 30 + 20 * 31
+
+
+async def test_a_group_that_the_server_refuses_by_its_id_is_appended_all_the_same(valkey: Valkey) -> None:
+    event_log = ValkeyEventLog(valkey)
+    await event_log.append([OTHER] * 30)
+    seconds, _ = await valkey.time()
+    await valkey.xadd(STREAM, {"e": b"of a clock that was ahead"}, id=f"{(seconds + 60) * 1000}-7")
+
+    await event_log.append([OTHER] * 30 + [LONE])
+
+    orders = [parse_entry_id(entry.id) for entry in await _read_all(valkey)]
+    assert len(orders) == 30 + 1 + 31
+    assert orders == sorted(set(orders))
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 2_000), st.integers(1, 4), st.integers(-3, 3)), min_size=1),
+    process=st.integers(0, 1),
+)
+def test_chosen_ids_grow_and_leave_room_for_a_whole_group(
+    steps: list[tuple[int, int, int]], process: int
+) -> None:
+    ids, at, last = GroupIds(), 1_000.0 * process, (0, 0)
+    assert ids.choose(1, at=at) is None
+
+    for micros, count, set_by in steps:
+        at += micros / 1e6
+        ids.note_time(5_000 + at + set_by / 1_000, at=at)
+        for chosen in ids.choose(count, at=at) or ():
+            order = parse_entry_id(chosen)
+            assert order > last
+            assert order[1] % BLOCK == BLOCK - 1
+            last = order
