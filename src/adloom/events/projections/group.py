@@ -77,7 +77,7 @@ READ_BYTES_MAX: Final = 2**21
 BATCH_BYTES_MAX: Final = 2**24
 ENTRY_BYTES_EXPECTED: Final = 1_000
 # Entries are taken to be as large as the last ones. Where they are groups all at once, an answer has so much at most.
-READ_ENTRIES_MAX: Final = 2**25 // GROUP_BYTES_MAX
+READ_ENTRIES_MAX: Final = 2**22 // GROUP_BYTES_MAX
 
 _Rows: TypeAlias = list[tuple[bytes, list[bytes]]]
 
