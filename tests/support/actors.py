@@ -218,11 +218,11 @@ class Listeners:
         self.received: list[tuple[str, msgspec.Struct]] = []
         self.failure: Exception | None = None
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         await asyncio.sleep(0.001)
         if self.failure is not None:
             raise self.failure
-        self.received += said
+        self.received += messages
 
 
 class HostSystem:

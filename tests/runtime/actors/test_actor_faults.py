@@ -141,9 +141,9 @@ class Process:
         await self._may_fail("commit answer lost")
         await self._may_die("after a commit")
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         await self._may_die("before a publish")
-        for _, message in said:
+        for _, message in messages:
             self._states.check_message(message)
         await self._may_fail("publish answer lost")
         await self._may_die("after a publish")
