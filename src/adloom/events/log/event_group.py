@@ -55,17 +55,25 @@ class GroupIds:
     def __init__(self) -> None:
         self._ahead: float | None = None  # By how many seconds the server's clock is ahead of ours.
         self._last = (0, 0)  # The millisecond of the last group, and where the next block begins in it.
+        self._used = -1  # The last millisecond in which the script has appended.
 
     def note_time(self, seconds: float, *, at: float) -> None:
         """Note the server's time, as it was a moment before `at`, a time of any steady clock."""
         self._ahead = seconds - at
+
+    def note_used(self, millis: int) -> None:
+        """Note a millisecond that may have any number of events: while a clock is set back, all go into the same one.
+
+        If their number were just below the end of a block, the server would take a group with numbers of theirs.
+        """
+        self._used = max(self._used, millis)
 
     def choose(self, count: int, *, at: float) -> list[str] | None:
         """Return the ids of so many groups; None if the server's time is not known, or was set back."""
         if self._ahead is None:
             return None
         millis = int((at + self._ahead) * 1000)
-        if millis < self._last[0]:
+        if millis < self._last[0] or millis <= self._used:
             return None
         first = self._last[1] if millis == self._last[0] else 0
         self._last = millis, first + count * BLOCK

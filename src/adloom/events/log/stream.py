@@ -47,7 +47,7 @@ REFUSED_ID: Final = "equal or smaller"
 ADD_GROUPS: Final = """
 local function add_groups(stream, groups)
     local millis, sequence = 0, 0
-    local facts = redis.pcall('XINFO', 'STREAM', stream)  -- An error where there is no stream.
+    local facts = redis.call('EXISTS', stream) == 1 and redis.call('XINFO', 'STREAM', stream) or {}
     for i = 1, #facts, 2 do
         if facts[i] == 'last-generated-id' then
             millis, sequence = string.match(facts[i + 1], '(%d+)-(%d+)')
@@ -62,10 +62,11 @@ local function add_groups(stream, groups)
         local id = string.format('%.0f-%.0f', millis, sequence)
         redis.call('XADD', stream, id, 'g', groups[i + 1], 'n', groups[i])
     end
+    return millis
 end
 """
 # With its first line the server treats the call as a write, which it refuses before a transaction where it takes none.
-GROUPS_SCRIPT: Final = f"#!lua\n{ADD_GROUPS}add_groups(KEYS[1], ARGV)\nreturn 1\n"
+GROUPS_SCRIPT: Final = f"#!lua\n{ADD_GROUPS}return add_groups(KEYS[1], ARGV)\n"
 FORMAT_CHECKED_SECONDS: Final = 5.0
 _SIZES_KEPT: Final = 1_024
 _SIZES: Final = tuple(b"$%d\r\n" % size for size in range(_SIZES_KEPT))
@@ -214,40 +215,47 @@ class ValkeyEventLog:
         adds = pack_adds(STREAM, FIELD, alone)
         await self._check_memory(len(adds) + sum([len(group.packed) for group in groups]))
         if groups:
-            refused = await self._append_groups(groups, adds, len(alone))
-            if refused:
-                await self._transact(_pack_groups(refused), 1)
+            await self._append_groups(groups, adds, len(alone))
         else:
             await self._transact(adds, len(alone))
 
-    async def _append_groups(
-        self, groups: Sequence[EventGroup], adds: bytes, count: int
-    ) -> Sequence[EventGroup]:
-        """Append groups, and then events that stay alone; return the groups that the server did not take by their ids."""
+    async def _append_groups(self, groups: Sequence[EventGroup], adds: bytes, count: int) -> None:
+        """Append groups, and then so many events that stay alone; the script appends groups whose ids are refused."""
         now = asyncio.get_running_loop().time
         ids = self._ids.choose(len(groups), at=now())
         if ids is None:
-            *_, (seconds, micros) = await self._transact(_pack_groups(groups) + adds + TIME, count + 2)
-            refused = list[EventGroup]()
-        else:
-            packed = b"".join(map(_pack_group, ids, groups))
-            answers = await self._transact(packed + adds + TIME, len(groups) + count + 1)
-            refused = [
-                group for group, answer in zip(groups, answers, strict=False) if _is_refused_id(answer)
-            ]
-            seconds, micros = answers[-1]
-        self._ids.note_time(int(seconds) + int(micros) / 1e6, at=now())
-        return refused
+            await self._append_by_script(groups, adds, count)
+            return
+        packed = b"".join(map(_pack_group, ids, groups)) + adds + TIME
+        answers = await self._transact(packed, len(groups) + count + 1, refusable=len(groups))
+        self._note_time(answers[-1])
+        refused = [group for group, answer in zip(groups, answers, strict=False) if _is_refused_id(answer)]
+        if refused:
+            await self._append_by_script(refused)
 
-    async def _transact(self, packed: bytes, count: int) -> Sequence[Any]:
-        """Send so many commands as one transaction; return their answers, of which only refused ids are errors."""
+    async def _append_by_script(
+        self, groups: Sequence[EventGroup], adds: bytes = b"", count: int = 0
+    ) -> None:
+        millis, *_, time = await self._transact(_pack_groups(groups) + adds + TIME, count + 2)
+        self._note_time(time)
+        self._ids.note_used(millis)
+
+    def _note_time(self, answer: Sequence[bytes]) -> None:
+        seconds, micros = answer
+        self._ids.note_time(int(seconds) + int(micros) / 1e6, at=asyncio.get_running_loop().time())
+
+    async def _transact(self, packed: bytes, count: int, *, refusable: int = 0) -> Sequence[Any]:
+        """Send so many commands as one transaction; return their answers. The first of them may be refused by their ids."""
         packed = MULTI + packed + EXEC
         if self._replicas:
             answers = await self._append_and_wait(packed, count + 2)
         else:
             answers = (await self._send(packed, count + 2))[-1]
-        failed = [answer for answer in answers if isinstance(answer, Exception)] if has_error(answers) else []
-        if len(answers) != count or not all(map(_is_refused_id, failed)):
+        failed: list[Exception] = []
+        if has_error(answers):
+            must = [one for one in answers[:refusable] if not _is_refused_id(one)] + [*answers[refusable:]]
+            failed = [one for one in must if isinstance(one, Exception)]
+        if len(answers) != count or failed:
             raise UnavailableError(f"The event log answered {failed or answers!r} to {count} commands.")
         return answers
 
