@@ -298,11 +298,12 @@ class VirtualClock:
 
 
 class WallClock:
-    """The clock of one process, which may jump back and ahead."""
+    """The clock of one process or server, which may jump back and ahead."""
 
-    def __init__(self, true_clock: VirtualClock, faults: Faults) -> None:
+    def __init__(self, true_clock: VirtualClock, faults: Faults, *, hours_max: float | None = None) -> None:
         self._true_clock = true_clock
         self._faults = faults
+        self._hours_max = faults.rates.clock_hours_max if hours_max is None else hours_max
         self._wrong_by = timedelta()
 
     def now(self) -> datetime:
@@ -313,6 +314,6 @@ class WallClock:
         faults = self._faults
         while await wait_unless(ending, faults.draw_seconds(faults.rates.clock_seconds_between)):
             faults.injected["clock jumped"] += 1
-            hours = faults.chance.choice([0.0, faults.rates.clock_hours_max])
+            hours = faults.chance.choice([0.0, self._hours_max])
             self._wrong_by = timedelta(hours=faults.chance.uniform(-hours, hours))
         self._wrong_by = timedelta()

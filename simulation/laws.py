@@ -82,6 +82,11 @@ def find_violations(witness: Witness, stored: StoredEvents) -> list[str]:
     ]
 
 
+def find_id_violations(repeated: Iterable[str]) -> list[str]:
+    """Every event of the log has an id of its own, in a group or not."""
+    return _keep_some(f"the id {entry_id} was given to several events" for entry_id in repeated)
+
+
 def find_quarantine_violations(spoiled: Collection[bytes], letters: Collection[Letter]) -> list[str]:
     """Entries that cannot be applied are quarantined, once, after retries; nothing else is."""
     quarantined = Counter(letter.data for letter in letters)

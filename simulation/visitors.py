@@ -26,6 +26,7 @@ TRIES_MAX: Final = 4
 PATIENCE_SECONDS: Final = 10.0
 WRONG_CLOCK: Final = 0.05
 RIGHT_CLOCK: Final = 0.3
+KNOWN: Final = 0.3  # How often an event names its user, so that it is in no group of the log's.
 ZONES: Final = tuple(map(ZoneInfo, ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC")))
 
 Ask = Callable[[FastRequest], Awaitable[FastAnswer]]
@@ -144,6 +145,7 @@ class Visitors:
             "placementId": served.placement.id,
             "campaignId": offer.campaign_id if self._happens(0.5) else None,
             "trackingToken": offer.tracking_token if has_token else None,
+            "userId": str(self._ids.new()) if self._happens(KNOWN) else None,
         }
         now = self._clock.now()
         if self._happens(WRONG_CLOCK):

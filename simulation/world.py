@@ -12,8 +12,8 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from simulation.base_world import BaseWorld, Outcome, Plan, run_world
 from simulation.campaigns import SLUG, SimulatedCampaigns
 from simulation.disk import Disk
-from simulation.faults import LATE_SECONDS_MAX
-from simulation.laws import StoredEvents, find_quarantine_violations, find_violations
+from simulation.faults import LATE_SECONDS_MAX, WallClock
+from simulation.laws import StoredEvents, find_id_violations, find_quarantine_violations, find_violations
 from simulation.loop import make_random
 from simulation.processes import BRISK, ConnectionLostError, DeliveryProcess, Pace, Servers, WorkerProcess
 from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer, TopicServer
@@ -23,6 +23,9 @@ from simulation.visitors import Visitors
 DAY_SECONDS: Final = 86_400.0
 CAMPAIGNS: Final = 3
 SPOOL_BYTES_MAX: Final = 2**20
+LOG_CLOCK_HOURS_MAX: Final = (
+    0.01  # Were it further ahead, the log would not be trimmed for the rest of the run.
+)
 
 
 class EventLogPlan(Plan, frozen=True, kw_only=True):
@@ -45,7 +48,8 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             self._ids, make_random(plan.seed, "people"), campaigns=CAMPAIGNS, has_budgets=False
         )
         self._index = catalog.index()
-        log = plan.log(self._faults, self._clock)
+        self._log_clock = WallClock(self._clock, self._faults, hours_max=LOG_CLOCK_HOURS_MAX)
+        log = plan.log(self._faults, self._log_clock)
         self._servers = Servers(
             log=log,
             tables=plan.tables(self._faults, catalog.list_keys()),
@@ -61,6 +65,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
         """Follow the plan, let everything settle, and check the laws."""
         async with asyncio.TaskGroup() as tasks:
             self._begin(tasks, self._servers.log.outages, self._servers.tables.outages)
+            tasks.create_task(self._log_clock.jump(self._is_calm))
             await self._send_traffic()
             self._calm_down()
             await asyncio.sleep(LATE_SECONDS_MAX)
@@ -147,6 +152,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             topic=self._servers.topic.published,
         )
         self.violations += find_violations(self._visitors.witness, stored)
+        self.violations += find_id_violations(self._servers.log.repeated_ids)
         self.violations += find_quarantine_violations(self._spoiled, self._servers.log.dead.values())
 
     def _count(self) -> dict[str, int]:
@@ -166,6 +172,9 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             "of them not valid": sum(servers.tables.invalid_counts.values()),
             "writes to the spool": servers.disk.writes,
             "dead letters": len(servers.log.dead),
+            "log entries": servers.log.appended,
+            "of them groups of events": servers.log.groups,
+            "of them refused by their id at first": servers.log.refused,
             "log entries trimmed": servers.log.trimmed,
         }
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from adloom.events.log.event import Event, LogEntry, parse_entry_id
+from adloom.events.log.event_group import FIELD, unpack_entry
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, EntryOf
 from simulation.disk import Disk
 from simulation.faults import ROUGH
@@ -38,10 +39,9 @@ class ForgetfulLog(EventLogServer):
 
     _offered = 0
 
-    def take(self, data: bytes) -> None:
+    def take(self, data: bytes, field: bytes = FIELD, entry_id: str = "*", *, count: int = 1) -> object:
         self._offered += 1
-        if self._offered % 50:
-            super().take(data)
+        return super().take(data, field, entry_id, count=count) if self._offered % 50 else b"1-1"
 
 
 class LogThatHandsOutOnce(EventLogServer):
@@ -55,6 +55,31 @@ class LogThatHandsOutOnce(EventLogServer):
         if left and until is None:
             self._taken = parse_entry_id(left[-1].id)
         return left
+
+
+class LogThatReturnsGroupsOnce(EventLogServer):
+    """Takes a group for read once a batch has ended inside of it."""
+
+    def read_after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
+        entries = super().read_after(cursor, until, count_max)
+        after = parse_entry_id(cursor)
+        ends = [
+            parse_entry_id(events[-1].id)
+            for events in map(unpack_entry, *zip(*self._entries, strict=True))
+            if parse_entry_id(events[0].id) <= after < parse_entry_id(events[-1].id)
+        ]
+        return [entry for entry in entries if not ends or parse_entry_id(entry.id) > ends[0]]
+
+
+class LogThatNumbersEventsTwice(EventLogServer):
+    """Gives the first event of a group the id of the newest event that is there."""
+
+    def take(self, data: bytes, field: bytes = FIELD, entry_id: str = "*", *, count: int = 1) -> object:
+        millis, sequence = self._last
+        order = parse_entry_id(entry_id) if entry_id != "*" else (0, 0)
+        if count > 1 and self._entries and order > self._last:
+            entry_id = f"{millis}-{sequence + count - 1}"
+        return super().take(data, field, entry_id, count=count)
 
 
 class TablesWithoutKey(TablesServer):
@@ -163,6 +188,8 @@ class DiskThatTearsNeighbours(Disk):
     [
         ({"log": ForgetfulLog}, "was accepted and is not counted"),
         ({"log": LogThatHandsOutOnce}, "was accepted and is not counted"),
+        ({"log": LogThatReturnsGroupsOnce}, "was accepted and is not counted"),
+        ({"log": LogThatNumbersEventsTwice}, "was given to several events"),
         ({"tables": TablesWithoutKey}, "are counted as"),
         ({"tables": TablesThatMoveOnAlone}, "was accepted and is not counted"),
         ({"tables": TablesInABadMood}, "was quarantined, and is good"),

@@ -43,6 +43,8 @@ def test_everything_that_can_go_wrong_does_in_a_rough_run() -> None:
     assert outcome.figures["events accepted"] > 300
     assert outcome.figures["writes to the spool"] > 50
     assert outcome.figures["of them not valid"] > 10
+    assert outcome.figures["of them groups of events"] > 30
+    assert outcome.figures["of them refused by their id at first"] > 3
     assert outcome.figures["log entries trimmed"] > 100
     assert outcome.figures["dead letters"] == outcome.faults["entry spoiled"]
     assert Counter(outcome.faults) >= Counter(
