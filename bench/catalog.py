@@ -40,6 +40,7 @@ SLOTS: Final = 1  # The same number of banners in every answer, whatever the siz
 COST: Final = Micros(1_000)
 SOON: Final = datetime(2030, 1, 1, tzinfo=UTC)
 LEASE_MICROS: Final = Micros(10**15)
+LEASE_IMPRESSIONS: Final = 10**9
 
 AUCTION_PLACEMENTS: Final = 100
 AUCTION_TYPES: Final = ("feed", "story", "banner", "sidebar")
@@ -99,6 +100,7 @@ def lease_all(states: PlacementStates, leases: LocalLeases, index: Index) -> Non
                 lease=1,
                 granted=LEASE_MICROS,
                 given=Micros(0),
+                impressions_granted=LEASE_IMPRESSIONS,
                 ends_at=datetime.max.replace(tzinfo=UTC),
                 verdict=BudgetVerdict.GRANTED,
             )
