@@ -94,6 +94,15 @@ def test_winners_pay_the_second_price_or_their_bid_and_never_more_than_their_bud
     assert shown(first, 1) + shown(first, 2) == first.requests
 
 
+def test_no_offer_is_made_for_nothing() -> None:
+    market = a_contextual_market(a_campaign(categories=(SPORTS,)), placements=(a_slot(floor=0.0),))
+
+    tally = simulate(market)
+
+    # It is alone, so it pays the floor, and a millionth where there is none.
+    assert spent_micros(tally, 1) == shown(tally, 1) > 0
+
+
 def test_targeting_frequency_and_size_decide_as_in_the_product() -> None:
     market = a_contextual_market(
         a_campaign(categories=(SPORTS,), frequency=FrequencyPart(window=Window.DAY, impressions=2)),

@@ -22,7 +22,7 @@ from adloom.budgets.messages import (
     Recall,
     SpendUpdate,
 )
-from adloom.core.money import Micros, impression_cost
+from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.events.frequency.counts import BannerFrequency
 from adloom.forecast.click_model import SimulatedClickModel
@@ -214,8 +214,7 @@ class SimulatedDelivery:
         offer = filled.winner.offer
         if visitor is not None:
             self._record_seen(visitor, offer, now)
-        cost = impression_cost(filled.price)
-        return (SimulatedOffer(offer, slot.placement, filled.lease, cost, filled),)
+        return (SimulatedOffer(offer, slot.placement, filled.lease, filled.cost, filled),)
 
     def learn(self, offer: SimulatedOffer, second: int, *, is_clicked: bool) -> None:
         """Learn from what a visitor did with an ad that was seen."""

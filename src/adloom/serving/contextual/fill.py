@@ -49,6 +49,7 @@ FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 TOKEN: Final = b'"trackingToken":"'
 TOKEN_PLACE: Final = 7  # Among the parts of an answer.
 END: Final = b'"}'
+_FREE: Final = Micros(0)
 
 ReadResults = Callable[[SiteId], SiteResults]
 
@@ -59,6 +60,7 @@ class FilledSlot(msgspec.Struct, frozen=True, gc=False):
     parts: tuple[bytes, ...]
     winner: PreparedCandidate
     price: Micros
+    cost: Micros
     lease: int
 
     @property
@@ -273,7 +275,7 @@ class SlotFiller:
         self, prepared: PreparedSlot, visit: SlotVisit, one: PreparedCandidate, price: Micros, number: int
     ) -> FilledSlot | None:
         """Offer an ad at a price for a thousand impressions; None if that cannot be held."""
-        creative, charge, lease = one.creative, VOID_CHARGE, 0
+        creative, charge, lease, cost = one.creative, VOID_CHARGE, 0, _FREE
         if not visit.is_free:
             # A floor may be nothing, and a price that rounds to it too: no offer is made for nothing.
             cost = impression_cost(price) or OFFER_COST_MIN
@@ -307,7 +309,7 @@ class SlotFiller:
             token,
             END,
         )
-        return FilledSlot(parts, one, price, lease)
+        return FilledSlot(parts, one, price, cost, lease)
 
 
 def _prepare_draws(shortlist: PreparedShortlist, results: SiteResults) -> Sequence[ReadyDraw]:
