@@ -1,6 +1,7 @@
 """The archive of a backup: it is read as it was written, or refused."""
 
 import contextlib
+import gzip
 import io
 import tarfile
 from pathlib import Path
@@ -106,6 +107,24 @@ def test_an_archive_with_other_files_is_refused(tmp_path: Path, name: str) -> No
         tar.addfile(member, io.BytesIO(b"x"))
 
     with pytest.raises(BackupError, match="is no backup of Adloom"):
+        verify(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"# Adloom\n" * 200, gzip.compress(b"an archive" * 100)])
+def test_a_file_that_is_no_archive_is_refused_as_such(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(data)
+
+    with pytest.raises(BackupError, match=r"notes\.txt is no backup of Adloom: .* `adloom backup`"):
+        verify(path)
+
+
+def test_an_archive_that_ends_within_a_file_is_said_to_be_cut_off(tmp_path: Path) -> None:
+    path = an_archive(tmp_path / "backup")
+    data = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(data[: len(data) // 2])
+
+    with pytest.raises(BackupError, match="cut off or damaged"):
         verify(path)
 
 

@@ -153,10 +153,22 @@ def extract_archive(path: Path, folder: Path, show: Show) -> None:
 def _read_archive(path: Path) -> Generator[Iterator[tuple[str, IO[bytes]]]]:
     """Open an archive; whatever keeps it from being read to its end is a BackupError."""
     try:
-        with tarfile.open(path, mode="r:") as tar:
+        with _open_tar(path) as tar:
             yield _read_members(path, tar)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise BackupError(f"{path} cannot be read: {error}.") from error
+        raise BackupError(
+            f"{path} cannot be read to its end: {error}. It is cut off or damaged: copy it again, or make it again."
+        ) from error
+
+
+def _open_tar(path: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(path, mode="r:")
+    except tarfile.ReadError as error:
+        raise BackupError(
+            f"{path} is no backup of Adloom: it does not begin as one. Name a file that `adloom backup` has written; "
+            "if it was compressed since, decompress it first."
+        ) from error
 
 
 def _read_members(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
