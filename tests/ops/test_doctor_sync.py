@@ -15,6 +15,7 @@ async def test_an_installation_without_ad_accounts_is_well(pool: Pool) -> None:
         found = await check_sync(connection, ManualClock(NOW))
 
     assert [one.state for one in found] == [FindingState.OK, FindingState.OK]
+    assert found[1].detail == "no seller has campaigns to sync"
 
 
 async def test_expired_credentials_are_reported_with_account_and_remedy(pool: Pool) -> None:
@@ -42,5 +43,6 @@ async def test_figures_older_than_an_hour_are_reported_by_seller(pool: Pool) -> 
         *_, stale = await check_sync(connection, ManualClock(NOW + timedelta(minutes=61)))
 
     assert fresh.state is FindingState.OK
+    assert fresh.detail == "1 seller, all synced within the hour"
     assert stale.state is FindingState.WARN
-    assert str(seller.id) in stale.detail
+    assert stale.detail == f"1 of 1 seller with figures older than an hour: {seller.id}"

@@ -38,12 +38,15 @@ def judge_accounts(expired: list[ExpiredAccount]) -> Finding:
 
 
 def judge_ages(found: SyncAges) -> Finding:
+    if not found.sellers:
+        return ok("Stats sync", "no seller has campaigns to sync")
+    sellers = "1 seller" if found.sellers == 1 else f"{found.sellers} sellers"
     if not found.stale:
-        return ok("Stats sync", f"{found.sellers} sellers, all synced within the hour")
+        return ok("Stats sync", f"{sellers}, all synced within the hour")
     named = ", ".join(str(one) for one in found.stalest[:NAMED_MAX])
     more = " …" if found.stale > NAMED_MAX else ""
     return warn(
         "Stats sync",
-        f"{found.stale} of {found.sellers} sellers have figures older than an hour: {named}{more}",
+        f"{found.stale} of {sellers} with figures older than an hour: {named}{more}",
         "see that a worker runs, and `adloom jobs list --queue stats-sync`",
     )
