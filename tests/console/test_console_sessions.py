@@ -218,7 +218,8 @@ async def test_expired_links_are_deleted(console: ControlPlane, pool: Pool) -> N
 
 async def test_a_first_password_is_replaced_at_the_first_log_in(console: ControlPlane, pool: Pool) -> None:
     await pool.execute("UPDATE users SET must_change_password = true WHERE email = 'ann@example.com'")
-    new = {"email": "ann@example.com", "password": PASSWORD, "newPassword": "a password of her own"}
+    own = "a password of her own"
+    new = {"email": "ann@example.com", "password": PASSWORD, "newPassword": own, "again": own}
     async with Visitor(console) as ann:
         asked = await ann.log_in("ann@example.com")
         assert asked.status_code == 403
@@ -226,8 +227,11 @@ async def test_a_first_password_is_replaced_at_the_first_log_in(console: Control
         assert PASSWORD not in asked.text
         assert ann.token is None
         for refused in ("short", PASSWORD):
-            answer = await ann.post("/console/login", data={**new, "newPassword": refused})
+            answer = await ann.post("/console/login", data={**new, "newPassword": refused, "again": refused})
             assert answer.status_code == 403
+        mistyped = await ann.post("/console/login", data={**new, "again": "a pasword of her own"})
+        assert mistyped.status_code == 403
+        assert "The two passwords are not the same." in mistyped.text
         assert redirect_of(await ann.post("/console/login", data=new)) == (303, "/console")
         assert (await ann.get("/console")).status_code == 200
     async with Visitor(console) as again:

@@ -19,6 +19,7 @@ from adloom.console.sign_in.gate import (
     make_local_url,
     read_form,
     read_own_form,
+    require_same_again,
 )
 from adloom.console.sign_in.second_factor_pages import ask_for_second_factor
 from adloom.console.sign_in.single_sign_on_pages import make_button
@@ -42,6 +43,8 @@ FIRST_PASSWORD: Final = (
 )
 NEW_PASSWORD: Final = (
     '<label>New password<input type="password" name="newPassword" autocomplete="new-password" required'
+    ' minlength="10" maxlength="1024"></label>'
+    '<label>The same again<input type="password" name="again" autocomplete="new-password" required'
     ' minlength="10" maxlength="1024"></label>'
 )
 FORGOT: Final = "/console/forgot"
@@ -76,6 +79,7 @@ async def log_in(request: Request, guard: Guard, now: Now) -> Response:
         if not guard.is_same_origin(request):
             raise ForbiddenError(FOREIGN_FORM)
         limit_attempts(request, now)
+        require_same_again(fields)
         shown = Credentials(
             email=email[:EMAIL_LENGTH_MAX].strip(),
             password=fields.get("password", "")[:PASSWORD_LENGTH_MAX],

@@ -14,10 +14,11 @@ from adloom.console.sign_in.gate import (
     build_gate_page,
     build_notice,
     read_own_form,
+    require_same_again,
     show_sentence,
 )
 from adloom.console.sign_in.log_in import EMAIL_LENGTH_MAX, FORGOT
-from adloom.core.errors import AdloomError, ValidationFailedError, wrong_field
+from adloom.core.errors import AdloomError, ValidationFailedError
 from adloom.identity.api import limit_attempts
 from adloom.identity.link.api import MailNotSetUpError, send_forgotten_mail
 from adloom.identity.link.choose_password import PasswordLinks
@@ -54,8 +55,7 @@ async def choose_password(request: Request, guard: Guard, now: Now) -> Response:
     try:
         fields = await read_own_form(request, guard, now)
         token, password = fields.get("token", ""), fields.get("newPassword", "")
-        if password != fields.get("again"):
-            raise wrong_field("again", "must be the same", "The two passwords are not the same.")
+        require_same_again(fields)
         await _get_links(request).choose_password(token, password, now=now, origin=find_origin(request))
     except ValidationFailedError as error:
         try:
