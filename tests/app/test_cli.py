@@ -197,6 +197,22 @@ def test_a_command_explains_its_options(command: str, option: str) -> None:
     assert option in done.out
 
 
+def test_help_cuts_nothing_at_80_columns() -> None:
+    columns = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+    of_all = CliRunner(env=columns).invoke(app, ["--help"]).stdout
+    of_up, of_ledger = (
+        CliRunner(env=columns).invoke(app, [name, "--help"]).stdout for name in ("up", "ledger")
+    )
+
+    for text in (of_all, of_up, of_ledger):
+        assert "…" not in text
+        assert "..." not in text.replace("[ARGS]...", "")
+        assert max(map(len, text.splitlines())) <= 80
+    for name in ("ADLOOM_DELIVERY_PORT", "ADLOOM_CONTROL_PORT", "ADLOOM_CONTROL_HOST", "ADLOOM_SERVER_PORTS"):
+        assert name in of_up
+    assert "--no-server-ports" in of_up
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["up", "control"])
 def test_api_port_is_read_as_the_port_of_control(command: str) -> None:

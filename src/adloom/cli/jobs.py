@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from adloom.cli.options import DataDir, resolve_redis_url
+from adloom.cli.options import GROUP, DataDir, resolve_redis_url
 from adloom.core.errors import describe_error
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ JOBS_MAX: Final = 1_000  # The queue keeps no more.
 app = typer.Typer(
     name="jobs",
     help="Look at jobs that failed, and try them again.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    **GROUP,
 )
 
 QueueName = Annotated[

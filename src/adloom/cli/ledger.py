@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from adloom.cli import options
 from adloom.cli.options import DataDir, resolve_data_directory, resolve_database_url, resolve_redis_url
 
 if TYPE_CHECKING:
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
 
 PIPE_COLUMNS = 200
 
-app = typer.Typer(
-    name="ledger", help="Look after the ledger.", no_args_is_help=True, pretty_exceptions_enable=False
-)
+app = typer.Typer(name="ledger", help="Look after the ledger.", **options.GROUP)
 
-dead = typer.Typer(name="dead", help="Entries that a projection gave up.", no_args_is_help=True)
+dead = typer.Typer(name="dead", help="Entries that a projection gave up.", **options.GROUP)
 app.add_typer(dead)
 
 LetterId = Annotated[str, typer.Argument(metavar="ID", help="As `adloom ledger dead list` shows it.")]

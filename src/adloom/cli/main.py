@@ -15,7 +15,7 @@ import typer
 
 from adloom import VERSION
 from adloom.bidding.window import BidStrategy
-from adloom.cli import backup, jobs, ledger, sample, token, where
+from adloom.cli import backup, jobs, ledger, options, sample, token, where
 from adloom.cli.capacity.command import capacity
 from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
@@ -25,9 +25,8 @@ from adloom.runtime.process.tuning import open_standard_streams
 app = typer.Typer(
     name="adloom",
     help="A self-hosted ad platform. Begin with `adloom up`.",
-    no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
+    **options.GROUP,
 )
 app.add_typer(ledger.app)
 app.add_typer(jobs.app)
@@ -133,7 +132,7 @@ def up(  # noqa: PLR0913 - one for each option
     from adloom.app.up import fork, plan
     from adloom.app.up import run as command
 
-    options = plan.UpOptions(
+    chosen = plan.UpOptions(
         data_directory=resolve_data_directory(data_dir).path,
         host=host,
         control_host=control_host,
@@ -149,7 +148,7 @@ def up(  # noqa: PLR0913 - one for each option
         is_empty=empty,
     )
     with fork.start_for_up() as server:
-        command.run(options, os.environ, server.start)
+        command.run(chosen, os.environ, server.start)
 
 
 @app.command()

@@ -1,15 +1,41 @@
-"""`--data-dir`, an option of most commands, and the servers that it leads to."""
+"""What commands share: how their help looks, and `--data-dir` with the servers that it leads to."""
 
 # ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from adloom.runtime.installation import DataDirectory, find_default_data_directory
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+DESCRIPTION_MAX: Final = 1_000
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands whose help is plain text and cuts nothing: tables cut names at 80 columns."""
+
+    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.get_short_help_str(DESCRIPTION_MAX)) for name, one in commands if one is not None]
+            )
+
+
+# What all groups of commands are made with.
+GROUP: Final[dict[str, Any]] = {
+    "cls": PlainGroup,
+    "rich_markup_mode": None,
+    "no_args_is_help": True,
+    "pretty_exceptions_enable": False,
+}
 
 DataDir = Annotated[
     Path | None,

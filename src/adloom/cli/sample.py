@@ -7,14 +7,13 @@ from pathlib import Path
 
 import typer
 
-from adloom.cli.options import DataDir, resolve_data_directory
+from adloom.cli.options import GROUP, DataDir, resolve_data_directory
 from adloom.runtime.installation import DataDirectory
 
 app = typer.Typer(
     name="sample",
     help="The sample that the first start loads: look at it, take it away, bring it back.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    **GROUP,
 )
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from adloom.cli.options import DataDir, resolve_data_directory, resolve_database_url
+from adloom.cli.options import GROUP, DataDir, resolve_data_directory, resolve_database_url
 from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(name="token", pretty_exceptions_enable=False)
+app = typer.Typer(name="token", **GROUP)
 
 HOURS_MAX = 24 * 366
 SUBJECT = "adloom-cli"

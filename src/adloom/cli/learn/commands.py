@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from adloom.cli.options import DataDir, resolve_database_url
+from adloom.cli.options import GROUP, DataDir, resolve_database_url
 from adloom.runtime.process.tuning import use_one_thread
 
 app = typer.Typer(
     name="learn",
     help="Train a bid strategy on recorded days.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    **GROUP,
 )
 
 Data = Annotated[

@@ -9,7 +9,7 @@ import typer
 
 from adloom.cli.options import DataDir
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 DAYS_MAX = 366
 RUNS_MAX = 100
