@@ -30,9 +30,9 @@ from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.index import Index
 from adloom.serving.request.context import ContextParser
 from simulation.disk import Disk, DiskConnection
+from simulation.event_log import EventLogConnection, EventLogServer, GroupConnection
 from simulation.faults import Host, wait_unless
 from simulation.tables import TablesConnection, TablesServer, TopicConnection, TopicServer
-from simulation.valkey import EventLogConnection, EventLogServer, GroupConnection
 
 SECRET: Final = "a secret that only the simulation knows"  # noqa: S105 - as it says
 RETENTION: Final = timedelta()  # Only the cursors keep an entry from being trimmed.

@@ -12,12 +12,12 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from simulation.base_world import BaseWorld, Outcome, Plan, run_world
 from simulation.campaigns import SLUG, SimulatedCampaigns
 from simulation.disk import Disk
+from simulation.event_log import EventLogServer
 from simulation.faults import LATE_SECONDS_MAX, WallClock
 from simulation.laws import StoredEvents, find_id_violations, find_quarantine_violations, find_violations
 from simulation.loop import make_random
 from simulation.processes import BRISK, ConnectionLostError, DeliveryProcess, Pace, Servers, WorkerProcess
 from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer, TopicServer
-from simulation.valkey import EventLogServer
 from simulation.visitors import Visitors
 
 DAY_SECONDS: Final = 86_400.0

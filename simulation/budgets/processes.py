@@ -50,15 +50,9 @@ from simulation.budgets.database import (
     SimulatedStates,
 )
 from simulation.campaigns import AUCTION_SLUG, PLACEMENT_KEY
+from simulation.event_log import EventLogConnection, EventLogServer, GroupConnection
 from simulation.faults import Host
-from simulation.valkey import (
-    EventLogConnection,
-    EventLogServer,
-    GroupConnection,
-    SimulatedLeaderLock,
-    ValkeyServer,
-    make_valkey,
-)
+from simulation.valkey import SimulatedLeaderLock, ValkeyServer, make_valkey
 
 LEASE_SECONDS: Final = 5.0
 STRATEGY_SECONDS: Final = 0.5

@@ -19,10 +19,11 @@ from simulation.budgets.database import BudgetDatabase
 from simulation.budgets.laws import BudgetLaws, MadeOffer
 from simulation.budgets.processes import BudgetServers, BudgetWorkerProcess, Kinds, SellingProcess, Sold
 from simulation.campaigns import SimulatedCampaigns
+from simulation.event_log import EventLogServer
 from simulation.faults import LATE_SECONDS_MAX, wait_unless
 from simulation.loop import make_random
 from simulation.tables import TablesServer
-from simulation.valkey import EventLogServer, ValkeyServer
+from simulation.valkey import ValkeyServer
 
 REST_SECONDS_MAX: Final = 300.0  # Until all that was seen is settled, and all holds are over.
 SPEND_SECONDS_MAX: Final = 240.0  # Until all that can be spent is spent.

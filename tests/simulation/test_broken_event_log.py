@@ -11,12 +11,12 @@ from adloom.events.log.event import Event, LogEntry, parse_entry_id
 from adloom.events.log.event_group import FIELD, unpack_entry
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, EntryOf
 from simulation.disk import Disk
+from simulation.event_log import EventLogServer
 from simulation.faults import ROUGH
 from simulation.laws import EventKey
 from simulation.processes import BRISK
 from simulation.swarm import MOMENTS
 from simulation.tables import TablesServer, TopicServer
-from simulation.valkey import EventLogServer
 from simulation.world import EventLogPlan, simulate
 
 SEEDS = (0, 5, 1, 2, 3, 4, 6, 7)  # The first two find out every house.
