@@ -39,7 +39,7 @@ from tests.support.console_walk import (
 )
 from tests.support.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 IS_WANTED = bool(os.environ.get("ADLOOM_CONSOLE_PICTURES"))
 PICTURES = Path(__file__).resolve().parents[2] / "artifacts" / "console"

@@ -63,7 +63,10 @@ MEET = """async ([within, known]) => {
 # Frames are pages of their own: previews of banners that somebody else has made.
 RUN = """async ([context, runOnly, rules]) => {
   const options = { runOnly, rules, iframes: false, preload: false, resultTypes: ["violations"] };
-  const { violations } = await axe.run(context ?? { include: axeFresh.filter((one) => one.isConnected) }, options);
+  // Playwright would wait for a script until the test's time is up.
+  const late = new Promise((_, fail) => setTimeout(() => fail(new Error("axe has not ended after a minute")), 60_000));
+  const run = axe.run(context ?? { include: axeFresh.filter((one) => one.isConnected) }, options);
+  const { violations } = await Promise.race([run, late]);
   return violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, nodes: nodes.map(
     ({ html, failureSummary, target }) => ({ html, failureSummary, target: target.join(" ") })) }));
 }"""
