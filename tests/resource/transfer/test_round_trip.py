@@ -8,6 +8,7 @@ import pytest
 from adloom.catalog.api import CATALOG
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
+from adloom.resource.transfer.document import INT4_MAX
 from adloom.resource.transfer.schema import build_document_model, describe_document
 from adloom.runtime.postgres import Pool
 from tests.support.builders import Json
@@ -40,7 +41,7 @@ async def a_whole_catalog(admin: Client) -> None:
     advertiser = await admin.made("/admin/advertisers", {"name": "Tea", "blockedSites": ["bad.example.com"]})
     publisher = await admin.made("/admin/publishers", {"name": "News"})
     site = await admin.made("/admin/sites", {"domain": "news.example.com", "publisherId": publisher["id"]})
-    for kind, reference in [("brand", 7), ("category", 8), ("product", 9)]:
+    for kind, reference in [("brand", INT4_MAX), ("category", 8), ("product", 9)]:
         await admin.made(f"/admin/references/{kind}", {"id": reference, "label": f"The {kind}"})
     seo_id = str(SystemIds().new())
     await admin.made("/admin/references/seo", {"id": seo_id, "label": "Seo"})
@@ -65,7 +66,7 @@ async def a_whole_catalog(admin: Client) -> None:
         subheadline="null",
         tags=["a", "ü, b"],
         mediaVariants={"wide": "https://cdn.example.com/wide.png"},
-        brandId=7,
+        brandId=INT4_MAX,
         categoryId=8,
         productId=9,
         seoId=seo_id,

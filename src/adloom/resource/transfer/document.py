@@ -135,7 +135,7 @@ def parse_id(spec: ResourceSpec[Any], value: object) -> Any:  # noqa: ANN401 - a
             return value if isinstance(value, UUID) else UUID(value) if isinstance(value, str) else None
         except ValueError:
             return None
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < len(str(INT4_MAX)):
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= len(str(INT4_MAX)):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= INT4_MAX:
         return None
