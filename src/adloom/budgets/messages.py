@@ -99,7 +99,7 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
         return self.session, self.report
 
 
-class Confirm(msgspec.Struct, frozen=True, kw_only=True, tag="confirm.v1"):
+class Confirm(msgspec.Struct, frozen=True, kw_only=True, tag="confirm.v1", gc=False):
     """The first valid impression or click of an offer; request id and slot are its key."""
 
     request_id: RequestId
@@ -352,7 +352,7 @@ class MoneyKind(StrEnum):
     )
 
 
-class MoneyRow(msgspec.Struct, frozen=True, kw_only=True):
+class MoneyRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One entry of the money ledger."""
 
     kind: MoneyKind

@@ -167,8 +167,3 @@ def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
         placement_id=event.placement_id,
         occurred_at=event.occurred_at,
     )
-
-
-def make_offer_key(confirm: Confirm) -> Offer:
-    """Return the exact key of an offer; ids compare much faster as integers."""
-    return confirm.request_id.int, confirm.slot

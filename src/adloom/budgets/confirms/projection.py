@@ -23,7 +23,6 @@ from adloom.budgets.confirms.offers import (
     SeenOffers,
     build_confirm,
     find_capped_impression,
-    make_offer_key,
     may_cost,
 )
 from adloom.budgets.confirms.store import ConfirmStore
@@ -124,13 +123,14 @@ class ConfirmProjection:
         """Return what these entries confirm, each offer once."""
         found: ByOffer = {}
         by_click: ByOffer = {}
+        click = ChargeKind.CLICK  # Looking up a member of an enumeration costs more than comparing it.
         for counted in entries:
             event = counted.event
             if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
                 continue
             if (confirm := build_confirm(counted)) is not None:
-                offers = by_click if confirm.kind is ChargeKind.CLICK else found
-                offers.setdefault(make_offer_key(confirm), (campaign_id, confirm))
+                offers = by_click if confirm.kind is click else found
+                offers.setdefault((confirm.request_id.int, confirm.slot), (campaign_id, confirm))
         if by_click:
             since = min(confirm.second for _, confirm in by_click.values())
             for offer, entry_id in (await self._store.find_clicked(by_click, since=since)).items():

@@ -28,6 +28,7 @@ COLUMNS: Final = (
 )
 _COLUMN_COUNT: Final = len(COLUMNS).to_bytes(2, "big")
 _pack_last = struct.Struct(">iqiq").pack
+_pack_offer = struct.Struct(">iqiqi16sih").pack
 
 
 class RowGroup(msgspec.Struct, gc=False):
@@ -61,12 +62,13 @@ def encode_rows(rows: Iterable[MoneyRow]) -> tuple[bytearray, list[RowGroup]]:
                 group = groups[key] = RowGroup(row, _encode_common(row))
             group.count += 1
             group.amount += row.amount
-            parts += (
-                group.encoded,
-                _pack_last(8, row.amount, 8, row.second),
-                encode_id(row.request_id),
-                encode_short(row.slot),
-            )
+            request_id, slot = row.request_id, row.slot
+            if request_id is None or slot is None:
+                last = _pack_last(8, row.amount, 8, row.second) + encode_id(request_id) + encode_short(slot)
+            else:
+                offer = request_id.int.to_bytes(16, "big")
+                last = _pack_offer(8, row.amount, 8, row.second, 16, offer, 2, slot)
+            parts += (group.encoded, last)
     except struct.error as error:
         raise ValueError(f"A value is too large for its column: {error}") from error
     parts.append(END)
