@@ -165,6 +165,13 @@ async def test_the_example_of_an_import_can_be_imported(admin: Client) -> None:
     assert (answer.status_code, answer.json()["created"]) == (200, 6)
 
 
+def test_the_file_of_an_upload_is_described() -> None:
+    upload = build_openapi_document()["paths"]["/admin/assets"]["post"]
+
+    assert list(upload["requestBody"]["content"]) == ["application/octet-stream"]
+    assert upload["security"]
+
+
 def list_bodies(node: object) -> set[str]:
     """Name the schemas that a part of the document refers to, and those that they refer to."""
     if isinstance(node, list):

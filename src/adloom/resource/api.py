@@ -26,7 +26,6 @@ from adloom.resource.etag import IF_MATCH_PATTERN, UNCONDITIONAL, format_etag, p
 from adloom.resource.resource import Resource
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.runtime.http.api.dependencies import (
-    NEEDS_A_TOKEN,
     CurrentCaller,
     GuardedRoute,
     Ids,
@@ -63,9 +62,9 @@ class CatalogRoute(GuardedRoute):
     """A guarded route whose answers of a single thing say in which state it is."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
+        if set(options["methods"]) & {"PATCH", "PUT", "DELETE"} or path.endswith("/restore"):
+            options["openapi_extra"] = {"parameters": [IF_MATCH]}
         super().__init__(path, endpoint, **options)
-        if set(self.methods or ()) & {"PATCH", "PUT", "DELETE"} or path.endswith("/restore"):
-            self.openapi_extra = {**NEEDS_A_TOKEN, "parameters": [IF_MATCH]}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Read the state off the answer itself, so that no handler has to set the header."""

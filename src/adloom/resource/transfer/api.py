@@ -18,14 +18,7 @@ from adloom.resource.transfer.plan import ImportChange
 from adloom.resource.transfer.schema import EXAMPLE, SCHEMA_NAME
 from adloom.resource.transfer.sheet import read_csv, write_csv
 from adloom.runtime.http.api import sheets
-from adloom.runtime.http.api.dependencies import (
-    NEEDS_A_TOKEN,
-    CurrentCaller,
-    GuardedRoute,
-    Ids,
-    Now,
-    make_router,
-)
+from adloom.runtime.http.api.dependencies import CurrentCaller, Ids, Now, make_router
 from adloom.runtime.http.api.document import REF
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.http.api.sheets import CSV, JSON, SheetFormat, answer_file
@@ -106,7 +99,8 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         body = await asyncio.to_thread(write, exported)
         return answer_file(body, media_type, f"adloom-catalog.{query.format}")
 
-    @router.post("/import")
+    # The body is a document that the route parses itself, so that the framework cannot describe it.
+    @router.post("/import", openapi_extra={"requestBody": body})
     async def import_catalog(  # noqa: PLR0913, PLR0917 - a document, and who sends it when
         request: Request,
         query: Annotated[ImportQuery, Query()],
@@ -128,10 +122,6 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
                 changes = await exchange.import_document(catalog, wanted)
                 return await asyncio.to_thread(_answer, lists, changes, is_dry_run=query.dry_run)
 
-    # The body is a document that the route parses itself, so that the framework cannot describe it.
-    for route in router.routes:
-        if isinstance(route, GuardedRoute) and "POST" in (route.methods or ()):
-            route.openapi_extra = {**NEEDS_A_TOKEN, "requestBody": body}
     return router
 
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.http.api.late_route import LateRoute
 
 WAIT_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 1.0
@@ -72,7 +72,7 @@ class DatabaseTimeout:
             working.exception()  # Looked at: it has been answered already.
 
 
-class TimedRoute(APIRoute):
+class TimedRoute(LateRoute):
     """A route that answers 503 while the database does not answer, instead of waiting for it."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -94,8 +94,8 @@ class GuardedRoute(TimedRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
-        options["openapi_extra"] = NEEDS_A_TOKEN
-        super().__init__(path, endpoint, **options)
+        described: Json = options.pop("openapi_extra", None) or {}
+        super().__init__(path, endpoint, openapi_extra={**NEEDS_A_TOKEN, **described}, **options)
 
     def make_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().make_handler()
