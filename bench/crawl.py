@@ -112,7 +112,7 @@ async def _measure(pages: int, kilobytes: int, say: ShowStatus) -> BenchTable:
     async with contextlib.AsyncExitStack() as stack:
         servers = await stack.enter_async_context(run_servers(CatalogSize()))
         port = await stack.enter_async_context(_serve(pages, kilobytes * 1_024))
-        site = await servers.pool.fetchval(NEW_SITE, SystemIds().new(), DOMAIN, pages)
+        site = await servers.pool.fetchval(NEW_SITE, SystemIds().make(), DOMAIN, pages)
         crawler = await stack.enter_async_context(_run(servers, "crawler", port))
         classifier = await stack.enter_async_context(_run(servers, "classifier", port))
         say("starting the crawler and the classifier")
@@ -157,7 +157,7 @@ def _tabulate(figures: dict[str, CrawlFigures], kilobytes: int) -> BenchTable:
 
 
 async def _crawl(servers: Servers, site: int, crawler: int, classifier: int) -> CrawlFigures:
-    crawl_id = SystemIds().new()
+    crawl_id = SystemIds().make()
     before = [measure_usage([pid]).cpu_seconds for pid in (crawler, classifier)]
     resident: list[int] = []
     await servers.pool.execute(NEW_CRAWL, crawl_id, site)

@@ -48,7 +48,7 @@ class Reader:
         self._url = f"http://127.0.0.1:{product.port}"
         self._slots = itertools.cycle(slots)
         self._texts = itertools.cycle(texts)
-        self._new_id = SystemIds().new
+        self._new_id = SystemIds().make
         self.seconds: list[float] = []
 
     async def send(self, rate: float, seconds: float, *, stop: threading.Event | None = None) -> None:

@@ -101,15 +101,15 @@ class SimulatedCampaigns:
         self._chance = chance
         self._has_budgets = has_budgets
         self.version = 1
-        self.placement_id = PlacementId(ids.new())
-        self.auction_placement_id = PlacementId(ids.new())
+        self.placement_id = PlacementId(ids.make())
+        self.auction_placement_id = PlacementId(ids.make())
         self._floor = chance.choice(FLOORS)
         self.payers: dict[AdvertiserId, AdvertiserRow] = {}
         self.campaigns: dict[CampaignId, Selling] = {}
         self.changes: list[tuple[int, Address]] = []
         self._bounds: defaultdict[Limit, list[tuple[int, int]]] = defaultdict(list)  # With their versions.
         self._index: Index | None = None
-        payer_id = AdvertiserId(ids.new()) if has_payer else None
+        payer_id = AdvertiserId(ids.make()) if has_payer else None
         if payer_id is not None:
             daily = self._chance.choice([None, *BUDGETS_PAISA])
             self.put_payer(
@@ -119,8 +119,8 @@ class SimulatedCampaigns:
             self.put(
                 Selling(
                     key=10 + number,
-                    id=CampaignId(ids.new()),
-                    banner_id=BannerId(ids.new()),
+                    id=CampaignId(ids.make()),
+                    banner_id=BannerId(ids.make()),
                     payer_id=payer_id,
                     price=OfferPrice(chance.choice(COSTS), chance.choice([*ChargedBy, ChargedBy.IMPRESSION])),
                     timezone=zone,

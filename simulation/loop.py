@@ -37,12 +37,12 @@ class SeededIds:
         self._chance = make_random(seed, purpose)
         self._made = 0
 
-    def new(self) -> UUID:
+    def make(self) -> UUID:
         self._made += 1
         return UUID(int=(self._made << 80) | _VERSION_7 | _VARIANT | self._chance.getrandbits(62))
 
-    def new_opaque(self) -> UUID:
-        return self.new()
+    def make_opaque(self) -> UUID:
+        return self.make()
 
 
 class Trace:

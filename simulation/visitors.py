@@ -136,7 +136,7 @@ class Visitors:
     def _make_event(
         self, kind: str, offer: Offer, served: Served, slot: int
     ) -> tuple[EventKey, dict[str, Any]]:
-        name, has_token = str(self._ids.new()), self._happens(0.5)
+        name, has_token = str(self._ids.make()), self._happens(0.5)
         # With a token the event has the name of its offer, whatever the browser says.
         key = EventKey(kind, f"offer:{served.request_id}:{slot}" if has_token else name)
         event = {
@@ -145,7 +145,7 @@ class Visitors:
             "placementId": served.placement.id,
             "campaignId": offer.campaign_id if self._happens(0.5) else None,
             "trackingToken": offer.tracking_token if has_token else None,
-            "userId": str(self._ids.new()) if self._happens(KNOWN) else None,
+            "userId": str(self._ids.make()) if self._happens(KNOWN) else None,
         }
         now = self._clock.now()
         if self._happens(WRONG_CLOCK):

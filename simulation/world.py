@@ -95,8 +95,8 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             entry = encode_event(
                 Impression(
                     correlation_id=f"{name} {number}",
-                    banner_id=BannerId(self._ids.new()),
-                    placement_id=PlacementId(self._ids.new()),
+                    banner_id=BannerId(self._ids.make()),
+                    placement_id=PlacementId(self._ids.make()),
                     occurred_at=now,
                     received_at=now,
                 )

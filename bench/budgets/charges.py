@@ -223,13 +223,13 @@ class _ChargeBench:
     def _build_impression(self, number: int, leases: dict[CampaignId, int], second: int) -> Impression:
         one, now = self._shown[number % len(self._shown)], SystemClock().now()
         return Impression(
-            correlation_id=str(self._ids.new()),
+            correlation_id=str(self._ids.make()),
             banner_id=one.banner_id,
             placement_id=one.placement_id,
             campaign_id=one.id,
             occurred_at=now,
             received_at=now,
-            request_id=RequestId(self._ids.new()),
+            request_id=RequestId(self._ids.make()),
             slot=0,
             offered_at=second,
             lease=leases.get(one.id, 0),

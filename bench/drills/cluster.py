@@ -287,7 +287,7 @@ async def _insert_campaigns(cluster: Cluster, count: int) -> None:
     ids, unseen, zone = SystemIds(), set(range(SHARDS)), _find_late_zone(SystemClock().now().hour)
     inserted: list[CampaignId] = []
     while len(inserted) < count or unseen:
-        campaign_id = CampaignId(ids.new())
+        campaign_id = CampaignId(ids.make())
         address = make_campaign_address(campaign_id, None)
         if len(inserted) < count - len(unseen) or find_shard(address) in unseen:
             unseen.discard(find_shard(address))

@@ -157,14 +157,14 @@ def make_confirms(count: int) -> tuple[Confirm, ...]:
     now, ids = SystemClock().now(), SystemIds()
     return tuple(
         Confirm(
-            request_id=RequestId(ids.new()),
+            request_id=RequestId(ids.make()),
             slot=0,
             kind=ChargeKind.IMPRESSION,
             lease=1,
             second=int(now.timestamp()),
             amount=PRICE,
-            banner_id=BannerId(ids.new()),
-            placement_id=PlacementId(ids.new()),
+            banner_id=BannerId(ids.make()),
+            placement_id=PlacementId(ids.make()),
             occurred_at=now,
         )
         for _ in range(count)

@@ -78,7 +78,7 @@ async def kill_directory(cluster: Cluster) -> Figures:
     connection = NatsConnection(cluster.nats_url, name="drill-market")
     await connection.open(asyncio.Event())
     ids = SystemIds()
-    stripes, active = Stripes(), {CampaignId(ids.new()) for _ in range(CAMPAIGNS)}
+    stripes, active = Stripes(), {CampaignId(ids.make()) for _ in range(CAMPAIGNS)}
     await connection.subscribe(SUBJECTS, stripes.receive)
     await _change(cluster, created=active)
     first = await _wait(cluster, stripes, active)
@@ -88,7 +88,7 @@ async def kill_directory(cluster: Cluster) -> Figures:
     cluster.signal(owner, signal.SIGKILL)
     await cluster.workers[owner].wait()
     stripes.forget()
-    new, paused = CampaignId(ids.new()), active.pop()
+    new, paused = CampaignId(ids.make()), active.pop()
     active.add(new)
     await _change(cluster, created={new}, paused={paused})
     again = await _wait(cluster, stripes, active)
@@ -100,7 +100,7 @@ async def _change(
     cluster: Cluster, *, created: Iterable[CampaignId], paused: Iterable[CampaignId] = ()
 ) -> None:
     async with cluster.pool.acquire() as connection, connection.transaction():
-        keys = [await connection.fetchval(CREATE, one, SystemIds().new(), CATEGORY) for one in created]
+        keys = [await connection.fetchval(CREATE, one, SystemIds().make(), CATEGORY) for one in created]
         keys += [await connection.fetchval(PAUSE, one) for one in paused]
         version = await connection.fetchval(RAISE_VERSION)
         await connection.execute(INSERT_CHANGES, version, [IndexedNoun.CAMPAIGN] * len(keys), keys)

@@ -163,7 +163,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         self._views += 1
         process.is_unheld = self._faults.strikes("sender beyond its bounds", self._faults.rates.unheld)
         sold = process.hold_auction() if is_auctioned else process.make_offers()
-        request_id = RequestId(self._ids.new())
+        request_id = RequestId(self._ids.make())
         for slot, one in enumerate(sold):
             self._note(one, (request_id, slot), session=process.session)
             if not self._faults.strikes("offer never seen", self._faults.rates.unseen):
@@ -227,7 +227,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         one, now, catalog = sold.candidate, self._clock.now(), self._catalog
         campaign_id = self._campaign_ids[one.campaign_key]
         return kind(
-            correlation_id=str(self._ids.new()),
+            correlation_id=str(self._ids.make()),
             banner_id=catalog.campaigns[campaign_id].banner_id,
             placement_id=catalog.placement_id if sold.win is None else catalog.auction_placement_id,
             campaign_id=campaign_id,

@@ -48,11 +48,11 @@ def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[s
 async def test_a_worker_publishes_a_due_banner_sends_mail_and_counts_both_in_its_metrics(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
-    await pool.execute(INSERT_BANNER, SystemIds().new())
-    person_id = SystemIds().new()
+    await pool.execute(INSERT_BANNER, SystemIds().make())
+    person_id = SystemIds().make()
     await pool.execute(INSERT_PERSON, person_id)
     async with open_mail_queue(redis_url) as queue:
-        await put_link_mail(queue, SystemIds().new(), person_id, "192.0.2.0/24")
+        await put_link_mail(queue, SystemIds().make(), person_id, "192.0.2.0/24")
     metrics_port = find_port()
 
     with (

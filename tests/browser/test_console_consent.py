@@ -56,12 +56,12 @@ def _made(api: httpx.Client, path: str, body: Json) -> Json:
 
 @pytest.fixture(scope="module")
 def world(services: Services) -> Iterator[World]:
-    publisher_id = SystemIds().new()
+    publisher_id = SystemIds().make()
     with (
         a_console(services) as console,
         console.api() as admin,
         _client(console, Role.PUBLISHER, publisher_id) as publisher,
-        _client(console, Role.ADVERTISER, SystemIds().new()) as advertiser,
+        _client(console, Role.ADVERTISER, SystemIds().make()) as advertiser,
     ):
         person = {"email": EMAIL, "password": PASSWORD, "role": "publisher", "accountId": str(publisher_id)}
         placement = _made(publisher, "/admin/placements", placement_body(label="Front page"))

@@ -17,7 +17,7 @@ from adloom.budgets.messages import (
     SessionOver,
     SpendUpdate,
 )
-from adloom.core.money import Micros, impression_cost, micros_from_paisa
+from adloom.core.money import Micros, micros_from_paisa, price_impression
 from adloom.runtime.actors.actor import Persist, RecordRow
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import NOON, UNIT, CampaignBench, a_campaign, a_confirm, a_usage
@@ -40,7 +40,7 @@ def a_bench(offers: int, **config: object) -> tuple[CampaignBench, int]:
 def test_a_budget_for_one_or_two_impressions_allows_exactly_as_many(
     budget: int,
 ) -> None:
-    cost = impression_cost(Micros(1000 * UNIT))  # CPM 1000.
+    cost = price_impression(Micros(1000 * UNIT))  # CPM 1000.
     bench = CampaignBench(a_campaign(daily_budget=micros_from_paisa(100 * budget)))
     given = 0
 

@@ -10,7 +10,7 @@ from adloom.core.ids import SystemIds
 
 def some_offers(count: int) -> list[Offer]:
     ids = SystemIds()
-    return [(ids.new().int, number % 3) for number in range(count)]
+    return [(ids.make().int, number % 3) for number in range(count)]
 
 
 def test_a_full_filter_has_no_false_negatives_and_few_false_positives() -> None:

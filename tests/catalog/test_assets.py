@@ -36,7 +36,7 @@ def folder(control: ControlPlane, tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.ADVERTISER, SystemIds().new()) as client:
+    async with control.acting_as(Role.ADVERTISER, SystemIds().make()) as client:
         yield client
 
 
@@ -78,12 +78,12 @@ async def test_accounts_have_their_own(admin: Client, advertiser: Client) -> Non
     problem(await advertiser.delete(f"/admin/assets/{house['id']}"), 404, "ASSET_NOT_FOUND")
     assert [one["id"] for one in (await advertiser.get("/admin/assets")).json()["items"]] == [own["id"]]
     problem(
-        await advertiser.post("/admin/assets", content=PNG, params={"advertiserId": str(SystemIds().new())}),
+        await advertiser.post("/admin/assets", content=PNG, params={"advertiserId": str(SystemIds().make())}),
         400,
         "VALIDATION_FAILED",
     )
     problem(
-        await admin.post("/admin/assets", content=PNG, params={"advertiserId": str(SystemIds().new())}),
+        await admin.post("/admin/assets", content=PNG, params={"advertiserId": str(SystemIds().make())}),
         400,
         "VALIDATION_FAILED",
     )

@@ -161,7 +161,7 @@ async def made_by(control: ControlPlane, subject: str) -> Json:
 
 
 async def test_an_existing_user_is_stored_as_creator(control: ControlPlane, pool: Pool) -> None:
-    user_id: UUID = SystemIds().new()
+    user_id: UUID = SystemIds().make()
     await pool.execute(
         """
         INSERT INTO users (public_id, email, password_hash, role, created_at)

@@ -89,7 +89,7 @@ async def test_a_copy_leaves_out_dates_that_are_over_and_takes_others(admin: Cli
 async def test_the_copy_of_an_account_asks_anew_and_keeps_its_bounds(
     control: ControlPlane, admin: Client
 ) -> None:
-    account = SystemIds().new()
+    account = SystemIds().make()
     async with control.acting_as(Role.ADVERTISER, account) as advertiser:
         banner = await advertiser.make_banner()
         campaign = await advertiser.make_campaign()

@@ -54,8 +54,8 @@ async def ask(
     placement: Json | None = None,
     **assignment: object,
 ) -> Asked:
-    publisher = control.acting_as(Role.PUBLISHER, SystemIds().new())
-    advertiser = control.acting_as(Role.ADVERTISER, SystemIds().new())
+    publisher = control.acting_as(Role.PUBLISHER, SystemIds().make())
+    advertiser = control.acting_as(Role.ADVERTISER, SystemIds().make())
     place = await publisher.make_placement(**placement or {})
     own = await advertiser.make_campaign(**{"bidAmount": 5, **(campaign or {})})
     banner = await advertiser.make_banner()
@@ -111,7 +111,7 @@ async def test_a_link_of_an_admin_and_one_to_an_open_or_own_placement_is_accepte
     house = await admin.make_placement()
     made = await admin.link(await admin.make_campaign(), house)
     opened = await ask(control, placement={"isOpen": True})
-    both = SystemIds().new()
+    both = SystemIds().make()
     async with (
         control.acting_as(Role.PUBLISHER, both) as publisher,
         control.acting_as(Role.ADVERTISER, both) as advertiser,

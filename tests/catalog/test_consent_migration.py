@@ -23,8 +23,8 @@ async def test_links_of_an_older_version_are_accepted_and_undated_banners_active
     await go_back_to(database_url, "0013")
     ids = SystemIds()
     async with open_pool(database_url, size_max=1) as pool:
-        await pool.execute(LINK, ids.new())
-        await pool.execute(BANNERS, ids.new(), ids.new())
+        await pool.execute(LINK, ids.make())
+        await pool.execute(BANNERS, ids.make(), ids.make())
 
         await migrate.upgrade(database_url)
 

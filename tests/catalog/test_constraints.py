@@ -75,7 +75,7 @@ CASES = [
 async def test_a_row_out_of_bounds_is_refused_and_one_at_the_bound_is_not(
     statement: str, columns: str, wrong: str, right: str, pool: Pool
 ) -> None:
-    row_id = SystemIds().new()
+    row_id = SystemIds().make()
 
     with pytest.raises(asyncpg.CheckViolationError):
         await pool.execute(statement.format(columns, wrong or "1"), row_id)

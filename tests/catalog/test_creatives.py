@@ -142,8 +142,8 @@ async def test_what_cannot_be_added_is_refused(admin: Client) -> None:
 
 async def test_an_advertiser_shows_its_own_banners_in_its_own_campaigns(control: ControlPlane) -> None:
     async with (
-        control.acting_as(Role.ADVERTISER, SystemIds().new()) as advertiser,
-        control.acting_as(Role.ADVERTISER, SystemIds().new()) as other,
+        control.acting_as(Role.ADVERTISER, SystemIds().make()) as advertiser,
+        control.acting_as(Role.ADVERTISER, SystemIds().make()) as other,
     ):
         campaign, banner = await advertiser.make_campaign(), await advertiser.make_banner()
         theirs = await other.make_banner()
@@ -183,8 +183,8 @@ async def test_a_campaign_has_so_many_creatives(admin: Client, pool: Pool) -> No
 
 async def test_an_imported_creative_of_another_account_is_refused(control: ControlPlane) -> None:
     async with (
-        control.acting_as(Role.ADVERTISER, SystemIds().new()) as advertiser,
-        control.acting_as(Role.ADVERTISER, SystemIds().new()) as other,
+        control.acting_as(Role.ADVERTISER, SystemIds().make()) as advertiser,
+        control.acting_as(Role.ADVERTISER, SystemIds().make()) as other,
     ):
         campaign, theirs = await advertiser.make_campaign(), await other.make_banner()
         document = {"creatives": [{"campaignId": campaign["id"], "bannerId": theirs["id"]}]}

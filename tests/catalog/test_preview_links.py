@@ -99,8 +99,8 @@ async def test_an_advertiser_sees_its_own_banners_where_it_has_asked_until_it_is
     control: ControlPlane, pool: Pool
 ) -> None:
     delivery = Delivery(control, pool)
-    publisher, stranger = (control.acting_as(Role.PUBLISHER, SystemIds().new()) for _ in range(2))
-    advertiser, rival = (control.acting_as(Role.ADVERTISER, SystemIds().new()) for _ in range(2))
+    publisher, stranger = (control.acting_as(Role.PUBLISHER, SystemIds().make()) for _ in range(2))
+    advertiser, rival = (control.acting_as(Role.ADVERTISER, SystemIds().make()) for _ in range(2))
     placement, elsewhere = await publisher.make_placement(), await publisher.make_placement(slug="elsewhere")
     banner, other = await advertiser.make_banner(), await advertiser.make_banner()
     of_rival = await rival.make_banner()
@@ -125,7 +125,7 @@ async def test_an_advertiser_sees_its_own_banners_where_it_has_asked_until_it_is
         (stranger, banner),
     ):
         problem(await link(client, one, placement), 404, "BANNER_NOT_FOUND")
-    problem(await link(advertiser, banner, {"id": str(SystemIds().new())}), 404, "PLACEMENT_NOT_FOUND")
+    problem(await link(advertiser, banner, {"id": str(SystemIds().make())}), 404, "PLACEMENT_NOT_FOUND")
 
     decision = f"/admin/placements/{placement['id']}/links/{campaign['id']}"
     assert (await publisher.post(decision, json={"decision": "refuse"})).status_code == 200

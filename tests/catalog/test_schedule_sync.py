@@ -55,7 +55,7 @@ async def a_banner(
     deleted_at: datetime | None = None,
 ) -> int:
     return await pool.fetchval(
-        INSERT_BANNER, SystemIds().new(), status, publish_at, expires_at, deleted_at, LONG_AGO
+        INSERT_BANNER, SystemIds().make(), status, publish_at, expires_at, deleted_at, LONG_AGO
     )
 
 
@@ -67,7 +67,7 @@ async def a_campaign(
     deleted_at: datetime | None = None,
 ) -> int:
     return await pool.fetchval(
-        INSERT_CAMPAIGN, SystemIds().new(), status, starts_at, ends_at, deleted_at, LONG_AGO
+        INSERT_CAMPAIGN, SystemIds().make(), status, starts_at, ends_at, deleted_at, LONG_AGO
     )
 
 

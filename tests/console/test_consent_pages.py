@@ -17,7 +17,7 @@ async def a_request(console: ControlPlane, publisher_id: UUID, advertiser_id: UU
     """Let an advertiser ask for a placement of a publisher, and return placement, campaign and banner."""
     async with (
         console.acting_as(Role.PUBLISHER, publisher_id) as publisher,
-        console.acting_as(Role.ADVERTISER, advertiser_id or SystemIds().new()) as advertiser,
+        console.acting_as(Role.ADVERTISER, advertiser_id or SystemIds().make()) as advertiser,
     ):
         placement = await publisher.make_placement(label="Front page")
         campaign = await advertiser.make_campaign(name="Lamps of autumn", bidAmount=2)
@@ -36,9 +36,9 @@ async def logged_in(console: ControlPlane, role: Role, account_id: UUID | None) 
 
 
 async def test_a_publisher_finds_requests_and_ads_with_the_buttons_that_decide(console: ControlPlane) -> None:
-    publisher_id = SystemIds().new()
+    publisher_id = SystemIds().make()
     asked = await a_request(console, publisher_id)
-    await a_request(console, SystemIds().new())
+    await a_request(console, SystemIds().make())
 
     async with logged_in(console, Role.PUBLISHER, publisher_id) as publisher:
         inbox = (await publisher.get("/console/requests")).text
@@ -55,7 +55,7 @@ async def test_a_publisher_finds_requests_and_ads_with_the_buttons_that_decide(c
 
 
 async def test_nothing_of_an_ad_is_loaded_before_its_preview_is_asked_for(console: ControlPlane) -> None:
-    publisher_id = SystemIds().new()
+    publisher_id = SystemIds().make()
     asked = await a_request(console, publisher_id)
 
     async with logged_in(console, Role.PUBLISHER, publisher_id) as publisher:
@@ -70,7 +70,7 @@ async def test_nothing_of_an_ad_is_loaded_before_its_preview_is_asked_for(consol
 
 
 async def test_a_viewer_reads_the_inbox_and_has_no_buttons(console: ControlPlane) -> None:
-    await a_request(console, SystemIds().new())
+    await a_request(console, SystemIds().make())
 
     async with logged_in(console, Role.VIEWER, None) as viewer:
         inbox = (await viewer.get("/console/requests")).text
@@ -83,7 +83,7 @@ async def test_a_viewer_reads_the_inbox_and_has_no_buttons(console: ControlPlane
 async def test_an_advertiser_sees_what_waits_and_what_was_refused(
     console: ControlPlane, ann: Visitor
 ) -> None:
-    publisher_id, advertiser_id = SystemIds().new(), SystemIds().new()
+    publisher_id, advertiser_id = SystemIds().make(), SystemIds().make()
     asked = await a_request(console, publisher_id, advertiser_id)
     path = f"/admin/placements/{asked['placement']['id']}/links/{asked['campaign']['id']}"
     page = f"/console/campaigns/{asked['campaign']['id']}?tab=banners"

@@ -32,7 +32,7 @@ def test_pages_that_begin_with_a_text_come_first() -> None:
 async def test_things_are_found_by_name_as_far_as_somebody_may_see_them(console: ControlPlane) -> None:
     async with (
         console.acting_as(Role.ADMIN) as admin,
-        console.acting_as(Role.ADVERTISER, SystemIds().new()) as advertiser,
+        console.acting_as(Role.ADVERTISER, SystemIds().make()) as advertiser,
     ):
         campaign = await admin.make_campaign(name="Harvest festival")
         await admin.make_placement(label="Harvest corner")

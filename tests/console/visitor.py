@@ -32,7 +32,7 @@ class Visitor(httpx.AsyncClient):
 async def make_person(plane: ControlPlane, email: str, role: Role, *, account_id: UUID | None = None) -> str:
     """Create an account, and return its id."""
     if role in ACCOUNT_ROLES and account_id is None:
-        account_id = SystemIds().new()
+        account_id = SystemIds().make()
     if account_id is not None:
         async with plane.acting_as(role, account_id) as account:
             await account.get("/admin/accounts/me")  # The first request of an account creates it.

@@ -56,7 +56,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/publishers/{publisher_id}": {"name": "Stolen"},
     "/admin/sites/{site_id}": {"name": "Stolen"},
     "/admin/sites/{site_id}/pages": {"url": "https://{domain}/stolen", "text": "Stolen."},
-    "/admin/sites/{site_id}/approvals": {"decision": "approve", "bannerIds": [str(SystemIds().new())]},
+    "/admin/sites/{site_id}/approvals": {"decision": "approve", "bannerIds": [str(SystemIds().make())]},
     "/admin/references/{kind}": {"id": 8, "label": "Made up"},
     "/admin/targeting-rules/{rule_id}": {"value": ["AT"]},
     "/api/v1/admin/frequency/caps": {"adId": "{banner_id}", "maxImpressionsPerUser": 1},
@@ -120,7 +120,7 @@ def lists() -> list[str]:
 
 async def make_everything(control: ControlPlane) -> dict[str, str]:
     """Give an advertiser and a publisher one entity of each kind, and return the ids."""
-    advertiser_id, publisher_id = SystemIds().new(), SystemIds().new()
+    advertiser_id, publisher_id = SystemIds().make(), SystemIds().make()
     async with control.acting_as(Role.PUBLISHER, publisher_id) as publisher:
         site = await publisher.make_site()
         placement = await publisher.make_placement(siteId=site["id"])
@@ -146,7 +146,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         await advertiser.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
         asset = (await advertiser.post("/admin/assets", content=SVG)).json()
     auction = an_auction(
-        SystemIds().new(),
+        SystemIds().make(),
         bids=a_bid(banner=BannerId(UUID(banner["id"])), campaign=CampaignId(UUID(campaign["id"]))),
     )
     await apply_auctions(control.app.state.pool, auction)
@@ -184,7 +184,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "letter_id": "1794720000000-0",
         "queue_name": "banners",
         "job_id": "banner-sync-2026-11-15T1200",
-        "user_id": str(SystemIds().new()),
+        "user_id": str(SystemIds().make()),
     }
 
 
@@ -269,7 +269,7 @@ async def test_a_list_shows_nothing_of_another_account(role: Role, control: Cont
 
 async def test_no_route_can_be_read_without_a_token(control: ControlPlane) -> None:
     ids: dict[str, str] = {
-        name: str(SystemIds().new()) for _, path in operations() for name in PARAMETER.findall(path)
+        name: str(SystemIds().make()) for _, path in operations() for name in PARAMETER.findall(path)
     }
 
     async with control.client() as anonymous:
@@ -293,7 +293,7 @@ async def test_no_route_can_be_read_without_a_token(control: ControlPlane) -> No
 async def test_an_entity_belongs_to_the_account_that_created_it(
     role: Role, path: str, field: str, control: ControlPlane
 ) -> None:
-    account_id = SystemIds().new()
+    account_id = SystemIds().make()
     async with control.acting_as(role, account_id) as client:
         makers = {
             "/admin/banners": client.make_banner,
@@ -308,7 +308,7 @@ async def test_an_entity_belongs_to_the_account_that_created_it(
 
 
 async def test_an_admin_makes_things_for_an_account(control: ControlPlane, admin: Client) -> None:
-    account_id = SystemIds().new()
+    account_id = SystemIds().make()
     async with control.acting_as(Role.ADVERTISER, account_id) as advertiser:
         await advertiser.get("/admin/campaigns")
 
@@ -335,7 +335,7 @@ async def test_entities_without_an_owner_can_be_read_by_all_accounts(
 async def test_an_account_can_read_but_not_change_itself(
     role: Role, noun: str, control: ControlPlane, pool: Pool
 ) -> None:
-    account_id = SystemIds().new()
+    account_id = SystemIds().make()
     ids = {"advertiser_id": str(account_id), "publisher_id": str(account_id)}
     own = [(method, path) for method, path in on_one_thing() if path.startswith(f"/admin/{noun}/")]
 

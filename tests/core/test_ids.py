@@ -6,7 +6,7 @@ from adloom.core.ids import SystemIds
 
 
 def test_new_ids_are_version_7_and_sort_by_age() -> None:
-    ids = [SystemIds().new() for _ in range(1_000)]
+    ids = [SystemIds().make() for _ in range(1_000)]
 
     assert {one.version for one in ids} == {7}
     assert ids == sorted(ids)
@@ -14,7 +14,7 @@ def test_new_ids_are_version_7_and_sort_by_age() -> None:
 
 
 def test_an_opaque_id_is_a_version_7_id_too() -> None:
-    opaque = SystemIds().new_opaque()
+    opaque = SystemIds().make_opaque()
 
     assert UUID(str(opaque)).version == 7
     assert UUID(str(opaque)).bytes == opaque.bytes

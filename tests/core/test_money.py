@@ -10,10 +10,10 @@ from adloom.core.money import (
     IMPRESSIONS_PER_CPM,
     Micros,
     decimal_from_micros,
-    impression_cost,
     micros_from_decimal,
     micros_from_paisa,
     paisa_from_micros,
+    price_impression,
 )
 
 amounts = st.decimals(min_value=0, max_value=10**9, places=4)
@@ -37,7 +37,7 @@ def test_an_amount_with_more_than_six_decimals_is_refused() -> None:
 
 @given(st.integers(0, 10**12))
 def test_the_cost_of_an_impression_is_rounded_up_by_less_than_a_micro(cpm: int) -> None:
-    cost = impression_cost(Micros(cpm)) * IMPRESSIONS_PER_CPM
+    cost = price_impression(Micros(cpm)) * IMPRESSIONS_PER_CPM
 
     assert cpm <= cost < cpm + IMPRESSIONS_PER_CPM
 

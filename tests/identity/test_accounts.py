@@ -248,7 +248,7 @@ async def test_the_last_admin_cannot_be_disabled(admin: Client) -> None:
 
 @pytest.mark.parametrize("path", ["disable", "enable", "password"])
 async def test_an_unknown_account_is_not_found(path: str, admin: Client) -> None:
-    address = f"/admin/accounts/{SystemIds().new()}/{path}"
+    address = f"/admin/accounts/{SystemIds().make()}/{path}"
     answer = await (
         admin.put(address, json={"password": PASSWORD}) if path == "password" else admin.patch(address)
     )

@@ -62,7 +62,7 @@ async def test_a_key_of_an_account_sees_only_its_own_entities(control: ControlPl
 
 
 async def test_an_account_is_created_at_its_first_use(control: ControlPlane, pool: Pool) -> None:
-    advertiser, publisher = SystemIds().new(), SystemIds().new()
+    advertiser, publisher = SystemIds().make(), SystemIds().make()
 
     for role, account_id in ((Role.ADVERTISER, advertiser), (Role.PUBLISHER, publisher)):
         async with control.acting_as(role, account_id) as client:

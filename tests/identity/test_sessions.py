@@ -22,7 +22,7 @@ LOG_IN = {"email": "Ada@example.com", "password": "correct horse"}
 
 @pytest.fixture
 async def visitor(control: ControlPlane, pool: Pool) -> AsyncGenerator[Client]:
-    user = User(id=UserId(SystemIds().new()), role=Role.ADMIN, account_id=None, disabled_at=None)
+    user = User(id=UserId(SystemIds().make()), role=Role.ADMIN, account_id=None, disabled_at=None)
     password_hash = await Passwords(FAST_PASSWORDS).hash(LOG_IN["password"])
     async with pool.acquire() as connection:
         await store.insert_user(

@@ -15,7 +15,7 @@ __all__ = ["admin", "control"]
 @pytest.fixture
 async def site(control: ControlPlane, pool: Pool) -> Json:
     """A site of a publisher, where a banner waits for a slot of a page."""
-    publisher_id = SystemIds().new()
+    publisher_id = SystemIds().make()
     async with control.acting_as(Role.PUBLISHER, publisher_id) as publisher:
         site = await publisher.make_site(domain="magazine.test")
         slot = await publisher.make_placement(

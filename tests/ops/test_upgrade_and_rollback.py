@@ -58,8 +58,8 @@ async def test_data_of_an_older_version_is_upgraded_brought_back_and_upgraded_ag
     await go_back_to(database_url, OLDER)
     connection = await asyncpg.connect(database_url)
     ids = SystemIds()
-    await connection.execute(CATALOG, ids.new())
-    await connection.execute(BANNER, ids.new())
+    await connection.execute(CATALOG, ids.make())
+    await connection.execute(BANNER, ids.make())
     kept = await connection.fetch(KEPT)
     older, file = await read_all(database_url), tmp_path / "older.dump"
     await dump(database_url, file)

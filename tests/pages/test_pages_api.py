@@ -262,8 +262,8 @@ async def test_a_page_is_read_on_its_own_site_only(admin: Client, site: Json) ->
 
 async def test_pages_are_their_publishers_alone(control: ControlPlane) -> None:
     async with (
-        control.acting_as(Role.PUBLISHER, SystemIds().new()) as publisher,
-        control.acting_as(Role.PUBLISHER, SystemIds().new()) as other,
+        control.acting_as(Role.PUBLISHER, SystemIds().make()) as publisher,
+        control.acting_as(Role.PUBLISHER, SystemIds().make()) as other,
         control.acting_as(Role.ADVERTISER) as advertiser,
         control.acting_as(Role.VIEWER) as viewer,
     ):

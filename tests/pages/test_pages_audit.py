@@ -17,7 +17,7 @@ async def history(client: Client, site: Json) -> list[Json]:
 
 
 async def test_what_is_given_and_removed_by_hand_is_recorded_with_who_did_it(control: ControlPlane) -> None:
-    owner = SystemIds().new()
+    owner = SystemIds().make()
     async with control.acting_as(Role.PUBLISHER, owner) as publisher:
         site = await publisher.make_site(domain="magazine.test")
         path, url = f"/admin/sites/{site['id']}/pages", "https://magazine.test/paws"

@@ -22,7 +22,7 @@ from tests.support.pages import insert_site, write_page
 
 
 def new_id() -> PageId:
-    return PageId(SystemIds().new())
+    return PageId(SystemIds().make())
 
 
 def found(at: datetime = NOON, **changes: object) -> PageClassification:
@@ -90,7 +90,7 @@ async def test_a_failure_leaves_what_is_known_and_ends_with_the_next_success(poo
 
 
 async def test_a_page_of_a_site_that_is_gone_is_not_written(pool: Pool) -> None:
-    nowhere = SiteId(SystemIds().new())
+    nowhere = SiteId(SystemIds().make())
     async with pool.acquire() as connection:
         assert await write_classification(connection, nowhere, "a.test", found(), page_id=new_id()) is None
         waiting = await write_waiting(

@@ -10,7 +10,7 @@ from adloom.core.ids import SystemIds
 from adloom.resource.access import Scope
 from adloom.resource.account_bounds import Bounds, keep_bounds
 
-ACCOUNT, HOUSE = Scope(SystemIds().new()), Scope(None)
+ACCOUNT, HOUSE = Scope(SystemIds().make()), Scope(None)
 BOUNDS = {"order": Bounds(least=100), "weight": Bounds(most=100)}
 numbers = st.none() | st.integers(0, 300)
 

@@ -144,7 +144,7 @@ async def test_an_advertiser_has_its_own_gadgets_and_sees_no_others(
 ) -> None:
     foreign_gadget = await client.made(GADGETS, {"name": "Without an owner"})
 
-    async with control.acting_as(Role.ADVERTISER, SystemIds().new()) as advertiser:
+    async with control.acting_as(Role.ADVERTISER, SystemIds().make()) as advertiser:
         own = await advertiser.made(GADGETS, {"name": "Own"})
         listed = (await advertiser.get(GADGETS)).json()["items"]
         hidden = await advertiser.get(f"{GADGETS}/{foreign_gadget['id']}")

@@ -58,14 +58,14 @@ class CampaignCatalog:
 
     async def placement(self, slug: str = "home") -> int:
         async with self._catalog.write() as write:
-            key: int = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), slug)
+            key: int = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().make(), slug)
             write.touch(IndexedNoun.PLACEMENT, key)
         return key
 
     async def advertiser(self, daily_paisa: int) -> int:
         async with self._catalog.write() as write:
             return await write.connection.fetchval(
-                INSERT_ADVERTISER, SystemIds().new(), daily_paisa, zone_at_noon()
+                INSERT_ADVERTISER, SystemIds().make(), daily_paisa, zone_at_noon()
             )
 
     async def campaign(
@@ -80,14 +80,14 @@ class CampaignCatalog:
         async with self._catalog.write() as write:
             campaign: int = await write.connection.fetchval(
                 INSERT_CAMPAIGN,
-                SystemIds().new(),
+                SystemIds().make(),
                 bid_type,
                 bid_micros,
                 daily_paisa,
                 advertiser,
                 zone_at_noon(),
             )
-            banner: int = await write.connection.fetchval(INSERT_BANNER, SystemIds().new())
+            banner: int = await write.connection.fetchval(INSERT_BANNER, SystemIds().make())
             await write.connection.execute(LINK, campaign, placement)
             await write.connection.execute(ASSIGN, campaign, placement, banner)
             for noun, key in (
@@ -157,7 +157,7 @@ class DeliveryProcess:
 @asynccontextmanager
 async def running_budget_actors(pool: Pool, valkey: Valkey) -> AsyncGenerator[None]:
     """Run the budget actors of a worker."""
-    worker = WorkerIdentity("worker@test", f"life-{SystemIds().new()}")
+    worker = WorkerIdentity("worker@test", f"life-{SystemIds().make()}")
     budget_actors = make_budget_actors(pool, valkey, SystemClock(), worker=worker, hold_seconds=300)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:

@@ -71,7 +71,7 @@ def has_missed_a_check(refresher: IndexRefresher) -> bool:
 
 
 async def insert(catalog: Catalog, noun: IndexedNoun, sql: str, *values: object) -> tuple[UUID, int]:
-    public_id = SystemIds().new()
+    public_id = SystemIds().make()
     async with catalog.write() as write:
         key = await write.connection.fetchval(sql, public_id, *values)
         write.touch(noun, key)
@@ -311,7 +311,7 @@ async def test_a_catalog_that_was_restored_from_a_backup_is_read_again(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     async with catalog.write() as write:
-        key = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), "lost")
+        key = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().make(), "lost")
         write.touch(IndexedNoun.PLACEMENT, key)
     await refresher.refresh()
     await pool.execute("DELETE FROM placements")
@@ -464,7 +464,7 @@ async def test_campaigns_and_banners_of_a_deleted_advertiser_are_not_served(
 ) -> None:
     _, banner, campaign = await insert_ad(catalog, "home")
     advertiser = await pool.fetchval(
-        "INSERT INTO advertisers (public_id, name) VALUES ($1, 'A') RETURNING id", SystemIds().new()
+        "INSERT INTO advertisers (public_id, name) VALUES ($1, 'A') RETURNING id", SystemIds().make()
     )
     key = {"campaigns": campaign, "banners": banner}[owned]
     await pool.execute(f"UPDATE {owned} SET advertiser_id = $1 WHERE id = $2", advertiser, key)  # noqa: S608 - our own names
@@ -484,7 +484,7 @@ async def test_a_placement_of_a_deleted_publisher_is_not_served(
     placement, _, _ = await insert_ad(catalog, "home")
     publisher = await pool.fetchval(
         "INSERT INTO publishers (public_id, name, deleted_at) VALUES ($1, 'P', now()) RETURNING id",
-        SystemIds().new(),
+        SystemIds().make(),
     )
     await pool.execute("UPDATE placements SET publisher_id = $1 WHERE id = $2", publisher, placement)
 

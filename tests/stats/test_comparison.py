@@ -110,5 +110,5 @@ async def test_banners_are_compared_on_a_placement_and_in_a_campaign(admin: Clie
 
 async def test_a_comparison_is_of_something_that_exists(control: ControlPlane, admin: Client) -> None:
     del control
-    problem(await admin.get(f"/admin/placements/{SystemIds().new()}/comparison"), 404, "PLACEMENT_NOT_FOUND")
-    problem(await admin.get(f"/admin/campaigns/{SystemIds().new()}/comparison"), 404, "CAMPAIGN_NOT_FOUND")
+    problem(await admin.get(f"/admin/placements/{SystemIds().make()}/comparison"), 404, "PLACEMENT_NOT_FOUND")
+    problem(await admin.get(f"/admin/campaigns/{SystemIds().make()}/comparison"), 404, "CAMPAIGN_NOT_FOUND")

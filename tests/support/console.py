@@ -173,7 +173,7 @@ def _database(services: Services) -> Generator[str]:
 
 
 async def _make_admin(database_url: str) -> None:
-    user = User(id=UserId(SystemIds().new()), role=Role.ADMIN, account_id=None, disabled_at=None)
+    user = User(id=UserId(SystemIds().make()), role=Role.ADMIN, account_id=None, disabled_at=None)
     async with open_pool(database_url, size_max=1) as pool, pool.acquire() as connection:
         hashed = FAST_PASSWORDS.hash(PASSWORD)
         await store.insert_user(connection, user, email=EMAIL, password_hash=hashed, now=datetime.now(UTC))

@@ -123,7 +123,7 @@ class ControlPlane:
 
     def token(self, role: Role, account_id: uuid.UUID | None = None, *, subject: str = "test") -> str:
         if role in ACCOUNT_ROLES and account_id is None:
-            account_id = SystemIds().new()
+            account_id = SystemIds().make()
         caller = Caller(subject=subject, role=role, account_id=account_id)
         return issue_access_token(SECRET, caller, now=self.clock.now(), lifetime=timedelta(hours=1))
 

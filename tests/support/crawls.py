@@ -80,7 +80,7 @@ class CrawlWorld:
         self.told: list[int] = []
 
     async def add_site(self, domain: str, **fields: Any) -> SiteId:
-        site_id = SystemIds().new()
+        site_id = SystemIds().make()
         names = "".join(f"{name}, " for name in fields)
         values = "".join(f"${number}, " for number in range(3, len(fields) + 3))
         await self.parts.pool.execute(
@@ -89,7 +89,7 @@ class CrawlWorld:
         return SiteId(site_id)
 
     async def queue_crawl(self, site_id: SiteId) -> CrawlId:
-        crawl_id = CrawlId(SystemIds().new())
+        crawl_id = CrawlId(SystemIds().make())
         async with self.parts.pool.acquire() as connection:
             await store.create_crawl(connection, crawl_id, site_id, now=self.parts.clock.now())
         return crawl_id

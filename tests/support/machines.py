@@ -160,7 +160,7 @@ def _go_through(url: str, gate: Gate) -> str:
 
 
 async def _make_admin(database_url: str) -> None:
-    user = User(id=UserId(SystemIds().new()), role=Role.ADMIN, account_id=None, disabled_at=None)
+    user = User(id=UserId(SystemIds().make()), role=Role.ADMIN, account_id=None, disabled_at=None)
     hashed = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
     connection = await asyncpg.connect(database_url)
     await store.insert_user(connection, user, email=EMAIL, password_hash=hashed, now=datetime.now(UTC))

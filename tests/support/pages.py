@@ -17,7 +17,7 @@ WRITE_PAGE = """
 
 
 async def insert_site(pool: Pool, domain: str) -> SiteId:
-    site_id = SiteId(SystemIds().new())
+    site_id = SiteId(SystemIds().make())
     await pool.execute(INSERT_SITE, site_id, domain)
     return site_id
 
@@ -33,7 +33,7 @@ async def write_page(
     """Write what a page is about, as of a moment; with None it waits for its first classification."""
     given = [{"id": one, "confidence": share} for one, share in (categories or {"483": 0.9}).items()]
     expires_at = None if at is None else compute_expiry(at)
-    await connection.execute(WRITE_PAGE, SystemIds().new(), site_id, url, given, at, expires_at)
+    await connection.execute(WRITE_PAGE, SystemIds().make(), site_id, url, given, at, expires_at)
 
 
 INSERT_APPROVAL = """

@@ -16,7 +16,7 @@ ids = SystemIds()
 
 def an_entity(**given: Any) -> Entity:
     fields: dict[str, Any] = {
-        "id": ids.new(),
+        "id": ids.make(),
         "external_id": None,
         "budget": Decimal(2500),
         "budget_type": BudgetType.DAILY,
@@ -26,7 +26,7 @@ def an_entity(**given: Any) -> Entity:
 
 def an_account(**given: Any) -> AccountLink:
     fields: dict[str, Any] = {
-        "id": ids.new(),
+        "id": ids.make(),
         "platform": Platform.MOCK,
         "external_id": "1234",
         "currency": "USD",
@@ -39,7 +39,7 @@ def an_account(**given: Any) -> AccountLink:
 def a_request(**given: Any) -> StatsRequest:
     first: date = given.get("first", DAY)
     fields: dict[str, Any] = {
-        "seller_id": ids.new(),
+        "seller_id": ids.make(),
         "account": an_account(),
         "level": Level.CAMPAIGN,
         "entities": [an_entity()],

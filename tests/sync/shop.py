@@ -33,7 +33,7 @@ class Seller(msgspec.Struct, frozen=True, kw_only=True):
 
 async def insert(connection: Pool, table: str, **columns: Any) -> tuple[int, UUID]:
     """Insert a row into a table of the hierarchy, and return its key and its public id."""
-    public_id = columns.pop("public_id", None) or ids.new()
+    public_id = columns.pop("public_id", None) or ids.make()
     names = ["public_id", *columns]
     places = ", ".join(f"${place}" for place in range(1, len(names) + 1))
     statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places}) RETURNING id"  # noqa: S608 - our own names

@@ -52,7 +52,7 @@ async def compare_campaigns(nats_url: str, pool: Pool, *, seed: int) -> Figures:
     began_at, ids = SystemClock().now(), SystemIds()
     campaigns: list[Address] = []
     for number in range(CAMPAIGNS):
-        campaign_id = CampaignId(ids.new())
+        campaign_id = CampaignId(ids.make())
         await pool.execute(INSERT, campaign_id, BUDGETS[number % len(BUDGETS)])
         campaigns.append(make_campaign_address(campaign_id, None))
     log = _make_log(seed, campaigns, began_at)
@@ -104,14 +104,14 @@ def _make_log(seed: int, campaigns: Sequence[Address], now: datetime) -> list[li
                 continue
             confirms = [
                 Confirm(
-                    request_id=RequestId(ids.new()),
+                    request_id=RequestId(ids.make()),
                     slot=chance.randrange(3),
                     kind=ChargeKind.IMPRESSION,
                     lease=1,
                     second=int(now.timestamp()) - chance.randrange(2 * HOLD_SECONDS),
                     amount=Micros(chance.randrange(20_000)),
-                    banner_id=BannerId(ids.new()),
-                    placement_id=PlacementId(ids.new()),
+                    banner_id=BannerId(ids.make()),
+                    placement_id=PlacementId(ids.make()),
                     occurred_at=now,
                 )
                 for _ in range(chance.randrange(1, 6))

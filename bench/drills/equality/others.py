@@ -123,9 +123,9 @@ async def compare_others(nats_url: str, pool: Pool, *, seed: int) -> Figures:
     """Play a log on both hosts; states, answers and rows must be equal."""
     began_at, ids = SystemClock().now(), SystemIds()
     names = _Names(
-        [AdvertiserId(ids.new()) for _ in range(ADVERTISERS)],
-        [SiteId(ids.new()) for _ in range(SITES)],
-        [CampaignId(ids.new()) for _ in range(CAMPAIGNS)],
+        [AdvertiserId(ids.make()) for _ in range(ADVERTISERS)],
+        [SiteId(ids.make()) for _ in range(SITES)],
+        [CampaignId(ids.make()) for _ in range(CAMPAIGNS)],
     )
     for number, site_id in enumerate(names.sites):
         await pool.execute(INSERT_SITE, site_id, f"equal-{site_id.hex}-{number}.test")

@@ -162,7 +162,7 @@ async def run_parts() -> AsyncGenerator[Parts]:
 async def _make_ad(parts: Parts) -> None:
     """Log in at one control, create an ad, and wait until both deliveries serve it."""
     hashed = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
-    admin = User(id=UserId(SystemIds().new()), role=Role.ADMIN, account_id=None, disabled_at=None)
+    admin = User(id=UserId(SystemIds().make()), role=Role.ADMIN, account_id=None, disabled_at=None)
     async with parts.pool.acquire() as connection:
         await insert_user(connection, admin, email=EMAIL, password_hash=hashed, now=SystemClock().now())
     async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX) as client:

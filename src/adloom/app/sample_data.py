@@ -76,7 +76,7 @@ def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
                 admin,
                 manifest,
                 keep=lambda it: target.directory.write(FILE_NAME, it, mode=MANIFEST_MODE),
-                new_id=lambda: str(ids.new()),
+                new_id=lambda: str(ids.make()),
                 delivery_url=target.delivery_url,
                 now=now,
             )

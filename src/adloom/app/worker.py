@@ -123,7 +123,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         open_sync(settings, metrics, pool, clock := SystemClock()) as stats,
         open_files(settings.assets_url, clock) as files,
     ):
-        worker = WorkerIdentity(_name_consumer(settings.telemetry), SystemIds().new().hex, HeldLocks())
+        worker = WorkerIdentity(_name_consumer(settings.telemetry), SystemIds().make().hex, HeldLocks())
         link = make_link(settings.nats, worker)
         parts = WorkerParts(
             settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker, link, weights

@@ -5,7 +5,7 @@ from typing import Final, NewType
 
 import msgspec
 
-from adloom.core.money import Micros, impression_cost
+from adloom.core.money import Micros, price_impression
 
 Ctr = NewType("Ctr", int)  # In billionths: 0.02 is 20,000,000.
 Quality = NewType("Quality", int)  # In ten-thousandths: 1.1 is 11,000.
@@ -62,7 +62,7 @@ class Bid(msgspec.Struct, frozen=True, kw_only=True):
 
 def compute_single_cost(bid_type: BidType, bid: Micros) -> Micros:
     """Return what is charged at a time: for one click, or for one impression."""
-    return bid if bid_type is BidType.CPC else impression_cost(bid)
+    return bid if bid_type is BidType.CPC else price_impression(bid)
 
 
 def find_payer(advertiser_key: int | None, campaign_key: int) -> int:

@@ -17,7 +17,7 @@ from adloom.core.errors import (
     FieldProblem,
     NotFoundError,
     ValidationFailedError,
-    wrong_field,
+    make_field_error,
 )
 from adloom.core.ids import AdvertiserId, BannerId, UserId
 from adloom.resource.access import ADVERTISER, Scope
@@ -110,7 +110,7 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
         message = check_window(self.recurrence_window_start, self.recurrence_window_end)
         if message is not None:
             field = "recurrenceWindowStart" if self.recurrence_window_start is None else "recurrenceWindowEnd"
-            raise wrong_field(field, message, message)
+            raise make_field_error(field, message, message)
         return self
 
     def with_status_of_dates(self, now: datetime) -> "Banner":

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from adloom.catalog.publisher import publishers
 from adloom.catalog.site import Site, sites
 from adloom.core.delivery import Delivery, Rotation
-from adloom.core.errors import ConflictError, make_taken_error, wrong_field
+from adloom.core.errors import ConflictError, make_field_error, make_taken_error
 from adloom.core.ids import PlacementId, PublisherId, SiteId
 from adloom.core.money import Micros
 from adloom.resource.access import PUBLISHER, Scope
@@ -112,7 +112,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 def check_slot(placement: Placement) -> Placement:
     """Return the placement, or raise where it is a contextual slot of no site."""
     if placement.delivery is Delivery.CONTEXTUAL and placement.site_id is None:
-        raise wrong_field("siteId", "is required where delivery is contextual")
+        raise make_field_error("siteId", "is required where delivery is contextual")
     return placement
 
 
@@ -159,7 +159,7 @@ async def _check_site(write: CatalogWrite, _scope: Scope, before: Placement | No
     if after.site_id is None or (before is not None and after.site_id == before.site_id):
         return
     if not await write.connection.fetchval(SITE_OF_PUBLISHER, after.site_id, after.publisher_id):
-        raise wrong_field("siteId", NO_SITE, "There is no such site of this publisher.")
+        raise make_field_error("siteId", NO_SITE, "There is no such site of this publisher.")
 
 
 async def _check_unused(write: CatalogWrite, placement: Placement, _now: datetime) -> None:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from adloom.auction.site_modes import ApprovalMode, AuctionMode, FloorMode
 from adloom.catalog.publisher import publishers
 from adloom.catalog.taxonomy.fields import ProductCategory
-from adloom.core.errors import ConflictError, make_taken_error, wrong_field
+from adloom.core.errors import ConflictError, make_field_error, make_taken_error
 from adloom.core.ids import PublisherId, SiteId
 from adloom.core.money import Micros
 from adloom.resource.access import PUBLISHER, Scope
@@ -165,7 +165,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         One without a name is called by its domain. Another domain than the verified one is not verified.
         """
         if self.min_floor_cpm_micros > self.floor_cpm_micros:
-            raise wrong_field("minFloorCpm", "must be at most floorCpm")
+            raise make_field_error("minFloorCpm", "must be at most floorCpm")
         self._check_seed()
         is_verified = self.verified_host == self.domain
         return msgspec.structs.replace(
@@ -188,9 +188,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         else:
             if not self.hosts.has(parts.hostname or ""):
                 also = " and match hostPattern" if self.host_pattern else ""
-                raise wrong_field("seedUrl", f"must be on {self.domain} or below it{also}")
+                raise make_field_error("seedUrl", f"must be on {self.domain} or below it{also}")
         if not is_plain:
-            raise wrong_field("seedUrl", "must have no user name, and no port but 80 and 443")
+            raise make_field_error("seedUrl", "must have no user name, and no port but 80 and 443")
 
 
 def make_domain_taken_error(site: Site) -> ConflictError:

@@ -58,7 +58,7 @@ def print_token(
     if role not in ACCOUNT_ROLES and account is not None:
         raise typer.BadParameter(f"The role {role.value} acts for no account.", param_hint="--account")
     if role in ACCOUNT_ROLES and account is None:
-        account = SystemIds().new()
+        account = SystemIds().make()
         typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
     directory = resolve_data_directory(data_dir)
     secret = find_jwt_secret(os.environ, directory)

@@ -44,7 +44,7 @@ class ValidationFailedError(BadRequestError):
     code = "VALIDATION_FAILED"
 
 
-def wrong_field(field: str, message: str, detail: str = "") -> ValidationFailedError:
+def make_field_error(field: str, message: str, detail: str = "") -> ValidationFailedError:
     """Make the error of one field; `message` goes on after its name: "must be a number"."""
     return ValidationFailedError(detail or f"{field} {message}.", errors=[FieldProblem(field, message)])
 

@@ -45,19 +45,19 @@ class OpaqueId(Protocol):
 class IdSource(Protocol):
     """Makes new identifiers; a simulation passes one that is seeded."""
 
-    def new(self) -> UUID:
+    def make(self) -> UUID:
         """Make a unique id that sorts after earlier ones."""
         ...
 
-    def new_opaque(self) -> OpaqueId:
-        """Make an id for the public path, whose `str` is its text: five times as fast as `new`."""
+    def make_opaque(self) -> OpaqueId:
+        """Make an id for the public path, whose `str` is its text: five times as fast as `make`."""
         ...
 
 
 class SystemIds:
     """UUIDv7 from the machine's clock and randomness."""
 
-    def new(self) -> UUID:
+    def make(self) -> UUID:
         return uuid_utils.compat.uuid7()
 
-    new_opaque = staticmethod(uuid_utils.uuid7)  # As it is: on the path of every request a call would cost.
+    make_opaque = staticmethod(uuid_utils.uuid7)  # As it is: on the path of every request a call would cost.

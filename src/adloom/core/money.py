@@ -37,6 +37,6 @@ def decimal_from_micros(micros: Micros) -> Decimal:
     return (Decimal(micros) / MICROS_PER_UNIT).quantize(DECIMAL_PLACES, rounding=ROUND_HALF_EVEN)
 
 
-def impression_cost(cpm: Micros) -> Micros:
+def price_impression(cpm: Micros) -> Micros:
     """Price one impression at a price per thousand, rounded up: fractions are never given away."""
     return -(-cpm // IMPRESSIONS_PER_CPM)  # pyright: ignore[reportReturnType]  every offer is priced: a call would cost

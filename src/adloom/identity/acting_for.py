@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from adloom.core.caller import ACCOUNT_ROLES, Role
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.identity.model import check_account
 from adloom.resource.accounts import is_open, make_unknown_account_error
 from adloom.runtime.postgres import Connection
@@ -20,11 +20,11 @@ async def check_acts_for(connection: Connection, role: Role, account_id: UUID | 
     if known:
         return
     if known is False:
-        raise wrong_field(FIELD, f"names a deleted {role}", f"This {role} is deleted. Restore it first.")
+        raise make_field_error(FIELD, f"names a deleted {role}", f"This {role} is deleted. Restore it first.")
     for other in ACCOUNT_ROLES - {role}:
         if await is_open(connection, other, account_id) is not None:
             message = f"names {_with_article(other)}, not {_with_article(role)}"
-            raise wrong_field(FIELD, message, f"{FIELD} {message}: change it, or the role.")
+            raise make_field_error(FIELD, message, f"{FIELD} {message}: change it, or the role.")
     raise make_unknown_account_error(role, FIELD)
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.core.caller import Caller, Role
-from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, wrong_field
+from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, make_field_error
 from adloom.identity import store
 from adloom.identity.acting_for import check_acts_for
 from adloom.identity.model import KEY_LIFETIME, KEY_SUBJECT, ApiKey
@@ -156,10 +156,10 @@ async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands i
     is_given = "expires_at" in body.model_fields_set
     expires_at = body.expires_at if is_given else now + KEY_LIFETIME
     if expires_at is not None and expires_at <= now:
-        raise wrong_field("expiresAt", "must be in the future", "A key cannot end before it begins.")
+        raise make_field_error("expiresAt", "must be in the future", "A key cannot end before it begins.")
     secret = make_api_key()
     key = ApiKey(
-        id=ids.new(),
+        id=ids.make(),
         name=body.name,
         key_hint=write_api_key_hint(secret),
         role=body.role,

@@ -34,7 +34,7 @@ async def ensure_first_admin(pool: Pool, email: str, password: str, now: datetim
             return False
     password_hash = await Passwords().hash(password)
     user = User(
-        id=UserId(ids.new()), role=Role.ADMIN, account_id=None, disabled_at=None, must_change_password=True
+        id=UserId(ids.make()), role=Role.ADMIN, account_id=None, disabled_at=None, must_change_password=True
     )
     async with pool.acquire() as connection:
         return await store.insert_user(connection, user, email=email, password_hash=password_hash, now=now)

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.core.ids import UserId
 
 PASSWORD_LENGTH_MIN: Final = 10
@@ -73,7 +73,7 @@ def check_account(role: Role, account_id: UUID | None) -> None:
     """Raise unless advertisers and publishers name an account, and other roles none."""
     if (account_id is not None) != (role in ACCOUNT_ROLES):
         message = "is required" if role in ACCOUNT_ROLES else "must be left out"
-        raise wrong_field("accountId", message, f"For the role {role} accountId {message}.")
+        raise make_field_error("accountId", message, f"For the role {role} accountId {message}.")
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import ForbiddenError, UnauthenticatedError, wrong_field
+from adloom.core.errors import ForbiddenError, UnauthenticatedError, make_field_error
 from adloom.core.ids import IdSource
 from adloom.identity import store
 from adloom.identity.attempt_limiter import SharedAttemptLimiter
@@ -125,7 +125,7 @@ class UserSessions:
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(DELETE_EXPIRED, now)
             await record_log_in(connection, user, now=now, origin=origin)
-            return await self._issue_tokens(connection, user, self._ids.new(), now, began_at=now)
+            return await self._issue_tokens(connection, user, self._ids.make(), now, began_at=now)
 
     async def verify_password(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> User:
         """Return the user, or raise; an unknown address costs the same work as a wrong password."""
@@ -158,7 +158,7 @@ class UserSessions:
             )
         if len(new) < PASSWORD_LENGTH_MIN or new == shown.password:
             message = f"must have at least {PASSWORD_LENGTH_MIN} characters, and not be the first password"
-            raise wrong_field("newPassword", message, f"The new password {message}.")
+            raise make_field_error("newPassword", message, f"The new password {message}.")
         hashed = await self._passwords.hash(new)
         async with self._pool.acquire() as connection, connection.transaction():
             await store.set_password(connection, user.id, hashed)

@@ -9,7 +9,7 @@ import msgspec
 
 from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, SiteId
-from adloom.core.money import Micros, impression_cost, micros_from_paisa
+from adloom.core.money import Micros, micros_from_paisa, price_impression
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.budget_day import find_budget_day
@@ -115,7 +115,7 @@ def is_spent(
     one: CampaignBudgets, recent: dict[tuple[UUID, date], int], ever: dict[UUID, int], now: datetime
 ) -> bool:
     """Whether a budget is left with less than an impression costs at the campaign's bid."""
-    cost = impression_cost(one.max_cpm)
+    cost = price_impression(one.max_cpm)
     budgets: Iterable[tuple[int | None, int]] = (
         (one.daily_paisa, _sum_spent_today(one.campaign_id, one.zone, recent, now)),
         (one.total_paisa, ever.get(one.campaign_id, 0)),

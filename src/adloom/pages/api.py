@@ -11,7 +11,7 @@ from pydantic import Field
 
 from adloom.catalog.site import Site, sites
 from adloom.catalog.taxonomy.fields import ContentCategory
-from adloom.core.errors import BadRequestError, FieldProblem, RateLimitedError, wrong_field
+from adloom.core.errors import BadRequestError, FieldProblem, RateLimitedError, make_field_error
 from adloom.core.ids import PageId
 from adloom.pages.audit import record_given, record_removed
 from adloom.pages.classify.queue import ClassifyQueue
@@ -230,7 +230,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
     url = _find_url_of_site(body.url, site)
-    page_id = PageId(ids.new())
+    page_id = PageId(ids.make())
     if body.categories is not None:
         given = _take_categories(body, now, fresh_hours=fresh_hours)
         async with catalog.write() as write:
@@ -244,7 +244,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
             site_id=site.id, url=url, source=PageSource.API, now=now, title=body.title, text=body.text
         )
         if not request.text:
-            raise wrong_field("text", "must have more than spaces")
+            raise make_field_error("text", "must have more than spaces")
         if not await ClassifyQueue(valkey).put(request):
             raise RateLimitedError(
                 "Too many texts wait to be classified. Send this one later.",
@@ -263,7 +263,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
             )
             record_given(write, site, url, before, page_id, None)
     else:
-        raise wrong_field("categories", "or text is required")
+        raise make_field_error("categories", "or text is required")
     if version is not None:
         await publish_written(valkey, [PageNotice(site.id, version)])
     async with pool.acquire() as connection:
@@ -308,14 +308,14 @@ async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database,
 
 def _with_descendants(category: str) -> frozenset[str]:
     if category not in load_content():
-        raise wrong_field("category", "names no category: GET /admin/taxonomy/content lists them")
+        raise make_field_error("category", "names no category: GET /admin/taxonomy/content lists them")
     return load_content().list_descendants(category) | {category}
 
 
 def _find_url_of_site(text: str, site: Site) -> str:
     url = normalize_url(text)
     if url is None:
-        raise wrong_field(
+        raise make_field_error(
             "url",
             "must begin with http:// or https://, name a host, and have at most"
             f" {NORMALIZED_CHARACTERS_MAX} characters without tracking parameters",
@@ -332,7 +332,7 @@ def _find_url_of_site(text: str, site: Site) -> str:
 def _take_categories(body: PageBody, now: datetime, *, fresh_hours: int) -> PageClassification:
     given = body.categories or ()
     if len({one.id for one in given}) < len(given):
-        raise wrong_field("categories", "must not name a category twice")
+        raise make_field_error("categories", "must not name a category twice")
     return PageClassification(
         title=body.title,
         categories=tuple(PageCategory(one.id, one.confidence) for one in given),

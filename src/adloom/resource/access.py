@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.caller import Caller, Role
-from adloom.core.errors import ForbiddenError, wrong_field
+from adloom.core.errors import ForbiddenError, make_field_error
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -68,5 +68,5 @@ def choose_owner(scope: Scope, named: UUID | None, *, field: str) -> UUID | None
     if scope.account_id is None:
         return named
     if named not in {None, scope.account_id}:
-        raise wrong_field(field, "must be your own account, or left out")
+        raise make_field_error(field, "must be your own account, or left out")
     return scope.account_id

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from adloom.core.caller import Role
 from adloom.core.clock import Clock
-from adloom.core.errors import ValidationFailedError, wrong_field
+from adloom.core.errors import ValidationFailedError, make_field_error
 from adloom.resource.audit import store as audit_store
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, make_system_author
 from adloom.runtime.postgres import Connection, Pool
@@ -30,7 +30,7 @@ INSERT = {
 
 def make_unknown_account_error(role: Role, field: str) -> ValidationFailedError:
     """Return the error for a field that names no account."""
-    return wrong_field(field, f"names no {role}", f"There is no {role} with this id.")
+    return make_field_error(field, f"names no {role}", f"There is no {role} with this id.")
 
 
 async def is_open(connection: Connection, role: Role, account_id: UUID) -> bool | None:

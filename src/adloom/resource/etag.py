@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from adloom.core.errors import StaleWriteError, wrong_field
+from adloom.core.errors import StaleWriteError, make_field_error
 
 MICROSECOND: Final = timedelta(microseconds=1)
 ANY: Final = "*"
@@ -44,7 +44,7 @@ def parse_if_match(if_match: str | None) -> Precondition:
     while True:
         tag = TAG.match(if_match, position)
         if tag is None:
-            raise wrong_field("If-Match", MALFORMED)
+            raise make_field_error("If-Match", MALFORMED)
         # A weak tag never matches here, and one that is no moment was never ours.
         moment = None if tag["weak"] else _parse_moment(tag["opaque"])
         moments |= set() if moment is None else {moment}

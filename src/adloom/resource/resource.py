@@ -195,7 +195,7 @@ class Resource(ResourceSpec[T], Generic[T], frozen=True, kw_only=True, dict=True
     ) -> T:
         creator = await find_creator(write) if "created_by" in self.struct.__struct_fields__ else None
         moments = {"created_at": now, "updated_at": now, "deleted_at": None}
-        thing = self.build(body, id=ids.new(), created_by=creator, **moments, **set_by_server)
+        thing = self.build(body, id=ids.make(), created_by=creator, **moments, **set_by_server)
         thing = self.finish(thing, body.model_fields_set, now)
         thing = keep_bounds(self.account_bounds, None, thing, scope, given=body.model_fields_set)
         await self._lock_parents(write, scope, None, thing)

@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 
 FIELD: Final = "recurrenceRule"
 TEXT_CHARACTERS_MAX: Final = 500
@@ -248,4 +248,4 @@ COMBINATIONS: Final[tuple[tuple[str, Callable[[Recurrence, dict[str, str]], bool
 
 
 def _refuse(message: str) -> NoReturn:
-    raise wrong_field(FIELD, message, "The recurrence rule cannot be used.")
+    raise make_field_error(FIELD, message, "The recurrence rule cannot be used.")

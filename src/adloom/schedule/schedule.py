@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 
 ZONES_KEPT = 1024  # More than there are in the world.
 
@@ -66,7 +66,7 @@ def parse_timezone(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
     zone = find_zone(text)
     if zone is None:
         message = f"There is no zone {text!r}: give an IANA name like Europe/Berlin."
-        raise wrong_field(field, message, f"{field} is not the name of a time zone.")
+        raise make_field_error(field, message, f"{field} is not the name of a time zone.")
     return zone
 
 

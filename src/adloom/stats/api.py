@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from adloom.core.caller import Caller, Role
 from adloom.core.currency import Currency
-from adloom.core.errors import ValidationFailedError, wrong_field
+from adloom.core.errors import ValidationFailedError, make_field_error
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
@@ -235,4 +235,4 @@ def _build_question(query: StatsQuery, caller: Caller) -> StatsQuestion:
 
 
 def _make_wrong_error(field: str, message: str) -> ValidationFailedError:
-    return wrong_field(field, message, f"`{field}` {message}.")
+    return make_field_error(field, message, f"`{field}` {message}.")

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import NotFoundError, ValidationFailedError, wrong_field
+from adloom.core.errors import NotFoundError, ValidationFailedError, make_field_error
 from adloom.core.ids import AdvertiserId
 from adloom.resource.access import Scope
 
@@ -45,4 +45,4 @@ def make_unknown_seller_error() -> ValidationFailedError:
 
 
 def _make_wrong_error(message: str) -> ValidationFailedError:
-    return wrong_field(FIELD, message)
+    return make_field_error(FIELD, message)

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import msgspec
 
-from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError, wrong_field
+from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError, make_field_error
 from adloom.targeting.values import (
     DEVICES,
     SEGMENT_CHARACTERS_MAX,
@@ -99,7 +99,7 @@ def _parse_rule_type(rule_type: str) -> RuleType:
         return RuleType(rule_type)
     except ValueError:
         message = f"{show_value(rule_type)} is not a rule type; it is one of {', '.join(RuleType)}."
-        raise wrong_field("ruleType", message, message) from None
+        raise make_field_error("ruleType", message, message) from None
 
 
 def _parse_operator(rule_type: RuleType, operator: str) -> Operator:
@@ -191,7 +191,7 @@ def _take_sequence(value: object) -> Sequence[object] | None:
 
 
 def _make_wrong_error(message: str) -> ValidationFailedError:
-    return wrong_field("value", message, message)
+    return make_field_error("value", message, message)
 
 
 def show_value(value: object) -> str:

@@ -26,12 +26,12 @@ class CountedIds:
     def __init__(self) -> None:
         self._last = 0
 
-    def new(self) -> UUID:
+    def make(self) -> UUID:
         self._last += 1
         return UUID(int=self._last)
 
-    def new_opaque(self) -> OpaqueId:
-        return self.new()
+    def make_opaque(self) -> OpaqueId:
+        return self.make()
 
 
 class RoughLedger:

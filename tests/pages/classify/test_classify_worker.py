@@ -184,7 +184,7 @@ async def test_a_crawl_does_not_replace_categories_that_were_given_and_keeps_the
         expires_at=compute_expiry(given_at),
     )
     async with pool.acquire() as connection:
-        await write_classification(connection, site, "a.test/x", given, page_id=PageId(SystemIds().new()))
+        await write_classification(connection, site, "a.test/x", given, page_id=PageId(SystemIds().make()))
     worker = a_worker(pool, valkey, FakeClassifier())
 
     async with running(worker):

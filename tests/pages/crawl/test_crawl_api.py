@@ -79,7 +79,7 @@ async def test_crawls_are_of_their_own_site_and_publisher(
     problem(await admin.get(f"/admin/sites/{other['id']}/crawls/{crawl_id}"), 404, "CRAWL_NOT_FOUND")
     problem(await admin.post(f"/admin/sites/{other['id']}/crawls/{crawl_id}/cancel"), 404, "CRAWL_NOT_FOUND")
     problem(await admin.post(f"/admin/sites/{UNKNOWN_ID}/crawl"), 404, "SITE_NOT_FOUND")
-    async with control.acting_as(Role.PUBLISHER, SystemIds().new()) as stranger:
+    async with control.acting_as(Role.PUBLISHER, SystemIds().make()) as stranger:
         for answer in (
             await stranger.post(f"{path}/crawl"),
             await stranger.get(f"{path}/crawls"),

@@ -48,7 +48,7 @@ async def test_many_changes_are_read_as_few_are(
     assert changes is not None
     assert [one.url for one in changes] == [f"example.com/{number}" for number in range(3)]
     assert changes == list((await store.read_table(pool, site_id)).entries.values())
-    assert await store.read_changes(pool, SiteId(SystemIds().new()), 0) is None
+    assert await store.read_changes(pool, SiteId(SystemIds().make()), 0) is None
 
 
 async def test_a_removed_page_is_not_followed_any_more(pool: Pool, site_id: SiteId) -> None:
@@ -73,7 +73,7 @@ async def test_versions_name_the_last_change_and_the_last_removal(pool: Pool, si
     assert changed.changed > 0
     assert changed.removed == 0
     assert (await store.read_versions(pool))[site_id].removed > changed.changed
-    assert (await store.read_versions(pool, [other, SystemIds().new()])) == {other: store.SiteVersions()}
+    assert (await store.read_versions(pool, [other, SystemIds().make()])) == {other: store.SiteVersions()}
 
 
 async def test_a_lower_version_is_never_committed_later(pool: Pool, site_id: SiteId) -> None:

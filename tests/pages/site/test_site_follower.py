@@ -103,7 +103,7 @@ async def insert_slot(catalog: Catalog, site_id: SiteId) -> None:
     async with catalog.write() as write:
         write.touch(
             IndexedNoun.PLACEMENT,
-            await write.connection.fetchval(INSERT_SLOT, SystemIds().new(), site_id),
+            await write.connection.fetchval(INSERT_SLOT, SystemIds().make(), site_id),
         )
 
 

@@ -63,7 +63,7 @@ async def recheck(website: Website, pool: Pool, valkey: Valkey) -> AsyncIterator
 
 @pytest.fixture
 async def publisher(control: ControlPlane) -> AsyncIterator[Client]:
-    async with control.acting_as(Role.PUBLISHER, SystemIds().new()) as client:
+    async with control.acting_as(Role.PUBLISHER, SystemIds().make()) as client:
         yield client
 
 
@@ -153,7 +153,7 @@ async def test_a_site_is_verified_by_its_own_publisher_only(
     control: ControlPlane, publisher: Client, website: Website, site: Json
 ) -> None:
     website.say(PATH, await token_of(publisher, site))
-    async with control.acting_as(Role.PUBLISHER, SystemIds().new()) as stranger:
+    async with control.acting_as(Role.PUBLISHER, SystemIds().make()) as stranger:
         problem(await verify(stranger, site), 404, "SITE_NOT_FOUND")
         problem(await stranger.post(f"/admin/sites/{site['id']}/verification"), 404, "SITE_NOT_FOUND")
     async with control.acting_as(Role.VIEWER) as viewer:
@@ -162,7 +162,7 @@ async def test_a_site_is_verified_by_its_own_publisher_only(
 
 @pytest.fixture
 async def rival(control: ControlPlane) -> AsyncIterator[Client]:
-    async with control.acting_as(Role.PUBLISHER, SystemIds().new()) as client:
+    async with control.acting_as(Role.PUBLISHER, SystemIds().make()) as client:
         yield client
 
 

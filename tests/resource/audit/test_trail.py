@@ -160,7 +160,7 @@ async def test_a_part_of_the_system_is_the_author_of_its_writes(
 async def test_an_account_reads_all_entries_about_its_own_entities(
     control: ControlPlane, admin: Client
 ) -> None:
-    account_id = SystemIds().new()
+    account_id = SystemIds().make()
     async with (
         control.acting_as(Role.ADVERTISER, account_id) as owner,
         control.acting_as(Role.ADVERTISER) as other_advertiser,

@@ -17,11 +17,11 @@ def importer(admin: Client) -> Importer:
 
 @pytest.fixture
 async def tea(control: ControlPlane) -> AsyncGenerator[Importer]:
-    async with control.acting_as(Role.ADVERTISER, SystemIds().new()) as client:
+    async with control.acting_as(Role.ADVERTISER, SystemIds().make()) as client:
         yield Importer(client)
 
 
 @pytest.fixture
 async def news(control: ControlPlane) -> AsyncGenerator[Importer]:
-    async with control.acting_as(Role.PUBLISHER, SystemIds().new()) as client:
+    async with control.acting_as(Role.PUBLISHER, SystemIds().make()) as client:
         yield Importer(client)

@@ -355,7 +355,7 @@ async def test_an_advertiser_imports_only_its_own_entities(tea: Importer, import
             "placements": [PLACEMENT],
             "brands": [{"id": 1, "label": "B"}],
             "banners": [
-                {"id": str(SystemIds().new()), **BANNER},
+                {"id": str(SystemIds().make()), **BANNER},
                 {**BANNER, "advertiserId": str(UNKNOWN_ID)},
             ],
             "campaigns": [{"key": "c", "name": "A"}, {"id": foreign["id"], "name": "Stolen"}],
@@ -400,7 +400,7 @@ async def test_foreign_and_unknown_ids_get_the_same_errors(tea: Importer, import
         }
 
     foreign_problems = await tea.problems(document(campaign["id"], banner["id"], advertiser["id"]))
-    unknown = await tea.problems(document(*(str(SystemIds().new()) for _ in range(3))))
+    unknown = await tea.problems(document(*(str(SystemIds().make()) for _ in range(3))))
 
     assert foreign_problems == unknown
 

@@ -43,7 +43,7 @@ async def a_whole_catalog(admin: Client) -> None:
     site = await admin.made("/admin/sites", {"domain": "news.example.com", "publisherId": publisher["id"]})
     for kind, reference in [("brand", INT4_MAX), ("category", 8), ("product", 9)]:
         await admin.made(f"/admin/references/{kind}", {"id": reference, "label": f"The {kind}"})
-    seo_id = str(SystemIds().new())
+    seo_id = str(SystemIds().make())
     await admin.made("/admin/references/seo", {"id": seo_id, "label": "Seo"})
     placement = await admin.make_placement(
         slug="home-hero",
@@ -194,7 +194,7 @@ async def test_an_export_imported_again_changes_nothing(kind: str, admin: Client
 @pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
 async def test_an_account_can_import_its_own_export(role: Role, control: ControlPlane, admin: Client) -> None:
     await a_whole_catalog(admin)
-    account_id = SystemIds().new()
+    account_id = SystemIds().make()
     async with control.acting_as(role, account_id) as account:
         if role is Role.ADVERTISER:
             campaign, banner = await account.make_campaign(), await account.make_banner()

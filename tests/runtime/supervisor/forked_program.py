@@ -25,7 +25,7 @@ def main() -> None:
         "is_collected": gc.isenabled(),
         "user": os.getuid(),
         "threads": threading.active_count(),
-        "id": SystemIds().new().hex,
+        "id": SystemIds().make().hex,
         "chance": random.random(),  # noqa: S311 - what a library may draw from
     }
     sys.stdout.write("output\n")

@@ -76,7 +76,7 @@ class AuctionCatalog:
 
 
 def an_id() -> UUID:
-    return SystemIds().new()
+    return SystemIds().make()
 
 
 @pytest.fixture

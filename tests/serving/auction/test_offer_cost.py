@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
-from adloom.core.money import IMPRESSIONS_PER_CPM, MICROS_PER_UNIT, Micros, impression_cost
+from adloom.core.money import IMPRESSIONS_PER_CPM, MICROS_PER_UNIT, Micros, price_impression
 from adloom.serving.auction.decide import WinningBid, compute_offer_cost
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import Marketplace, a_row
@@ -28,7 +28,7 @@ def test_a_thousand_impressions_cost_at_most_their_bid(bid: int, data: st.DataOb
     cost = compute_offer_cost(a_win(bid, charge))
 
     assert cost >= 1
-    assert cost <= max(impression_cost(Micros(charge)), 1)
+    assert cost <= max(price_impression(Micros(charge)), 1)
     assert charge - cost * IMPRESSIONS_PER_CPM < IMPRESSIONS_PER_CPM
     if bid >= IMPRESSIONS_PER_CPM:
         assert cost * IMPRESSIONS_PER_CPM <= bid

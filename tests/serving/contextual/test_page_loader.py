@@ -168,7 +168,7 @@ def test_sites_are_checked_every_two_seconds_also_where_another_is_asked_for_jus
         loader, ids, stop = TableLoader(source, make_valkey(server, Host())), SystemIds(), asyncio.Event()
         running = asyncio.ensure_future(loader.run(stop))
         for _ in range(20):
-            loader.find(SiteId(ids.new()))
+            loader.find(SiteId(ids.make()))
             await asyncio.sleep(compute_wait(CHECK_SECONDS) % CHECK_SECONDS + CHECK_SECONDS - 0.1)
         stop.set()
         await running
@@ -248,7 +248,7 @@ async def test_sites_with_contextual_placements_are_read_before_anybody_asks(
     site_id: SiteId, pool: Pool, valkey: Valkey
 ) -> None:
     loader = PageLoader(pool, valkey)
-    without = SiteId(SystemIds().new())
+    without = SiteId(SystemIds().make())
     sites = [a_site_row(key=7, id=site_id), a_site_row(key=8, id=without, domain="other.example")]
 
     loader.prepare(compile_index(a_snapshot(sites=sites, delivery=Delivery.CONTEXTUAL, site_key=7)))
@@ -264,7 +264,7 @@ async def test_without_a_database_requests_go_on(pool: Pool, valkey: Valkey, sit
     await pool.close()
 
     async with running(loader):
-        assert await loader.wait_for(SiteId(SystemIds().new()), seconds_max=30) is None
+        assert await loader.wait_for(SiteId(SystemIds().make()), seconds_max=30) is None
         assert urls(loader, site_id) == {PAGE}
 
 

@@ -8,7 +8,7 @@ import pytest
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE
 from adloom.auction.site_modes import ApprovalMode
 from adloom.core.ids import NO_USER, derive_auction_id
-from adloom.core.money import Micros, impression_cost
+from adloom.core.money import Micros, price_impression
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, unpack_bids
 from adloom.events.log.event import AuctionEntry, Served, Unsold, decode_event, encode_event
 from adloom.market.approval import ApprovalRules, ApprovalState
@@ -65,7 +65,7 @@ def test_an_auction_of_a_slot_is_on_record_under_its_request(records: Records) -
     assert (held.user_id, held.bid_count, held.removed) == (NO_USER, 2, ())
     assert held.winner is not None
     assert str(held.winner.banner_id) == ad["bannerId"]
-    assert impression_cost(held.winner.final_price) == read_token(ad).charge
+    assert price_impression(held.winner.final_price) == read_token(ad).charge
     assert held.context["hour"] == "12"
     assert isinstance(records.entries[0], Unsold)
 

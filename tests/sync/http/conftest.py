@@ -26,7 +26,7 @@ async def control(database_url: str, redis_url: str) -> AsyncGenerator[ControlPl
 
 @pytest.fixture
 async def seller(control: ControlPlane) -> AsyncGenerator[Seller]:
-    account_id = SystemIds().new()
+    account_id = SystemIds().make()
     async with control.acting_as(Role.ADVERTISER, account_id) as client:
         yield await a_seller(client, account_id)
 

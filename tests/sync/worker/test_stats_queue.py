@@ -28,7 +28,7 @@ from adloom.sync.words import Level
 from tests.support.eventually import eventually
 from tests.sync.shop import DAY
 
-SELLER = SystemIds().new()
+SELLER = SystemIds().make()
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ async def test_manual_jobs_run_before_scheduled_ones_and_those_before_backfills(
 
 
 async def test_a_seller_sees_its_own_jobs(queue: StatsQueue) -> None:
-    other = SystemIds().new()
+    other = SystemIds().make()
     await queue.put([*today(), *today(other)])
 
     assert await ids(queue, JobState.WAITING, SELLER) == {job.id for job in today()}

@@ -12,7 +12,7 @@ from adloom.catalog.asset import store
 from adloom.catalog.asset.model import Asset, AssetNotFoundError, PreparedAsset
 from adloom.catalog.asset.prepare import prepare_asset
 from adloom.core.caller import Role
-from adloom.core.errors import UnavailableError, wrong_field
+from adloom.core.errors import UnavailableError, make_field_error
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
@@ -82,7 +82,7 @@ class AssetUploads:
             asset_id = await store.find_same(write.connection, owner_key, prepared.sha256, now=now)
             is_new = asset_id is None
             if asset_id is None:
-                asset_id = self._ids.new()
+                asset_id = self._ids.make()
                 await store.insert(write.connection, asset_id, owner_key, name, prepared, now=now)
                 if owner_id is not None:
                     await self._check_quota(write, owner_key)
@@ -139,5 +139,5 @@ class AssetUploads:
 async def _find_owner(write: CatalogWrite, owner_id: UUID) -> int:
     key = await store.find_owner(write.connection, owner_id)
     if key is None:
-        raise wrong_field("advertiserId", "names no advertiser")
+        raise make_field_error("advertiserId", "names no advertiser")
     return key

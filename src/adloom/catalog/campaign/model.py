@@ -14,7 +14,7 @@ from adloom.auction.bid import BidType, compute_single_cost
 from adloom.bidding.weights_card import find_shipped_doubt
 from adloom.bidding.window import BidStrategy
 from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
-from adloom.core.errors import BadRequestError, wrong_field
+from adloom.core.errors import BadRequestError, make_field_error
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.core.money import decimal_from_micros, micros_from_paisa
 from adloom.resource.shapes import Paisa, Price, TimeZone
@@ -154,7 +154,7 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
             ("budgetTotalPaisa", self.budget_total_paisa),
         ):
             if budget is not None and micros_from_paisa(budget) < cost:
-                raise wrong_field(
+                raise make_field_error(
                     field,
                     f"does not pay for one {what}, which costs {decimal_from_micros(cost).normalize():f}: "
                     "the campaign could never be shown. Raise it, or lower bidAmount",
@@ -195,7 +195,7 @@ def check_strategy(strategy: BidStrategy, find_doubt: Callable[[str], str | None
     """Refuse an agent that was never trained: it would explore with the advertiser's money."""
     doubt = find_doubt(strategy) if strategy is BidStrategy.DQN else None
     if doubt is not None:
-        raise wrong_field(
+        raise make_field_error(
             "bidStrategy",
             f"cannot be dqn here ({doubt}): an agent without training bids at random for days, with real money. "
             "Train it with `adloom learn dqn`, or choose fleet",

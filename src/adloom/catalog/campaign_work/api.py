@@ -18,7 +18,7 @@ from adloom.catalog.campaign_work.bulk import (
     change_all,
 )
 from adloom.catalog.campaign_work.duplicate import duplicate
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.resource.api import (
     AdvertiserReads,
     AdvertiserWrites,
@@ -139,7 +139,9 @@ async def change_campaigns(
 ) -> Answer:
     """Pause, resume or change up to 100 campaigns. Each is changed whole or not at all, whatever happens to others."""
     if (body.action is BulkAction.CHANGE) != (body.change is not None and bool(body.change.model_fields_set)):
-        raise wrong_field("change", "must have a field for the action `change`, and be left out for others")
+        raise make_field_error(
+            "change", "must have a field for the action `change`, and be left out for others"
+        )
     rule = build_rule(body.action, body.change, now)
     results = await change_all(catalog, scope, body.ids, rule)
     return BULK_ANSWER.model_validate(BulkResults(results))

@@ -73,7 +73,7 @@ async def duplicate(  # noqa: PLR0913 - a campaign, what its copy is to have, an
     """
     original = (await campaigns.table.lock(write, scope, campaign_id)).present()
     terms = CopyTerms(
-        id=CampaignId(ids.new()),
+        id=CampaignId(ids.make()),
         name=name,
         starts_at=starts_at,
         ends_at=ends_at,
@@ -91,7 +91,12 @@ async def duplicate(  # noqa: PLR0913 - a campaign, what its copy is to have, an
         except BannerNotFoundError:
             continue
     for rule in await _load(write, targeting_rules, original):
-        own = {"id": TargetingRuleId(ids.new()), "campaign_id": copy.id, "created_at": now, "updated_at": now}
+        own = {
+            "id": TargetingRuleId(ids.make()),
+            "campaign_id": copy.id,
+            "created_at": now,
+            "updated_at": now,
+        }
         await targeting_rules.insert(write, msgspec.structs.replace(rule, **own))
     return copy
 

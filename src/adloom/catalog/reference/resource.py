@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import ConflictError, wrong_field
+from adloom.core.errors import ConflictError, make_field_error
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
 from adloom.resource.resource import Resource
@@ -48,7 +48,7 @@ def parse_reference_id(kind: ReferenceKind, given: ReferenceId | str, *, field: 
     except ValueError:
         pass
     wanted = "a UUID" if kind is ReferenceKind.SEO else f"an integer from 0 to {ID_MAX}"
-    raise wrong_field(field, f"must be {wanted}", f"The id of a {kind} is {wanted}.")
+    raise make_field_error(field, f"must be {wanted}", f"The id of a {kind} is {wanted}.")
 
 
 TABLES: Final = {

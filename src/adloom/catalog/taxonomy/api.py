@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from fastapi import Query
 from pydantic import Field
 
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.resource.api import make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentCaller
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
@@ -72,7 +72,7 @@ async def list_products(
 
 def _find(taxonomy: Taxonomy, query: TaxonomyQuery) -> Listed[TaxonomyNode]:
     if query.parent_id is not None and query.parent_id not in taxonomy:
-        raise wrong_field("parentId", "names no node of this taxonomy")
+        raise make_field_error("parentId", "names no node of this taxonomy")
     nodes = taxonomy.search(query.search) if query.search else list(taxonomy)
     if query.parent_id is not None:
         nodes = [node for node in nodes if node.parent_id == query.parent_id]

@@ -368,7 +368,7 @@ def _ask_reset(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable
 
 
 def _ask_refund(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable[None]]) -> None:
-    correlation_id = str(SystemIds().new())  # Of this dialog: pressed twice, it is one refund.
+    correlation_id = str(SystemIds().make())  # Of this dialog: pressed twice, it is one refund.
 
     async def refund(form: Form) -> None:
         values = form.values()

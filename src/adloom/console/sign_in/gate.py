@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from adloom.console.client import ApiClient, SessionEndedError
 from adloom.console.theme import build_head, find_asset, find_asset_address
 from adloom.core.clock import Clock
-from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError, wrong_field
+from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError, make_field_error
 from adloom.identity.api import limit_attempts
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
 from adloom.runtime.auth.access_token import issue_access_token
@@ -169,7 +169,7 @@ async def read_own_form(request: Request, guard: SessionGuard, now: datetime) ->
 def require_same_again(fields: Mapping[str, str]) -> None:
     """Refuse a new password that was not typed the same twice: a typing error would lock its owner out."""
     if fields.get("newPassword") != fields.get("again"):
-        raise wrong_field("again", "must be the same", "The two passwords are not the same.")
+        raise make_field_error("again", "must be the same", "The two passwords are not the same.")
 
 
 def build_notice(text: str, *, kind: str) -> str:

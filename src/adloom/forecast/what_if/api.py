@@ -15,7 +15,7 @@ from adloom.catalog.campaign.model import CATEGORIES_MAX, Campaign
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.targeting_rule import ANY_OPERATOR, ANY_VALUE, RULES_A_CAMPAIGN_MAX
 from adloom.catalog.taxonomy.fields import ContentCategory
-from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
+from adloom.core.errors import FieldProblem, ValidationFailedError, make_field_error
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.forecast.changes import CampaignChange, apply_changes
 from adloom.forecast.live.page_traffic import expand_wanted
@@ -218,7 +218,7 @@ def _find_limit(named: dict[str, Any], field: str, share: float, *, spent: int =
 def _parse_rules(body: WhatIfBody) -> Any:  # noqa: ANN401 - rules, or unset
     """Parse the rules in place of the campaign's; the error names the one that is wrong."""
     if "bid_amount" in body.model_fields_set and not body.bid_amount:
-        raise wrong_field("bidAmount", "must be more than 0")
+        raise make_field_error("bidAmount", "must be more than 0")
     if "targeting" not in body.model_fields_set:
         return UNSET
     rules = [parse_rule(one.rule_type, one.operator, one.value) for one in body.targeting]

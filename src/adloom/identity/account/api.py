@@ -7,7 +7,7 @@ from fastapi import Depends, Query, status
 from pydantic import AfterValidator, Field
 
 from adloom.core.caller import Role
-from adloom.core.errors import ForbiddenError, wrong_field
+from adloom.core.errors import ForbiddenError, make_field_error
 from adloom.core.ids import UserId
 from adloom.identity import store as users
 from adloom.identity.account import store
@@ -191,7 +191,9 @@ class PasswordCheck:
                 await record_event(
                     connection, self._author, "password_guessed", USER, self._own_id, at=self._now
                 )
-            raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
+            raise make_field_error(
+                "currentPassword", "is not your password", "The current password is wrong."
+            )
         await self._attempts.give_back(tried)
 
 
@@ -269,7 +271,7 @@ async def create_account(  # noqa: PLR0913, PLR0917 - what the framework hands i
 ) -> Answer:
     """Make an account; without a password, a link lets its owner choose one."""
     hashed = None if body.password is None else await passwords.hash(body.password)
-    user = User(id=UserId(ids.new()), role=body.role, account_id=body.account_id, disabled_at=None)
+    user = User(id=UserId(ids.make()), role=body.role, account_id=body.account_id, disabled_at=None)
     async with pool.acquire() as connection, connection.transaction():
         await check_acts_for(connection, body.role, body.account_id)
         if not await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now):

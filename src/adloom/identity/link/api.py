@@ -113,7 +113,7 @@ async def mail_account_link(  # noqa: PLR0913, PLR0917 - what the framework hand
         if person.disabled_at is not None:
             raise _make_disabled_error()
         await record_event(connection, author, "link_asked_for", USER, person.id, at=now)
-    await put_link_mail(queue, ids.new(), person.id, author.network or "")
+    await put_link_mail(queue, ids.make(), person.id, author.network or "")
 
 
 @router.post("/password", status_code=status.HTTP_204_NO_CONTENT)
@@ -139,7 +139,7 @@ async def send_forgotten_mail(request: Request, email: str, origin: ClientOrigin
     async with request.app.state.pool.acquire() as connection:
         found = await users.find_user(connection, email.strip(), origin.network, now)
     person_id = None if found is None or found.user.disabled_at is not None else found.user.id
-    await put_link_mail(queue, request.app.state.ids.new(), person_id, origin.network)
+    await put_link_mail(queue, request.app.state.ids.make(), person_id, origin.network)
 
 
 def _get_attempt_limiter(request: Request) -> SharedAttemptLimiter:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from adloom.core.errors import UnauthenticatedError, wrong_field
+from adloom.core.errors import UnauthenticatedError, make_field_error
 from adloom.identity import store as users
 from adloom.identity.link import store
 from adloom.identity.link.store import LinkedPerson
@@ -48,7 +48,7 @@ class PasswordLinks:
         person = await self.find(token, now=now)
         if not PASSWORD_LENGTH_MIN <= len(new_password) <= PASSWORD_LENGTH_MAX:
             message = f"must have {PASSWORD_LENGTH_MIN} to {PASSWORD_LENGTH_MAX:,} characters"
-            raise wrong_field("newPassword", message, f"The new password {message}.")
+            raise make_field_error("newPassword", message, f"The new password {message}.")
         # No connection is held meanwhile: hashing takes longer than all queries.
         hashed = await self._passwords.hash(new_password)
         async with self._pool.acquire() as connection, connection.transaction():

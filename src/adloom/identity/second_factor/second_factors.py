@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.caller import Role
-from adloom.core.errors import ConflictError, ForbiddenError, UnauthenticatedError, wrong_field
+from adloom.core.errors import ConflictError, ForbiddenError, UnauthenticatedError, make_field_error
 from adloom.identity import store as users
 from adloom.identity.attempt_limiter import SharedAttemptLimiter
 from adloom.identity.model import User
@@ -158,7 +158,7 @@ class SecondFactors:
         step = find_step(secret, clean_code(code), now=now, after=0)
         if step is None:
             message = "is not the code that the app shows now"
-            raise wrong_field("code", message, f"This {message}. Check the clock of your phone.")
+            raise make_field_error("code", message, f"This {message}. Check the clock of your phone.")
         await self._attempts.give_back(str(person_id))
         codes = _make_recovery_codes()
         async with self._pool.acquire() as connection, connection.transaction():

@@ -173,7 +173,7 @@ class SingleSignOn:
     ) -> UUID:
         await self._check_grant(connection, grant)
         user = User(
-            id=UserId(self._ids.new()), role=grant.role, account_id=grant.account_id, disabled_at=None
+            id=UserId(self._ids.make()), role=grant.role, account_id=grant.account_id, disabled_at=None
         )
         if not await users.insert_user(connection, user, email=email, password_hash=None, now=now):
             raise UnauthenticatedError(BEGUN_ELSEWHERE)

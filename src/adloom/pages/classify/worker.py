@@ -255,7 +255,7 @@ class ClassifyWorker:
                 request.site_id,
                 request.url,
                 classification,
-                page_id=PageId(self._ids.new()),
+                page_id=PageId(self._ids.make()),
             )
         await self._notify(request, written and written.version)
         return PageOutcome.CLASSIFIED if written else PageOutcome.SKIPPED
@@ -292,7 +292,7 @@ class ClassifyWorker:
                 request.url,
                 reason=reason,
                 source=request.source,
-                page_id=PageId(self._ids.new()),
+                page_id=PageId(self._ids.make()),
                 now=self._clock.now(),
             )
         await self._notify(request, written and written.version)

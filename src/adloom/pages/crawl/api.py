@@ -91,7 +91,7 @@ async def start_crawl(  # noqa: PLR0913, PLR0917 - what a handler asks for
     site_id: UUID, scope: PublisherWrites, pool: Database, queue: CrawlQueue, ids: Ids, now: Now
 ) -> StartedCrawl:
     """Crawl a site now."""
-    crawl_id = CrawlId(ids.new())
+    crawl_id = CrawlId(ids.make())
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
         await store.create_crawl(connection, crawl_id, site.id, now=now)

@@ -99,7 +99,7 @@ class CrawlSchedule:
                 await self._start(site, now)
 
     async def _start(self, site: ScheduledSite, now: datetime) -> None:
-        crawl_id = CrawlId(self._ids.new())
+        crawl_id = CrawlId(self._ids.make())
         async with self._pool.acquire() as connection:
             try:
                 await store.create_crawl(connection, crawl_id, site.id, now=now)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from adloom.catalog.placement import placements
 from adloom.catalog.site import sites
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.core.public_paths import SCRIPT, name_neutrally
 from adloom.pages.url import is_host_of, normalize_url
 from adloom.pages.verification.api import Outbound, limit_checks
@@ -112,13 +112,13 @@ async def check_tag(  # noqa: PLR0913, PLR0917 - all that the route depends on
         if placement.site_id is not None:
             site = await sites.table.find(connection, EVERYTHING, placement.site_id)
     if site is None:
-        raise wrong_field(
+        raise make_field_error(
             "url", "cannot be checked: give the placement a site first", "The placement has no site."
         )
     url = normalize_url(body.url)
     if url is None or not is_host_of(url.host, site.domain):
         message = f"must be the address of a page of {site.domain}, such as https://{site.domain}/"
-        raise wrong_field("url", message, f"`url` {message}.")
+        raise make_field_error("url", message, f"`url` {message}.")
     await limit_checks(valkey, site.id)
     if scope.account_id is not None:
         await limit_checks(valkey, scope.account_id)

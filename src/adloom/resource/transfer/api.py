@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 
 from adloom.core.caller import Caller, Role
-from adloom.core.errors import BodyTooLargeError, ForbiddenError, UnavailableError, wrong_field
+from adloom.core.errors import BodyTooLargeError, ForbiddenError, UnavailableError, make_field_error
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.audit.difference import describe_change
 from adloom.resource.spec import DocumentLists
@@ -133,7 +133,7 @@ def _choose_parser(request: Request) -> Callable[[bytes, DocumentLists], list[Ra
             return read_csv
         case _:
             message = f"must be {JSON} or {CSV}"
-            raise wrong_field("Content-Type", message, f"The Content-Type {message}.")
+            raise make_field_error("Content-Type", message, f"The Content-Type {message}.")
 
 
 class ImportTurns:
@@ -194,7 +194,7 @@ def _check_size(request: Request, caller: Caller, count: int) -> None:
     quotas: QuotaSettings = request.app.state.quotas
     if caller.account_id is not None and count > quotas.import_items_max:
         message = f"must have at most {quotas.import_items_max} items"
-        raise wrong_field("body", message, f"The document of an account {message}. Send it in parts.")
+        raise make_field_error("body", message, f"The document of an account {message}. Send it in parts.")
 
 
 def _answer(lists: DocumentLists, changes: Sequence[ImportChange], *, is_dry_run: bool) -> ImportAnswer:

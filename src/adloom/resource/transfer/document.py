@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
+from adloom.core.errors import FieldProblem, ValidationFailedError, make_field_error
 from adloom.resource.spec import DocumentLists, ResourceSpec
 
 FORMAT: Final = "adloom-catalog"
@@ -38,7 +38,7 @@ def read_json(body: bytes, known: DocumentLists) -> list[RawItem]:
         return list(_iterate_items(_decode_lists(body), known))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"must be one JSON object with lists of things: {error}"
-        raise wrong_field("body", message, f"The document {message}.") from error
+        raise make_field_error("body", message, f"The document {message}.") from error
 
 
 def write_json(lists: Mapping[ResourceSpec[Any], Sequence[Mapping[str, Any]]]) -> bytes:
@@ -75,7 +75,7 @@ def check_count(count: int) -> None:
     """Raise for more items than one import may have."""
     if count > ITEMS_MAX:
         sentence = f"The document has more than {ITEMS_MAX} items. Send it in parts."
-        raise wrong_field("body", f"must have at most {ITEMS_MAX} items", sentence)
+        raise make_field_error("body", f"must have at most {ITEMS_MAX} items", sentence)
 
 
 KEY: Final = "key"

@@ -239,7 +239,7 @@ class Planner:
         body = spec.body.model_validate(given)
         now = self._context.now
         fields: dict[str, Any] = {
-            "id": None if "id" in outside else self._context.ids.new(),
+            "id": None if "id" in outside else self._context.ids.make(),
             "created_at": now,
             "updated_at": now,
             "deleted_at": None,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
+from adloom.core.errors import FieldProblem, ValidationFailedError, make_field_error
 from adloom.core.formula import QUOTE, quote_formula
 from adloom.resource.spec import DocumentLists, ResourceSpec
 from adloom.resource.transfer.document import RawItem, check_count
@@ -152,4 +152,4 @@ def _check_header(header: Sequence[str], known: DocumentLists) -> None:
 
 
 def _make_wrong_error(field: str, message: str) -> ValidationFailedError:
-    return wrong_field(field, message, f"{field}: {message}.")
+    return make_field_error(field, message, f"{field}: {message}.")

@@ -78,7 +78,7 @@ def issue_access_token(  # noqa: PLR0913 - what a token says
         "role": caller.role.value,
         "iat": int(now.timestamp()),
         "exp": int((now + lifetime).timestamp()),
-        "jti": str(SystemIds().new()),
+        "jti": str(SystemIds().make()),
         "epoch": epoch,
     }
     if tokens.audience is not None:

@@ -97,7 +97,7 @@ class AuctionRoutes:
     ) -> None:
         self._index = index
         self._now = clock.now
-        self._new_id = ids.new_opaque
+        self._new_id = ids.make_opaque
         self._markets = markets
         self._policies = policies
         self._auctioneer = auctioneer

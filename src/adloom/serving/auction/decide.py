@@ -30,7 +30,7 @@ from adloom.auction.price import (
     compute_final_price,
 )
 from adloom.auction.score import RankedBids, RankedScorer, Scorer
-from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
+from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, price_impression
 from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.scan_plan import ScanStep
 from adloom.serving.auction.strongest import StrongBlock, StrongestBids, StrongStep
@@ -372,7 +372,7 @@ def compute_offer_cost(win: WinningBid) -> Micros:
     if win.bidder.price.charged_by is ChargedBy.CLICK:
         return win.charge
     bid_max = win.bidder.bid // IMPRESSIONS_PER_CPM
-    return Micros(max(OFFER_COST_MIN, min(impression_cost(win.charge), bid_max)))
+    return Micros(max(OFFER_COST_MIN, min(price_impression(win.charge), bid_max)))
 
 
 def compute_offer_hold(win: WinningBid) -> Micros:

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.clock import Clock
-from adloom.core.errors import BannerNotFoundError, wrong_field
+from adloom.core.errors import BannerNotFoundError, make_field_error
 from adloom.core.ids import NO_USER, BannerId, CampaignId, PlacementId
 from adloom.events.ingest.accept import (
     ClickRequest,
@@ -130,7 +130,7 @@ class AuctionedAds:
         ]
         if not auctioned:
             message = "This ad takes part in auctions on no placement: give the trackingToken of its offer."
-            raise wrong_field("trackingToken", message, message)
+            raise make_field_error("trackingToken", message, message)
         first = min(auctioned, key=operator.attrgetter("key"))
         return first.id, self._list_ads(first)[banner]
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from adloom.auction.score import Signals
-from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
+from adloom.core.errors import FieldProblem, ValidationFailedError, make_field_error
 from adloom.core.ids import NO_USER
 from adloom.events.log.event import CONTEXT_VALUE_MAX
 from adloom.runtime.http.body import BACKSLASH, BodyDecoder
@@ -161,7 +161,7 @@ def describe_request(context: Context, last_purchase_days: int | None) -> dict[s
 def _parse_days(days: str) -> int:
     if days.isascii() and days.isdecimal() and len(days) <= DAYS_DIGITS_MAX:
         return int(days)
-    raise wrong_field(_WITHIN + LAST_PURCHASE_DAYS, "must be a whole number of days, such as 7")
+    raise make_field_error(_WITHIN + LAST_PURCHASE_DAYS, "must be a whole number of days, such as 7")
 
 
 def _make_type_error(user_context: Mapping[str, Any]) -> ValidationFailedError:

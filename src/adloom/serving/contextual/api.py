@@ -122,7 +122,7 @@ class SlotRoutes:
         self._known = KnownPages(pages, shortlists, recent)
         self._page_check = page_check
         self._now = clock.now
-        self._new_id = ids.new_opaque
+        self._new_id = ids.make_opaque
         self._auctions = auctions
         self._hold_auctions = auctions.hold
         self._seal_user = seal_user

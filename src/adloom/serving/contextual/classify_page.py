@@ -14,7 +14,7 @@ from typing import Annotated, Final, Protocol
 import msgspec
 
 from adloom.core.clock import Clock
-from adloom.core.errors import RateLimitedError, wrong_field
+from adloom.core.errors import RateLimitedError, make_field_error
 from adloom.core.ids import SiteId
 from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.pages.classify.queue import PutResult
@@ -116,9 +116,9 @@ class ClassifyPageRoutes:
         self._check_address(request)
         page = _bodies.decode(request.body)
         if len(page.text) > TEXT_BYTES_MAX or len(page.text.encode()) > TEXT_BYTES_MAX:
-            raise wrong_field("text", f"must have at most {TEXT_BYTES_MAX // 1024} KiB")
+            raise make_field_error("text", f"must have at most {TEXT_BYTES_MAX // 1024} KiB")
         if page.text.isspace():
-            raise wrong_field("text", "must have a word")
+            raise make_field_error("text", "must have a word")
         url = parse_page_url(page.url)
         # A host is of its own pages only: what is below a domain may belong to others than the domain.
         sites = [site for site in self._index().sites.find_by_host(url.host) if site.is_verified]

@@ -12,7 +12,7 @@ import msgspec
 from adloom.auction.beta_draws import ReadyDraw, draw_weighted
 from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, DrawnScores, prepare_draws
 from adloom.core.ids import SiteId
-from adloom.core.money import Micros, impression_cost
+from adloom.core.money import Micros, price_impression
 from adloom.core.random import Chance
 from adloom.events.ingest.token import VOID_CHARGE, TokenSigner
 from adloom.market.results.window import SiteResults
@@ -278,7 +278,7 @@ class SlotFiller:
         creative, charge, lease, cost = one.creative, VOID_CHARGE, 0, _FREE
         if not visit.is_free:
             # A floor may be nothing, and a price that rounds to it too: no offer is made for nothing.
-            cost = impression_cost(price) or OFFER_COST_MIN
+            cost = price_impression(price) or OFFER_COST_MIN
             reserve = self._unheld.reserve if visit.is_unheld else self._reserve
             held = reserve(one.offer, cost, visit.second, True)  # noqa: FBT003 - as it is drawn
             if held is None:

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Final
 
-from adloom.core.errors import AdloomError, wrong_field
+from adloom.core.errors import AdloomError, make_field_error
 from adloom.pages.url import NormalizedUrl, normalize_url
 from adloom.runtime.http.fast.fast_routes import FastRequest
 
@@ -21,7 +21,7 @@ class SiteHostMismatchError(AdloomError):
 def parse_page_url(text: str) -> NormalizedUrl:
     url = normalize_url(text)
     if url is None:
-        raise wrong_field("url", "must be an http or https address of a page")
+        raise make_field_error("url", "must be an http or https address of a page")
     return url
 
 

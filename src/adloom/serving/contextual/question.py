@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.pages.url import NormalizedUrl
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
 from adloom.serving.contextual.page_lookup import PreparedPage
@@ -65,5 +65,5 @@ def _parse_query(query: bytes) -> dict[str, str]:
 def _require(asked: Mapping[str, str], name: str) -> str:
     value = asked.get(name)
     if not value:
-        raise wrong_field(name, "is required")
+        raise make_field_error(name, "is required")
     return value

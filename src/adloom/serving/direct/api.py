@@ -102,7 +102,7 @@ class ServeRoutes:
         self._now = clock.now
         self._second = 0  # Since the epoch, and when it begins and ends: comparing is cheaper than computing.
         self._second_begins = self._second_ends = datetime.min.replace(tzinfo=UTC)
-        self._new_id = ids.new_opaque
+        self._new_id = ids.make_opaque
         self._sign = signer.sign
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         contexts = contexts or ContextParser()

@@ -28,7 +28,7 @@ class AnswerEncoder:
     def __init__(self, signer: TokenSigner, ids: IdSource, *, public_url: str) -> None:
         self._sign = signer.sign
         self._seal_user = signer.seal_user
-        self._new_id = ids.new_opaque
+        self._new_id = ids.make_opaque
         origin = msgspec.json.encode(public_url)[1:-1]
         self._impression_prefix = b'","impressionUrl":"%b/i/' % origin
         self._click_prefix = b'","clickUrl":"%b/c/' % origin

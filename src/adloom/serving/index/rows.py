@@ -13,7 +13,7 @@ from adloom.auction.price import compute_click_hold, compute_ecpm, compute_worth
 from adloom.auction.score import HEURISTIC, Heuristic, Signals, predict_base_ctr
 from adloom.core.delivery import Delivery, Rotation
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
-from adloom.core.money import Micros, impression_cost
+from adloom.core.money import Micros, price_impression
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import ChargedBy
 from adloom.schedule.schedule import Schedule, ScheduleStatus
@@ -227,4 +227,4 @@ def compute_price(bid_type: str, bid: Micros | None) -> OfferPrice:
         return FREE
     if bid_type == BidType.CPC:
         return OfferPrice(bid, ChargedBy.CLICK)
-    return OfferPrice(impression_cost(bid), ChargedBy.IMPRESSION)
+    return OfferPrice(price_impression(bid), ChargedBy.IMPRESSION)

@@ -142,7 +142,7 @@ class PageSlotRoutes:
     ) -> None:
         self._index = index
         self._now = clock.now
-        self._new_id = ids.new_opaque
+        self._new_id = ids.make_opaque
         self._direct = direct
         self._auctions = auctions
         self._contextual = contextual

@@ -76,7 +76,7 @@ class PreviewRoutes:
         self._pool = pool
         self._keys = keys
         self._now = clock.now
-        self._new_id = ids.new_opaque
+        self._new_id = ids.make_opaque
         self._pending: set[asyncio.Future[FastAnswer]] = set()
         self._turn = asyncio.Lock()
 

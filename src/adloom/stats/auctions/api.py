@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import Field
 
 from adloom.core.caller import Role
-from adloom.core.errors import ForbiddenError, wrong_field
+from adloom.core.errors import ForbiddenError, make_field_error
 from adloom.core.ids import derive_auction_id
 from adloom.pages.url import normalize_url
 from adloom.resource.api import AdvertiserReads
@@ -196,7 +196,7 @@ def _build_question(
     query: AuctionFilter, own: Sequence[UUID] | None, *, user_id: UUID | None = None
 ) -> AuctionQuestion:
     if query.start_date and query.end_date and query.end_date <= query.start_date:
-        raise wrong_field("endDate", "must be after startDate")
+        raise make_field_error("endDate", "must be after startDate")
     return AuctionQuestion(
         user_id=user_id,
         placement_type=query.placement_type,
@@ -220,7 +220,7 @@ def _narrow(own: Sequence[UUID] | None, campaign_id: UUID | None) -> Sequence[UU
 def _normalize(page_url: str) -> str:
     url = normalize_url(page_url)
     if url is None:
-        raise wrong_field("pageUrl", "must be an http or https address of a page")
+        raise make_field_error("pageUrl", "must be an http or https address of a page")
     return url.text
 
 

@@ -98,7 +98,7 @@ async def refund(  # noqa: PLR0913, PLR0917 - the framework gives them by name
     """Give back charges of a campaign: its spend goes down, and its budgets allow as much again. 202: not yet."""
     async with pool.acquire() as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
-    refund_id = RequestId(ids.new())
+    refund_id = RequestId(ids.make())
     wanted = RefundRequest(
         id=refund_id,
         campaign_id=campaign.id,

@@ -9,7 +9,7 @@ from fastapi import Query
 from pydantic import BeforeValidator, Field
 
 from adloom.core.caller import Caller
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
@@ -113,10 +113,10 @@ def _build_question(query: RejectedQuery, caller: Caller, *, today: date) -> Rej
     first = query.first or last
     if last < first:
         message = "must not be before `from`; it is today if not given"
-        raise wrong_field("to", message, "`to` must not be before `from`.")
+        raise make_field_error("to", message, "`to` must not be before `from`.")
     if (last - first).days >= DAYS_MAX:
         message = f"must be less than {DAYS_MAX} days before `to`"
-        raise wrong_field("from", message, f"An answer is about at most {DAYS_MAX} days.")
+        raise make_field_error("from", message, f"An answer is about at most {DAYS_MAX} days.")
     return RejectedQuestion(
         **query.model_dump(include={"reason", "kind", "banner_id", "placement_id", "campaign_id"}),
         first=first,

@@ -259,7 +259,7 @@ async def send_saved_report(  # noqa: PLR0913, PLR0917 - all that the route depe
         raise ConflictError(
             "No e-mail can be sent: ADLOOM_SMTP_URL is not set. An admin sets it.", code="MAIL_NOT_SET_UP"
         )
-    request_id = ids.new()
+    request_id = ids.make()
     await ask_for_sending(pool, request_id, report_id, now)
     await put_report_mail(mails, report_id, request_id, now)
 

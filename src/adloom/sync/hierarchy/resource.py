@@ -12,7 +12,7 @@ import msgspec
 from pydantic import Field
 
 from adloom.core.caller import Role
-from adloom.core.errors import ConflictError, FieldProblem, wrong_field
+from adloom.core.errors import ConflictError, FieldProblem, make_field_error
 from adloom.resource.access import Owner, Scope
 from adloom.resource.audit.difference import HIDDEN
 from adloom.resource.audit.entry import NewAuditEntry
@@ -99,7 +99,9 @@ async def _check_platform(
 ) -> None:
     external_id = after.external_id
     if after.platform is Platform.META and external_id and not META_ACCOUNT.fullmatch(external_id):
-        raise wrong_field("externalId", "must be the number of an ad account of Meta, like act_1234 or 1234")
+        raise make_field_error(
+            "externalId", "must be the number of an ad account of Meta, like act_1234 or 1234"
+        )
     if before is None or (after.platform, after.currency) == (before.platform, before.currency):
         return
     if await write.connection.fetchval(HAS_CAMPAIGNS, before.id):

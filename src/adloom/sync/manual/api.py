@@ -9,7 +9,7 @@ import msgspec
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.core.errors import ConflictError, NotFoundError, wrong_field
+from adloom.core.errors import ConflictError, NotFoundError, make_field_error
 from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import Database, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import Page, build_page
@@ -54,15 +54,15 @@ class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
 
     def _resolve_range(self, now: datetime) -> tuple[date, date]:
         if self.day is not None:
-            raise wrong_field("date", "cannot be given together with dateFrom and dateTo")
+            raise make_field_error("date", "cannot be given together with dateFrom and dateTo")
         if self.first is None:
-            raise wrong_field("dateFrom", "is required where dateTo is given")
+            raise make_field_error("dateFrom", "is required where dateTo is given")
         if self.last is None:
-            raise wrong_field("dateTo", "is required where dateFrom is given")
+            raise make_field_error("dateTo", "is required where dateFrom is given")
         if self.last < self.first:
-            raise wrong_field("dateTo", "must not be before dateFrom")
+            raise make_field_error("dateTo", "must not be before dateFrom")
         if (self.last - self.first).days >= DAYS_MAX:
-            raise wrong_field("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
+            raise make_field_error("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
         _check_reach("dateFrom", self.first, now)
         _check_reach("dateTo", self.last, now)
         return self.first, self.last
@@ -70,9 +70,9 @@ class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_reach(field: str, day: date, now: datetime) -> None:
     if day > (now + AHEAD_MAX).date():
-        raise wrong_field(field, "must not be in the future")
+        raise make_field_error(field, "must not be in the future")
     if day < (now - BACK_MAX).date():
-        raise wrong_field(field, "must not be more than five years ago")
+        raise make_field_error(field, "must not be more than five years ago")
 
 
 class SyncBody(SellerBody):

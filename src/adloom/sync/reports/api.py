@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Query, Response
 from pydantic import Field, create_model, field_validator
 
-from adloom.core.errors import wrong_field
+from adloom.core.errors import make_field_error
 from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import Database, make_router
 from adloom.runtime.http.api.pages import list_orders
@@ -289,13 +289,13 @@ async def _encode_report(
 
 def _check_range(query: RangeQuery) -> None:
     if query.date_to < query.date_from:
-        raise wrong_field("dateTo", "must not be before dateFrom")
+        raise make_field_error("dateTo", "must not be before dateFrom")
     if (query.date_to - query.date_from).days >= DAYS_MAX:
-        raise wrong_field("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
+        raise make_field_error("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
 
 
 def _check_count(rows: int) -> None:
     if rows > ROWS_MAX:
-        raise wrong_field(
+        raise make_field_error(
             "campaignId", f"or another filter is required: the report has more than {ROWS_MAX:,} rows"
         )

@@ -38,7 +38,7 @@ async def test_a_worker_that_cannot_write_leaves_messages_in_the_stream(
         for number in range(MESSAGES):
             address = addresses[number % SHARDS_USED]
             body = TALLY.encode_message(Add(amount=1, is_kept=False, records=(number,)))
-            group = encode_group([SentMessage(ids.new(), *address, body, is_exact=True)])
+            group = encode_group([SentMessage(ids.make(), *address, body, is_exact=True)])
             subject = name_subject(number % SHARDS_USED)
             await connection.publish(subject, group, headers={ID_HEADER: str(number)})
 

@@ -66,7 +66,7 @@ def an_envelope(amount: int = 1, key: str = "a", **options: object) -> Envelope:
         Add(amount=amount, is_kept=False, **options),  # pyright: ignore[reportArgumentType]
         durable=asyncio.get_running_loop().create_future(),
         is_kept_after=True,
-        id=SystemIds().new(),
+        id=SystemIds().make(),
     )
 
 
@@ -240,7 +240,7 @@ async def test_days_of_applied_ids_are_made_and_dropped(tables: Pool) -> None:
 
 def test_an_id_tells_when_it_was_made() -> None:
     now = SystemClock().now()
-    made = SystemIds().new()
+    made = SystemIds().make()
     clock = ManualClock(now)
 
     assert make_first_id(now.date()) < made < make_first_id(now.date() + timedelta(days=2))

@@ -131,7 +131,7 @@ async def test_a_fresh_message_has_an_actor_read_anew(nats_url: str, database: P
 def test_a_large_message_goes_alone() -> None:
     ids = SystemIds()
     sizes = (10, 300_000, 10, 200_000, 100_000, 10)
-    messages = [SentMessage(ids.new(), "tally", "a", bytes(size)) for size in sizes]
+    messages = [SentMessage(ids.make(), "tally", "a", bytes(size)) for size in sizes]
 
     assert [[len(one.body) for one in group] for group in split_groups(messages)] == [
         [10],

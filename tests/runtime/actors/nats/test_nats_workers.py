@@ -92,8 +92,8 @@ async def test_messages_twice_and_in_disorder_are_applied_once(nats_url: str, ta
         address, amount = a_tally(f"k{number % 30}"), chance.randrange(1_000)
         expected[address.key] += amount
         body = TALLY.encode_message(Add(amount=amount, is_kept=False, records=(number,)))
-        message = SentMessage(ids.new(), *address, body, is_exact=True)
-        plain = SentMessage(ids.new(), *address, TALLY.encode_message(Add(amount=0, is_kept=False)))
+        message = SentMessage(ids.make(), *address, body, is_exact=True)
+        plain = SentMessage(ids.make(), *address, TALLY.encode_message(Add(amount=0, is_kept=False)))
         # Half of those that may be lost are.
         both = [message, plain] if chance.random() < 0.5 else [message]
         groups += [encode_group(both), encode_group(both, attempt=2)]
@@ -117,7 +117,7 @@ async def test_messages_twice_and_in_disorder_are_applied_once(nats_url: str, ta
 
 async def test_a_repeated_ask_gets_the_first_answer(nats_url: str, tables: Pool) -> None:
     body = TALLY.encode_message(Add(amount=5))
-    message = SentMessage(SystemIds().new(), *a_tally(), body, is_exact=True, is_ask=True)
+    message = SentMessage(SystemIds().make(), *a_tally(), body, is_exact=True, is_ask=True)
     heard: asyncio.Queue[MessageResult] = asyncio.Queue()
 
     async def hear(received: Received) -> None:
@@ -139,7 +139,7 @@ async def test_a_repeated_ask_gets_the_first_answer(nats_url: str, tables: Pool)
 
 async def test_what_a_dead_worker_has_not_sent_is_sent_by_another(nats_url: str, tables: Pool) -> None:
     body = TALLY.encode_message(Add(amount=7))
-    message = SentMessage(SystemIds().new(), *a_tally("to"), body, is_exact=True)
+    message = SentMessage(SystemIds().make(), *a_tally("to"), body, is_exact=True)
     store = ShardStore(tables, Rows(), SystemClock())
     await store.commit_batch(
         ShardCommit(writes=[], records=[], applied=[], outbox=[OutboxMessage(message.shard, message)])

@@ -69,7 +69,7 @@ class DiskSpool:
         self._backlog = Backlog(
             disk,
             owner=escape_owner(process),
-            life=ids.new(),
+            life=ids.make(),
             bytes_max=limits.bytes_max,
             segment_bytes_max=limits.segment_bytes_max,
         )

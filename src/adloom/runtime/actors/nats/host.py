@@ -74,7 +74,7 @@ class NatsActorHost:
         self.name, self._version = name, version
         self.counts = ActorCounts()
         self._peers = Peers()
-        self.pulls = ShardPulls(connection, inbox=f"_INBOX.adloom.{ids.new().hex}", replicas=replicas)
+        self.pulls = ShardPulls(connection, inbox=f"_INBOX.adloom.{ids.make().hex}", replicas=replicas)
         self._sweep = OutboxSweep(pool, sender, clock)
         self._unwanted: set[int] = set()
         self._is_open = False

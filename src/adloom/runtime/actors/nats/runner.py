@@ -273,7 +273,7 @@ class ShardRunner(BatchRunner):
             log.error("message_too_large", kind=tell.to.kind, key=tell.to.key, bytes=len(body))
             return None
         is_exact = not kind.is_transient
-        return SentMessage(self._ids.new(), tell.to.kind, tell.to.key, body, is_exact=is_exact)
+        return SentMessage(self._ids.make(), tell.to.kind, tell.to.key, body, is_exact=is_exact)
 
     def _send_tells(self, batch: StepBatch) -> None:
         del batch

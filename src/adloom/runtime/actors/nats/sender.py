@@ -66,7 +66,7 @@ class NatsSender:
         self._kinds = kinds
         self._ids = ids
         # Random, so that no other process receives or answers in its place by accident.
-        self._inbox = f"_INBOX.adloom.{ids.new().hex}"
+        self._inbox = f"_INBOX.adloom.{ids.make().hex}"
         self._unsent: dict[tuple[int, int], list[SentMessage]] = {}  # By shard and attempt.
         self._published: dict[int, _Published] = {}
         self._awaited: dict[UUID, _Awaited] = {}
@@ -205,7 +205,7 @@ class NatsSender:
         if not self.fits(body):
             self.refused += 1
             raise UnavailableError(f"A message of {len(body)} bytes is more than NATS takes (max_payload).")
-        return SentMessage(self._ids.new(), *address, body, is_exact, is_ask, is_fresh)
+        return SentMessage(self._ids.make(), *address, body, is_exact, is_ask, is_fresh)
 
     def _put(self, messages: Sequence[SentMessage], *, attempt: int = 1) -> None:
         if self._waiting + len(messages) > WAITING_MAX and attempt == 1:

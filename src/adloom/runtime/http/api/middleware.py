@@ -92,7 +92,7 @@ class RequestPipeline:
 
     def _request_id(self, headers: Headers) -> str:
         given = headers.get("x-request-id", "")
-        return given if SANE_REQUEST_ID.fullmatch(given) else str(self._ids.new())
+        return given if SANE_REQUEST_ID.fullmatch(given) else str(self._ids.make())
 
     def _add_headers(self, headers: MutableHeaders, path: str, request_id: str) -> None:
         headers["X-Request-Id"] = request_id
