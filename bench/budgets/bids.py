@@ -103,7 +103,7 @@ def decide_for(requests: Sequence[MultiplierRequest], nets: Nets) -> list[BidsDe
     decided: list[BidsDecided] = []
     for start in range(0, len(requests), BATCH_MAX):
         complete = [
-            add_counts(one, one.counts.plus(BidCounts(400, 8))) for one in requests[start : start + BATCH_MAX]
+            add_counts(one, one.counts + BidCounts(400, 8)) for one in requests[start : start + BATCH_MAX]
         ]
         answers = decide_with_shadows([build_window_request(one) for one in complete], nets)
         decided += [

@@ -22,14 +22,14 @@ class BidCounts(msgspec.Struct, frozen=True):
     clicks: float = 0
     conversions: float = 0
 
-    def plus(self, other: "BidCounts") -> "BidCounts":
+    def __add__(self, other: "BidCounts") -> "BidCounts":
         return BidCounts(
             self.impressions + other.impressions,
             self.clicks + other.clicks,
             self.conversions + other.conversions,
         )
 
-    def minus(self, other: "BidCounts") -> "BidCounts":
+    def subtract(self, other: "BidCounts") -> "BidCounts":
         """Return the difference, at least nothing: invalid events are taken back later."""
         return BidCounts(
             max(0, self.impressions - other.impressions),
@@ -37,7 +37,7 @@ class BidCounts(msgspec.Struct, frozen=True):
             max(0, self.conversions - other.conversions),
         )
 
-    def times(self, factor: float) -> "BidCounts":
+    def scale(self, factor: float) -> "BidCounts":
         return BidCounts(self.impressions * factor, self.clicks * factor, self.conversions * factor)
 
 

@@ -13,7 +13,7 @@ class LifetimeCounts(msgspec.Struct, frozen=True):
     impressions: int = 0
     clicks: int = 0
 
-    def plus(self, other: "LifetimeCounts") -> "LifetimeCounts":
+    def __add__(self, other: "LifetimeCounts") -> "LifetimeCounts":
         return LifetimeCounts(self.impressions + other.impressions, self.clicks + other.clicks)
 
 

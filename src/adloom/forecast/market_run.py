@@ -240,10 +240,9 @@ class MarketRun:
 
     def _count_lifetimes(self) -> dict[int, LifetimeCounts]:
         return {
-            key: before.plus(
-                LifetimeCounts(
-                    sum(self.tally.campaigns[key].impressions), sum(self.tally.campaigns[key].clicks)
-                )
+            key: before
+            + LifetimeCounts(
+                sum(self.tally.campaigns[key].impressions), sum(self.tally.campaigns[key].clicks)
             )
             for key, before in self._lifetime.items()
         }

@@ -72,7 +72,7 @@ def _record(state: RankerState, results: RecordResults, now: datetime) -> Ranker
         return state
     return _changed(
         state,
-        counts=state.counts.plus(results.impressions, results.clicks, results.at),
+        counts=state.counts.with_results(results.impressions, results.clicks, results.at),
         through=results.through,
         flush_at=state.flush_at or now + FLUSH_AFTER,
     )

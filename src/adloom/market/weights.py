@@ -36,7 +36,7 @@ class DecayingCounts(msgspec.Struct, frozen=True):
         factor = 0.5 ** ((now - self.at) / HALF_LIFE)
         return DecayingCounts(self.impressions * factor, self.clicks * factor, now)
 
-    def plus(self, impressions: int, clicks: int, now: datetime) -> "DecayingCounts":
+    def with_results(self, impressions: int, clicks: int, now: datetime) -> "DecayingCounts":
         decayed = self.decay(now)
         moment = now if decayed.at is None else max(now, decayed.at)
         return DecayingCounts(decayed.impressions + impressions, decayed.clicks + clicks, moment)

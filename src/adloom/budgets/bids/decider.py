@@ -187,8 +187,8 @@ def add_counts(request: MultiplierRequest, counts: BidCounts) -> MultiplierReque
     """Add what a campaign's ads brought: their value is what so many impressions bring at the campaign's own rate."""
     window = request.window
     before = counts if window.window == 0 else request.counted_before
-    today, last = counts.minus(before), request.counts.minus(before)
-    known = request.days_before.plus(today)
+    today, last = counts.subtract(before), request.counts.subtract(before)
+    known = request.days_before + today
     events = known.conversions or known.clicks
     rate = min(1.0, events / known.impressions) if known.impressions > 0 else 0.0
     shown = max(0.0, float(today.impressions - last.impressions))

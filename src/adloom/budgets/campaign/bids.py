@@ -120,7 +120,7 @@ def _begin_day(bids: BidProgress, state: CampaignState, windows: int) -> BidProg
         return bids
     if bids.day == state.day:
         return _changed(bids, windows=windows, window=-1, asked_window=-1, asked_at=None)
-    of_day = bids.counts.minus(bids.counted_before)
+    of_day = bids.counts.subtract(bids.counted_before)
     return _changed(
         bids,
         day=state.day,
@@ -129,7 +129,7 @@ def _begin_day(bids: BidProgress, state: CampaignState, windows: int) -> BidProg
         spent=Micros(0),
         counts=NO_COUNTS,
         counted_before=NO_COUNTS,
-        days_before=bids.days_before.plus(of_day).times(KEPT_A_DAY),
+        days_before=(bids.days_before + of_day).scale(KEPT_A_DAY),
         asked_window=-1,
         asked_at=None,
     )
@@ -224,7 +224,7 @@ def _use(
     if multiplier is None:
         decision = BidDecision(multiplier=1.0, reason=FALLBACK + NO_NUMBER, limit=None, note=decision.note)
         multiplier, memory = min(1.0, bids.multiplier), BidState()
-    counts = decided.counts.minus(decided.counted_before)
+    counts = decided.counts.subtract(decided.counted_before)
     row = BidRow(
         campaign_id=state.configured.campaign_id,
         day=state.day,

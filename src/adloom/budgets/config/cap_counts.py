@@ -66,7 +66,7 @@ class CapCounts:
         await self._settle(connection, asked)
         recent = await _read_counts(connection, COUNTS_SINCE, keys, asked[1])
         self._read_counts = {
-            key: self._settled.get(key, NO_COUNTS).plus(recent.get(key, NO_COUNTS)) for key in keys
+            key: self._settled.get(key, NO_COUNTS) + recent.get(key, NO_COUNTS) for key in keys
         }
         self._projected = projected
         return self._read_counts

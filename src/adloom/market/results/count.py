@@ -37,7 +37,7 @@ class ResultCount(msgspec.Struct, frozen=True):
     clicks: int = 0
     revenue: Micros = Micros(0)
 
-    def plus(self, other: "ResultCount") -> "ResultCount":
+    def __add__(self, other: "ResultCount") -> "ResultCount":
         return ResultCount(
             self.impressions + other.impressions,
             self.clicks + other.clicks,
@@ -93,7 +93,7 @@ def get_offer(event: Event) -> Offer | None:
 
 def add(counts: dict[ResultKey, ResultCount], key: ResultKey, count: ResultCount) -> None:
     known = counts.get(key)
-    counts[key] = count if known is None else known.plus(count)
+    counts[key] = count if known is None else known + count
 
 
 def _count(event: Event) -> ResultCount:

@@ -182,7 +182,7 @@ def find_cause(status: BudgetStatus) -> str:
     opportunities = bids.memory.traffic
     if opportunities < OPPORTUNITIES_MIN:
         return f"only {opportunities:.0f} requests could have shown it today: widen what it wants"
-    won = bids.counts.minus(bids.counted_before).impressions / opportunities
+    won = bids.counts.subtract(bids.counted_before).impressions / opportunities
     if won < WON_SHARE_GOOD:
         return f"it wins {won:.1%} of the requests that it bids on at its full bid: raise the bid"
     return ""

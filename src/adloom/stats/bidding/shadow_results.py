@@ -30,12 +30,12 @@ class WindowResults(msgspec.Struct, frozen=True):
     clicks: float
     conversions: float
 
-    def times(self, shown: float, spent: float) -> "WindowResults":
+    def scale(self, shown: float, spent: float) -> "WindowResults":
         return WindowResults(
             self.spent * spent, self.impressions * shown, self.clicks * shown, self.conversions * shown
         )
 
-    def plus(self, other: "WindowResults") -> "WindowResults":
+    def __add__(self, other: "WindowResults") -> "WindowResults":
         return WindowResults(
             self.spent + other.spent,
             self.impressions + other.impressions,
@@ -108,7 +108,7 @@ def sum_up(rows: Sequence[BidRow], windows: Sequence[DecidedWindow]) -> dict[Bid
         for strategy, results in ((row.strategy, window.actual), *window.shadows.items()):
             if results is not None:
                 known = totals.get(strategy, StrategyTotal(0, NO_RESULTS))
-                totals[strategy] = StrategyTotal(known.windows + 1, known.results.plus(results))
+                totals[strategy] = StrategyTotal(known.windows + 1, known.results + results)
     return totals
 
 
@@ -186,7 +186,7 @@ def _estimate(
     if not actual.impressions and ratio > 1:
         return None
     shown = min(ratio ** max(0.0, power - 1.0), max(1.0, most))
-    return actual.times(shown, shown * ratio ** min(1.0, power))
+    return actual.scale(shown, shown * ratio ** min(1.0, power))
 
 
 def _limit(results: WindowResults, left: float) -> WindowResults:
@@ -194,4 +194,4 @@ def _limit(results: WindowResults, left: float) -> WindowResults:
     if results.spent <= left:
         return results
     part = left / results.spent
-    return results.times(part, part)
+    return results.scale(part, part)
