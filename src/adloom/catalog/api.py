@@ -136,7 +136,7 @@ ASSIGNED_ANSWER: Final = build_answer(
 
 def _set_budget(advertiser: Advertiser, body: BudgetBody, now: datetime) -> Advertiser:
     return msgspec.structs.replace(
-        advertiser.present(), daily_budget_paisa=body.daily_budget_paisa, updated_at=now
+        advertiser.require_present(), daily_budget_paisa=body.daily_budget_paisa, updated_at=now
     )
 
 

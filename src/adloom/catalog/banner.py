@@ -130,7 +130,7 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
         return banner
 
     def switched(self, *, is_active: bool, now: datetime) -> "Banner":
-        return msgspec.structs.replace(self.present(), is_active=is_active, updated_at=now)
+        return msgspec.structs.replace(self.require_present(), is_active=is_active, updated_at=now)
 
 
 async def _check_records(write: CatalogWrite, _scope: Scope, before: Banner | None, after: Banner) -> None:

@@ -100,7 +100,7 @@ class ScheduleSync:
     """Moves scheduled, active and ended things by their dates."""
 
     def __init__(self, catalog: Catalog, clock: Clock, *, rows_max: int = ROWS_MAX) -> None:
-        self._catalog = catalog.written_by(make_system_author("schedule-sync"))
+        self._catalog = catalog.with_author(make_system_author("schedule-sync"))
         self._clock = clock
         self._rows_max = rows_max
         # A plain counter, read by a collector.

@@ -159,7 +159,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     def hosts(self) -> SiteHosts:
         return SiteHosts(self.domain, self.host_pattern)
 
-    def completed(self) -> "Site":
+    def normalize(self) -> "Site":
         """Return the site in its normal form; raises where its fields contradict each other.
 
         One without a name is called by its domain. Another domain than the verified one is not verified.
@@ -240,7 +240,7 @@ sites = Resource(
     sort=("domain", "name"),
     touches=(IndexedNoun.SITE, "id"),
     set_by_server=frozenset({"verified_at", "verified_host"}),
-    finish=lambda site, _given, _now: site.completed(),
+    finish=lambda site, _given, _now: site.normalize(),
     after_update=_touch_placements,
     before_delete=_let_go_of_placements,
     check=_check_domain,

@@ -32,7 +32,7 @@ class TargetingRule(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
 
-    def checked(self) -> "TargetingRule":
+    def normalize(self) -> "TargetingRule":
         """Return the rule in its normal form; raises where its type, operator and value do not go together."""
         rule = parse_rule(self.rule_type, self.operator, self.value)
         return msgspec.structs.replace(
@@ -98,7 +98,7 @@ targeting_rules = Resource(
     filters=("campaign_id",),
     sort=("rule_type", "operator", "is_active"),
     check=_check_count,
-    finish=lambda rule, _given, _now: rule.checked(),
+    finish=lambda rule, _given, _now: rule.normalize(),
     list_name="targetingRules",
     siblings_max=RULES_A_CAMPAIGN_MAX,
 )

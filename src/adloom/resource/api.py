@@ -86,7 +86,7 @@ def _get_catalog(request: Request, caller: CurrentCaller) -> Catalog:
     changes = request.method in CHANGING_METHODS
     if_match = ", ".join(request.headers.getlist("if-match")) if "if-match" in request.headers else None
     origin = find_origin(request)
-    return catalog.written_by(
+    return catalog.with_author(
         build_author(caller, origin.request_id, origin.network),
         parse_if_match(if_match) if changes else UNCONDITIONAL,
     )

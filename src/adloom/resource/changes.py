@@ -130,7 +130,7 @@ class Catalog:
         self._precondition = precondition
         self._quotas = quotas
 
-    def written_by(self, author: Author, precondition: Precondition = UNCONDITIONAL) -> "Catalog":
+    def with_author(self, author: Author, precondition: Precondition = UNCONDITIONAL) -> "Catalog":
         """Return the same catalog for another author."""
         return Catalog(
             self._pool,

@@ -177,7 +177,7 @@ class Resource(ResourceSpec[T], Generic[T], frozen=True, kw_only=True, dict=True
 
     def apply(self, patch: Patch, before: T, now: datetime) -> T:
         if isinstance(before, SoftDeletable):
-            before.present()
+            before.require_present()
         known = {*self.table.fields} - ({self.owner.field} if self.owner else set())
         besides = {"updated_at": now} if "updated_at" in known else {}
         after = patch.apply_to(before, only=known, **besides)
@@ -252,7 +252,7 @@ class Resource(ResourceSpec[T], Generic[T], frozen=True, kw_only=True, dict=True
             if before is None or getattr(before, field) != getattr(after, field):
                 parent = await self.references[field].table.lock(write, scope, getattr(after, field))
                 if not is_deleted_ok and isinstance(parent, SoftDeletable):
-                    parent.present()
+                    parent.require_present()
 
     @contextmanager
     def _refuse_repeated(self, thing: T) -> Generator[None]:

@@ -78,7 +78,7 @@ def _begin_of_day(value: object) -> object:
     return f"{value}T00:00:00Z" if isinstance(value, str) and DAY.fullmatch(value) else value
 
 
-def _end_of_day(value: object) -> object:
+def _include_whole_day(value: object) -> object:
     """Return the first moment after a day, so that the whole day is included."""
     if isinstance(value, str) and DAY.fullmatch(value):
         with contextlib.suppress(ValueError, OverflowError):
@@ -88,7 +88,7 @@ def _end_of_day(value: object) -> object:
 
 # UTC days.
 MomentOrDay = Annotated[Moment, BeforeValidator(_begin_of_day)]
-MomentOrEndOfDay = Annotated[Moment, BeforeValidator(_end_of_day)]
+MomentOrEndOfDay = Annotated[Moment, BeforeValidator(_include_whole_day)]
 Price = Annotated[
     Micros,
     BeforeValidator(_convert_price),

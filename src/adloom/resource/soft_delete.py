@@ -19,7 +19,7 @@ class SoftDeletable(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
     deleted_at: datetime | None
 
-    def present(self) -> Self:
+    def require_present(self) -> Self:
         """Return the thing, or raise where it is deleted: then it cannot be changed."""
         if self.deleted_at is not None:
             raise self._refuse_deleted("is deleted. Restore it first.")

@@ -148,7 +148,7 @@ async def test_a_write_that_is_refused_leaves_no_trail(admin: Client) -> None:
 async def test_a_part_of_the_system_is_the_author_of_its_writes(
     pool: Pool, valkey: Valkey, admin: Client
 ) -> None:
-    catalog = Catalog(pool, valkey).written_by(make_system_author("schedule"))
+    catalog = Catalog(pool, valkey).with_author(make_system_author("schedule"))
 
     async with catalog.write() as write:
         write.record_creation(AuditSubject("campaign", "x", None), a_campaign())

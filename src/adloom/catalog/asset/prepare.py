@@ -82,7 +82,7 @@ def get_bytes_max(kind: AssetKind, settings: AssetSettings) -> int:
     }[kind]
 
 
-def place_key(sha256: str, rest: str) -> str:
+def name_asset_key(sha256: str, rest: str) -> str:
     """Return where a file lies: below a folder of the first digits, so that none has too many."""
     return f"{sha256[:2]}/{sha256}{rest}"
 
@@ -100,7 +100,7 @@ def _build(data: bytes, kind: AssetType, size: tuple[int, int]) -> PreparedAsset
 
 
 def _name_file(data: bytes, kind: AssetType) -> AssetFile:
-    return AssetFile(place_key(hashlib.sha256(data).hexdigest(), f".{kind.extension}"), data, kind.mime)
+    return AssetFile(name_asset_key(hashlib.sha256(data).hexdigest(), f".{kind.extension}"), data, kind.mime)
 
 
 def _prepare_creative(data: bytes, bytes_max: int) -> PreparedAsset:
@@ -113,7 +113,7 @@ def _prepare_creative(data: bytes, bytes_max: int) -> PreparedAsset:
         width=size and size[0],
         height=size and size[1],
         files=tuple(
-            AssetFile(place_key(sha256, f"/{name}"), content, MIMES[get_extension(name)])
+            AssetFile(name_asset_key(sha256, f"/{name}"), content, MIMES[get_extension(name)])
             for name, content in unpacked
         ),
     )

@@ -60,7 +60,7 @@ async def create_link(
 ) -> Answer:
     """Let a campaign use a placement; an account asks for one that is not its own."""
     async with catalog.write() as write:
-        (await campaigns.table.lock(write, scope, campaign_id)).present()
+        (await campaigns.table.lock(write, scope, campaign_id)).require_present()
         link = links.build(body, campaign_id=campaign_id, created_at=now, updated_at=now)
         link = await insert_link(write, scope, link)
     return links.answer.model_validate(link)

@@ -119,7 +119,7 @@ async def insert_link(write: CatalogWrite, scope: Scope, link: Link) -> Link:
 
 async def lock_link(write: CatalogWrite, scope: Scope, campaign_id: UUID, placement_id: UUID) -> Link:
     """Read a link to change it or what hangs on it; the campaign is locked first, as every write does."""
-    (await campaigns.table.lock(write, scope, campaign_id)).present()
+    (await campaigns.table.lock(write, scope, campaign_id)).require_present()
     return await links.table.find(write.connection, scope, campaign_id, placement_id, lock=LOCKED)
 
 

@@ -131,7 +131,7 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     created_by: UserId | None = None
     created_at: datetime
 
-    def completed(self, given: Collection[str]) -> "Campaign":
+    def normalize(self, given: Collection[str]) -> "Campaign":
         """Return the campaign in its normal form, or raise where its dates or its prices contradict each other.
 
         Prices are compared where one of them was given: an older campaign can still get another name.
@@ -180,7 +180,7 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
 
     def moved_to(self, status: CampaignStatus, *, now: datetime) -> "Campaign":
         """Return the campaign in another status; raises for a move that is not in the table."""
-        check_move(self.present().status, status)
+        check_move(self.require_present().status, status)
         return msgspec.structs.replace(self, status=status, updated_at=now).with_dates_checked()
 
     def scheduled(self, *, starts_at: datetime | None, ends_at: datetime | None, now: datetime) -> "Campaign":

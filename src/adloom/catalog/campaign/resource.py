@@ -42,6 +42,6 @@ campaigns = Resource(
         Sort(name="advertiser", expression="lower(owner.name)"),
     ),
     account_bounds={"priority": ACCOUNT_PRIORITY},
-    finish=lambda campaign, given, _now: campaign.completed(given),
+    finish=lambda campaign, given, _now: campaign.normalize(given),
     list_name="campaigns",
 )

@@ -73,12 +73,12 @@ async def change_all(
 
 
 def _move(campaign: Campaign, status: CampaignStatus, now: datetime) -> Campaign:
-    return campaign if campaign.present().status is status else campaign.moved_to(status, now=now)
+    return campaign if campaign.require_present().status is status else campaign.moved_to(status, now=now)
 
 
 def _resume(campaign: Campaign, now: datetime) -> Campaign:
     # A draft becomes active by a decision about itself, not among others.
-    if campaign.present().status not in {CampaignStatus.PAUSED, CampaignStatus.ACTIVE}:
+    if campaign.require_present().status not in {CampaignStatus.PAUSED, CampaignStatus.ACTIVE}:
         raise CampaignTransitionError(
             f"The campaign is {campaign.status}. Only one that is paused can be resumed."
         )

@@ -71,7 +71,7 @@ async def duplicate(  # noqa: PLR0913 - a campaign, what its copy is to have, an
     The copy of an account asks for its placements anew, and leaves out what it could not ask for now: placements that
     are switched off, banners that are deleted.
     """
-    original = (await campaigns.table.lock(write, scope, campaign_id)).present()
+    original = (await campaigns.table.lock(write, scope, campaign_id)).require_present()
     terms = CopyTerms(
         id=CampaignId(ids.make()),
         name=name,

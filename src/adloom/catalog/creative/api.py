@@ -38,7 +38,7 @@ async def create_creative(
 ) -> Answer:
     """Let a campaign show a banner in contextual slots; its size decides in which."""
     async with catalog.write() as write:
-        campaign = (await campaigns.table.lock(write, scope, campaign_id)).present()
+        campaign = (await campaigns.table.lock(write, scope, campaign_id)).require_present()
         creative = creatives.build(body, campaign_id=campaign.id, created_at=now)
         await insert_creative(write, scope, creative)
     return creatives.answer.model_validate(creative)
@@ -66,6 +66,6 @@ async def delete_creative(
 ) -> None:
     """Take a banner out of the contextual slots of a campaign."""
     async with catalog.write() as write:
-        (await campaigns.table.lock(write, scope, campaign_id)).present()
+        (await campaigns.table.lock(write, scope, campaign_id)).require_present()
         creative = await creatives.table.find_locked(write, scope, campaign_id, banner_id)
         await creatives.table.delete(write, creative)

@@ -360,7 +360,7 @@ def _take_decisions(spec: ResourceSpec[Any], given: dict[str, Any]) -> dict[str,
 
 def _check_present(item: Item) -> None:
     if isinstance(item, SoftDeletable):
-        item.present()
+        item.require_present()
 
 
 def _convert_to_json(value: object) -> object:

@@ -109,7 +109,7 @@ async def find_request(
     connection: Connection, campaign_id: CampaignId, correlation_id: str
 ) -> RefundRequest | None:
     row = await connection.fetchrow(FIND, campaign_id, correlation_id)
-    return None if row is None else _request(row)
+    return None if row is None else _read_request(row)
 
 
 async def has_pending(connection: Connection, campaign_id: CampaignId) -> bool:
@@ -129,7 +129,7 @@ async def list_requests(
     filters = Filters()
     filters.add("it.campaign_id = {}", campaign_id)
     rows = await fetch_page(connection, LISTED, filters, page)
-    return Listed(items=[_request(row) for row in rows.items], total_count=rows.total_count)
+    return Listed(items=[_read_request(row) for row in rows.items], total_count=rows.total_count)
 
 
 async def choose_charges(
@@ -164,7 +164,7 @@ async def lock_refunds(pool: Pool, campaign_id: CampaignId) -> AsyncGenerator[Co
                 await connection.execute(GIVE_TURN, LOCK, str(campaign_id))
 
 
-def _request(row: Record) -> RefundRequest:
+def _read_request(row: Record) -> RefundRequest:
     return RefundRequest(**dict(row))
 
 
