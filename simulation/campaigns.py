@@ -242,7 +242,7 @@ class SimulatedCampaigns:
             campaigns={one.id.int: one.key for one in campaigns},
         )
 
-    def index(self) -> Index:
+    def build_index(self) -> Index:
         if self._index is None:
             self._index = compile_index(self._build_snapshot())
         return self._index

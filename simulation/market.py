@@ -218,7 +218,7 @@ def simulate_market(seed: int) -> Outcome:
     campaigns = Campaigns(network)
     network.send(DIRECTORY, CheckClock(), is_certain=True)
     network.loss, network.repetition = faults.loss, faults.repetition
-    killed = live_through(network, campaigns, faults)
+    killed = disturb(network, campaigns, faults)
     network.loss = network.repetition = 0.0
     campaigns.repeat()
     network.run(KNOWN_SECONDS_MAX)
@@ -232,7 +232,7 @@ def simulate_market(seed: int) -> Outcome:
     )
 
 
-def live_through(network: Network, campaigns: Campaigns, faults: MarketFaults) -> tuple[int, int]:
+def disturb(network: Network, campaigns: Campaigns, faults: MarketFaults) -> tuple[int, int]:
     """Edit, end and kill at random; return how many actors and workers were killed."""
     chance, actors, workers = network.chance, 0, 0
     for _ in range(STEPS):

@@ -47,7 +47,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
         catalog = SimulatedCampaigns(
             self._ids, make_random(plan.seed, "people"), campaigns=CAMPAIGNS, has_budgets=False
         )
-        self._index = catalog.index()
+        self._index = catalog.build_index()
         self._log_clock = WallClock(self._clock, self._faults, hours_max=LOG_CLOCK_HOURS_MAX)
         log = plan.log(self._faults, self._log_clock)
         self._servers = Servers(

@@ -266,7 +266,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     def _learn(self, process: SellingProcess) -> None:
         if process.host.is_alive:
-            process.learn(self._catalog.index())
+            process.learn(self._catalog.build_index())
 
     # ------------------------------------------------------------ processes
 
@@ -283,7 +283,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     def _start_delivery(self, number: int, clock: Clock) -> SellingProcess:
         process = self._plan.selling(f"delivery-{number}", self._servers, clock=clock, chance=self._chance)
-        process.learn(self._catalog.index())
+        process.learn(self._catalog.build_index())
         self._delivery[number] = process
         return process
 

@@ -185,7 +185,7 @@ ROUTERS = (
 
 
 @front_router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-async def front(request: Request) -> Response:
+async def answer_front(request: Request) -> Response:
     """Redirect a browser to the console; tell a program the addresses."""
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("/console", 303)

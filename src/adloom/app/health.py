@@ -52,14 +52,14 @@ async def answer_health(host: str, port: int, queue: str, *, pool: Pool, valkey:
     clock = asyncio.get_running_loop().time
     started_at = clock()
 
-    async def health() -> PlainAnswer:
+    async def report_health() -> PlainAnswer:
         uptime = round(clock() - started_at, 3)
         return PlainAnswer(HTTPStatus.OK, msgspec.json.encode(QueueHealth("ok", queue, uptime)))
 
-    async def alive() -> PlainAnswer:
+    async def report_alive() -> PlainAnswer:
         return PlainAnswer(HTTPStatus.OK, b'{"status":"ok"}')
 
-    async def ready() -> PlainAnswer:
+    async def report_ready() -> PlainAnswer:
         await wait_until_known(has_postgres, has_valkey)
         checks = {"postgres": _name(has_postgres.result), "valkey": _name(has_valkey.result)}
         is_ready = bool(has_postgres.result and has_valkey.result)
@@ -67,7 +67,7 @@ async def answer_health(host: str, port: int, queue: str, *, pool: Pool, valkey:
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         return PlainAnswer(status, msgspec.json.encode(report))
 
-    app = PlainApp({"/health": health, "/health/live": alive, "/health/ready": ready})
+    app = PlainApp({"/health": report_health, "/health/live": report_alive, "/health/ready": report_ready})
     async with run_checks(has_postgres, has_valkey):
         await serve(app, take_socket(host, port), drain_seconds_max=DRAIN_SECONDS_MAX)
 

@@ -54,6 +54,6 @@ class FleetNet(msgspec.Struct, frozen=True, kw_only=True):
         return np.clip(scaled, -CLIP, CLIP).astype(np.float32)
 
 
-def sigmoid(values: Array) -> Array:
+def apply_sigmoid(values: Array) -> Array:
     """Compute it by tanh, which does not overflow."""
     return np.float32(0.5) * (np.tanh(np.float32(0.5) * values) + np.float32(1.0))

@@ -17,7 +17,7 @@ from adloom.bidding.network import (
     LOG_MIN,
     UNITS,
     FleetNet,
-    sigmoid,
+    apply_sigmoid,
 )
 from adloom.bidding.ports import DqnPort, FleetAnswer, FleetPort, Nets
 from adloom.bidding.weights import WeightsError, decode_weights
@@ -48,7 +48,7 @@ class FleetRunner:
         beyond = (clipped != scaled).sum(axis=1)
         own = clipped @ self._from_features + self._feature_bias
         old = state @ self._from_state + self._state_bias
-        gates = sigmoid(own[:, :BOTH] + old[:, :BOTH])
+        gates = apply_sigmoid(own[:, :BOTH] + old[:, :BOTH])
         candidate = np.tanh(own[:, BOTH:GATES] + gates[:, :UNITS] * old[:, BOTH:])
         after = candidate + gates[:, UNITS:] * (state - candidate)
         log_m = np.tanh(own[:, GATES:] + after @ self._from_after) @ self._output + self._middle

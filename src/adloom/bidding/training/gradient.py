@@ -17,7 +17,7 @@ from adloom.bidding.network import (
     UNITS,
     Array,
     FleetNet,
-    sigmoid,
+    apply_sigmoid,
 )
 from adloom.bidding.training.batch import SeatDays
 from adloom.bidding.training.day import (
@@ -230,7 +230,7 @@ def _activate(net: FleetNet, scaled: Array, state: Array) -> _Activations:
     """Like `FleetNet.forward`, keeping what the way back needs."""
     from_features = scaled @ net.from_features + net.feature_bias
     from_state = state @ net.from_state + net.state_bias
-    gates = sigmoid(from_features[:, MANY] + from_state[:, MANY])
+    gates = apply_sigmoid(from_features[:, MANY] + from_state[:, MANY])
     candidate = np.tanh(from_features[:, LAST] + gates[:, :UNITS] * from_state[:, LAST])
     after = candidate + gates[:, UNITS:] * (state - candidate)
     hidden = np.tanh(scaled @ net.head[:FEATURES] + after @ net.head[FEATURES:] + net.head_bias)

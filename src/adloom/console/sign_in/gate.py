@@ -13,7 +13,13 @@ from starlette.requests import HTTPConnection
 from adloom.console.client import ApiClient, SessionEndedError
 from adloom.console.theme import build_head, find_asset, find_asset_address
 from adloom.core.clock import Clock
-from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError, make_field_error
+from adloom.core.errors import (
+    AdloomError,
+    BadRequestError,
+    ForbiddenError,
+    RateLimitedError,
+    make_field_error,
+)
 from adloom.identity.api import limit_attempts
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
 from adloom.runtime.auth.access_token import issue_access_token

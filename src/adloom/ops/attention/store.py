@@ -13,7 +13,7 @@ from adloom.budgets.status_store import load_campaign_statuses
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.ops.attention.model import SOON, CappedCampaign, RunningCampaign, Thing, has_country_source
-from adloom.ops.checks.finding import Finding, ok, warn
+from adloom.ops.checks.finding import Finding, report_ok, warn
 from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Record
@@ -177,9 +177,9 @@ async def check_countries(connection: Connection, reader: HeartbeatReader, *, no
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return warn("Countries", "there are no campaigns yet", "run `adloom migrate`")
     if not wanting:
-        return ok("Countries", "no running campaign waits for readers of a country")
+        return report_ok("Countries", "no running campaign waits for readers of a country")
     if await knows_countries(reader, now=now):
-        return ok("Countries", "delivery can tell them")
+        return report_ok("Countries", "delivery can tell them")
     more = " …" if len(wanting) > NAMED_MAX else ""
     return warn(
         "Countries",

@@ -7,7 +7,7 @@ import asyncpg
 
 from adloom.core.clock import Clock
 from adloom.core.errors import describe_error
-from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, report_ok, warn
 from adloom.resource.changes import read_version
 from adloom.runtime.failover.primary import PrimaryConnector
 from adloom.runtime.postgres import Connection
@@ -41,7 +41,7 @@ def judge_version(number: int, name: str) -> Finding:
     """Judge the server's version: `NULLS NOT DISTINCT` came with 15."""
     if number < VERSION_MIN:
         return fail("PostgreSQL", f"version {name}", "upgrade the server to PostgreSQL 15 or newer")
-    return ok("PostgreSQL", f"answers, version {name}")
+    return report_ok("PostgreSQL", f"answers, version {name}")
 
 
 async def check_clock(connection: Connection, clock: Clock) -> Finding:
@@ -65,7 +65,7 @@ async def check_schema(connection: Connection) -> Finding:
 
 def judge_schema(current: str | None, newest: str) -> Finding:
     if current == newest:
-        return ok("Migrations", f"revision {current}")
+        return report_ok("Migrations", f"revision {current}")
     if current is not None and current > newest:
         return fail(
             "Migrations", f"revision {current} is newer than this program's {newest}", "upgrade adloom"
@@ -79,7 +79,7 @@ def judge_stopped_schema(current: str, known: Sequence[str]) -> Finding:
         return judge_schema(current, known[-1])
     pending = [revision for revision in known if revision > current]
     if not pending:
-        return ok("Migrations", f"revision {current}")
+        return report_ok("Migrations", f"revision {current}")
     return warn(
         "Migrations",
         f"revision {current}; not applied yet: {', '.join(pending)}",

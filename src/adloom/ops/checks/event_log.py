@@ -12,7 +12,7 @@ from adloom.events.log.spool.inspect import SpoolFileInfo, list_spool_files
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.events.projections.dead_letters import LETTERS_MAX
 from adloom.events.projections.status import LogStatusReader
-from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, report_ok, warn
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -52,7 +52,7 @@ def judge_permissions(refused: Sequence[str]) -> Finding:
             f"Valkey refuses {', '.join(refused)} to the user of REDIS_URL: events are not accepted, or not counted",
             "grant it `~* &* +@all -@dangerous +info` by `ACL SETUSER`; see docs/guide/connections.md",
         )
-    return ok("Permissions", "Valkey allows the commands that were tried")
+    return report_ok("Permissions", "Valkey allows the commands that were tried")
 
 
 def judge_version(facts: Mapping[str, object]) -> Finding:
@@ -64,7 +64,7 @@ def judge_version(facts: Mapping[str, object]) -> Finding:
     )
     if int(version.partition(".")[0]) < VERSION_MIN:
         return fail("Valkey", f"{name} {version}", "upgrade the server to Valkey, or Redis 7 or newer")
-    return ok("Valkey", f"answers, {name} {version}")
+    return report_ok("Valkey", f"answers, {name} {version}")
 
 
 def judge_durability(facts: Mapping[str, object]) -> Finding:
@@ -78,7 +78,7 @@ def judge_durability(facts: Mapping[str, object]) -> Finding:
     policy = str(facts.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         return warn("Durability", f"maxmemory-policy is {policy}", "set `maxmemory-policy noeviction`")
-    return ok("Durability", "append-only file, nothing is evicted")
+    return report_ok("Durability", "append-only file, nothing is evicted")
 
 
 async def check_projections(database_url: str, valkey: Valkey) -> list[Finding]:
@@ -105,7 +105,7 @@ def judge_owners(owners: Mapping[str, str | None]) -> Finding:
         return warn(
             "Owners", f"no worker runs {', '.join(without)}", "start `adloom worker`, or see what it logs"
         )
-    return ok("Owners", ", ".join(sorted({owner for owner in owners.values() if owner is not None})))
+    return report_ok("Owners", ", ".join(sorted({owner for owner in owners.values() if owner is not None})))
 
 
 def judge_dead(dead: int) -> Finding:
@@ -117,14 +117,14 @@ def judge_dead(dead: int) -> Finding:
         )
     if dead:
         return warn("Dead letters", f"{dead:,} entries were given up", "see `adloom ledger dead list`")
-    return ok("Dead letters", "none")
+    return report_ok("Dead letters", "none")
 
 
 def judge_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
     used, limit = int(str(memory.get("used_memory", 0))), int(str(memory.get("maxmemory", 0)))
     detail = f"{size.entries:,} entries in about {size.memory_bytes / MEGABYTE:,.0f} MB"
     if not limit:
-        return ok("Ledger memory", f"{detail}; Valkey has no limit")
+        return report_ok("Ledger memory", f"{detail}; Valkey has no limit")
     detail += f"; Valkey uses {used / MEGABYTE:,.0f} of {limit / MEGABYTE:,.0f} MB"
     remedy = "raise `maxmemory`, or lower ADLOOM_LEDGER_RETENTION_DAYS"
     share = used / limit
@@ -137,18 +137,18 @@ def judge_lag(projection: str, lag: Lag) -> Finding:
     name = f"Queue lag, {projection}"
     detail = f"{lag.entries} entries, the oldest {lag.seconds:.1f} s old"
     if lag.entries == 0:
-        return ok(name, "none")
+        return report_ok(name, "none")
     if lag.seconds > LAG_SECONDS_MAX:
         return fail(name, detail, "see that `adloom worker` runs and what it logs")
     if lag.seconds > LAG_SECONDS_GOOD:
         return warn(name, detail, "look again in a minute; if it grows, see what `adloom worker` logs")
-    return ok(name, detail)
+    return report_ok(name, detail)
 
 
 def judge_failed_jobs(failed: int) -> Finding:
     if failed:
         return warn("Jobs", f"{failed:,} jobs have failed", "see `adloom jobs list`, and retry them")
-    return ok("Jobs", "none has failed")
+    return report_ok("Jobs", "none has failed")
 
 
 def judge_failed_mail(failed: int) -> Finding:
@@ -158,7 +158,7 @@ def judge_failed_mail(failed: int) -> Finding:
             f"{failed:,} e-mails could not be sent, however often it was tried",
             "see the queue mail under Jobs for the reason, and retry them there",
         )
-    return ok("E-mail", "none has failed")
+    return report_ok("E-mail", "none has failed")
 
 
 def check_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
@@ -180,7 +180,7 @@ def judge_spool(files: Sequence[SpoolFileInfo], *, has_ledger: bool, now: dateti
     waiting = sum(file.size_bytes for file in files)
     detail = f"{waiting:,} bytes in {len(files)} files"
     if not files:
-        return ok("Spool", "nothing waits for the ledger")
+        return report_ok("Spool", "nothing waits for the ledger")
     if not has_ledger:
         return warn("Spool", f"{detail} wait for Valkey", "repair Valkey; delivery drains them then")
     if now - max(file.written_at for file in files) > DRAINED_AFTER:

@@ -25,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True):
         assert self.state is FindingState.OK or self.remedy, "a finding that is not well says what to do"
 
 
-def ok(name: str, detail: str) -> Finding:
+def report_ok(name: str, detail: str) -> Finding:
     return Finding(name, FindingState.OK, detail)
 
 
@@ -47,5 +47,5 @@ def warn_not_running(name: str) -> Finding:
 def grade(name: str, detail: str, remedy: str, *, is_bad: bool, is_good: bool) -> Finding:
     """Report a figure: a failure where it is bad, a warning where it is not good either."""
     if is_good:
-        return ok(name, detail)
+        return report_ok(name, detail)
     return fail(name, detail, remedy) if is_bad else warn(name, detail, remedy)

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 
-from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, report_ok, warn
 from adloom.runtime.embedded.binaries import UnreachableError, find_unprivileged_user, find_unreachable_folder
 from adloom.runtime.installation import PRIVATE_MODE, DataDirectory
 
@@ -20,14 +20,14 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     found = f"{platform.python_version()} at {sys.executable}"
     if version < PYTHON_MIN:
         return fail("Python", found, "install Python 3.11 or newer: `uv python install 3.11`")
-    return ok("Python", found)
+    return report_ok("Python", found)
 
 
 def check_running(directory: DataDirectory) -> Finding:
     pid = directory.read_holder_pid()
     if pid is None:
         return warn("Installation", f"nothing runs on {directory.path}", "start it with `adloom up`")
-    return ok("Installation", f"{directory.path}, process {pid}")
+    return report_ok("Installation", f"{directory.path}, process {pid}")
 
 
 def check_folder(directory: DataDirectory) -> Finding:
@@ -43,7 +43,7 @@ def check_folder(directory: DataDirectory) -> Finding:
         find_unreachable_folder(path, find_unprivileged_user())
     except UnreachableError as error:
         return fail("Data directory", str(error), f"open the folders above it: `chmod o+x` down to {path}")
-    return ok("Data directory", str(path))
+    return report_ok("Data directory", str(path))
 
 
 def check_secrets(directory: DataDirectory) -> Finding:
@@ -54,7 +54,7 @@ def check_secrets(directory: DataDirectory) -> Finding:
         return warn("Secrets", f"there is no {path}", "the first `adloom up` makes it")
     if mode != PRIVATE_MODE:
         return fail("Secrets", f"{path} has mode {mode:04o}", f"`chmod 600 {path}`")
-    return ok("Secrets", f"{path}, mode {mode:04o}")
+    return report_ok("Secrets", f"{path}, mode {mode:04o}")
 
 
 def check_disk(directory: DataDirectory) -> Finding:
@@ -82,14 +82,14 @@ def check_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callabl
                 f"nothing listens on {_join_ports(silent)}",
                 "look at the log of `adloom up`, or start it again",
             )
-        return ok("Ports", words)
+        return report_ok("Ports", words)
     busy = {name: port for name, port in ports.items() if is_taken(port)}
     if busy:
         flags = " ".join(f"--{name}-port" for name in busy)
         return fail(
             "Ports", f"in use by another program: {_join_ports(busy)}", f"stop it, or choose others: {flags}"
         )
-    return ok("Ports", f"free: {words}")
+    return report_ok("Ports", f"free: {words}")
 
 
 def _join_ports(ports: Mapping[str, int]) -> str:

@@ -14,7 +14,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import describe_error
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.ops.checks import database
-from adloom.ops.checks.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, report_ok, warn
 from adloom.runtime.postgres import Connection
 from adloom.runtime.schema import raise_if_unusable
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -48,7 +48,9 @@ def judge_money_ledger(found: list[DayReconciliation]) -> Finding:
             f"see `adloom doctor --money --day {wrong[0]}`, and do not bill that day until they agree",
         )
     days = [f"{_write_units(one.bill)} on {one.day}" for one in found if one.charges]
-    return ok("Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged in these days")
+    return report_ok(
+        "Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged in these days"
+    )
 
 
 async def check_owner(valkey: Valkey) -> Finding:
@@ -60,7 +62,7 @@ async def check_owner(valkey: Valkey) -> Finding:
         return fail("Budgets", describe_error(error), "fix Valkey first")
     if holder is None:
         return warn("Budgets", "no worker keeps the budgets", "start `adloom worker`, or see what it logs")
-    return ok("Budgets", holder.decode().partition(" ")[0])
+    return report_ok("Budgets", holder.decode().partition(" ")[0])
 
 
 async def prove(

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.errors import describe_error
-from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, report_ok, warn
 from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.http.probe import fetch
 from adloom.runtime.telemetry.heartbeat import FrozenProcess, ProcessHeartbeat, ShardReading
@@ -31,7 +31,7 @@ async def check_health(name: str, host: str, port: int, path: str) -> tuple[Find
         return fail(name, f"port {port} does not answer: {describe_error(error)}", remedy), b""
     if status != HTTPStatus.OK:
         return fail(name, f"answers {status}: {body.decode(errors='replace')[:200]}", remedy), body
-    return ok(name, f"ready on port {port}"), body
+    return report_ok(name, f"ready on port {port}"), body
 
 
 def parse_index(body: bytes) -> IndexCheck | None:
@@ -77,7 +77,7 @@ def judge_frozen(frozen: FrozenProcess) -> Finding:
 def judge_served_version(process: ProcessHeartbeat, *, catalog_version: int) -> Finding:
     version = process.reading.index_version
     if version is None or version >= catalog_version:
-        return ok("Index", f"{process.process} serves the newest catalog")
+        return report_ok("Index", f"{process.process} serves the newest catalog")
     detail = f"{process.process} serves version {version} of the catalog, which is at {catalog_version}"
     return warn("Index", detail, "look again in a second; if it stays, see what delivery has logged")
 
@@ -86,7 +86,7 @@ def judge_peers(process: ProcessHeartbeat) -> Finding:
     """Judge whether the addresses of visitors are seen: without them floods and data centres are not."""
     peer = process.reading.only_peer
     if peer is None:
-        return ok("Visitors", f"{process.process} sees the addresses of visitors")
+        return report_ok("Visitors", f"{process.process} sees the addresses of visitors")
     detail = f"all events of {process.process} come from {peer}: no flood and no data centre is marked"
     remedy = f"if {peer} is a proxy, let it send X-Forwarded-For and set ADLOOM_TRUSTED_PROXIES={peer}"
     return warn("Visitors", detail, remedy)
@@ -96,7 +96,7 @@ def judge_weights(process: ProcessHeartbeat) -> Finding:
     """Judge whether a worker uses the bid weights in its settings."""
     problem = process.reading.weights_problem
     if problem is None:
-        return ok("Bid weights", f"{process.process} has those that it is to use")
+        return report_ok("Bid weights", f"{process.process} has those that it is to use")
     detail = f"{process.process} uses the weights of the package, because of {problem}"
     remedy = (
         "let ADLOOM_FLEET_WEIGHTS name a fleet.weights of `adloom learn fleet`, or take it out; then restart"
@@ -108,7 +108,7 @@ def judge_ledger_comparison(process: ProcessHeartbeat) -> Finding:
     """Judge what a worker found when it last compared the money ledger with campaigns and advertisers."""
     problem = process.reading.books_problem
     if problem is None:
-        return ok("Money", f"{process.process} has found nothing wrong")
+        return report_ok("Money", f"{process.process} has found nothing wrong")
     return fail(
         "Money", problem, "run `adloom doctor --money --day DAY`, and do not bill that day until they agree"
     )
@@ -117,7 +117,7 @@ def judge_ledger_comparison(process: ProcessHeartbeat) -> Finding:
 def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
     spooled = process.reading.spool_bytes or 0
     if not spooled:
-        return ok("Spool", f"{process.process} has nothing on its disk")
+        return report_ok("Spool", f"{process.process} has nothing on its disk")
     detail = f"{process.process} keeps {spooled:,} bytes of events on its disk: Valkey was away"
     return warn("Spool", detail, "delivery drains them when Valkey is back")
 

@@ -5,7 +5,7 @@ from typing import Final
 import asyncpg
 
 from adloom.core.clock import Clock
-from adloom.ops.checks.finding import Finding, ok, warn
+from adloom.ops.checks.finding import Finding, report_ok, warn
 from adloom.runtime.postgres import Connection
 from adloom.sync.scheduler import STALE_AFTER, ExpiredAccount, SyncAges, load_ages, load_expired_accounts
 
@@ -24,7 +24,7 @@ async def check_sync(connection: Connection, clock: Clock) -> list[Finding]:
 
 def judge_accounts(expired: list[ExpiredAccount]) -> Finding:
     if not expired:
-        return ok("Ad accounts", "none has expired credentials")
+        return report_ok("Ad accounts", "none has expired credentials")
     named = [
         f"{one.name} ({one.platform}, seller {one.seller_id}, since {one.expired_at:%Y-%m-%d %H:%M} UTC): {one.problem}"
         for one in expired[:NAMED_MAX]
@@ -39,10 +39,10 @@ def judge_accounts(expired: list[ExpiredAccount]) -> Finding:
 
 def judge_ages(found: SyncAges) -> Finding:
     if not found.sellers:
-        return ok("Stats sync", "no seller has campaigns to sync")
+        return report_ok("Stats sync", "no seller has campaigns to sync")
     sellers = "1 seller" if found.sellers == 1 else f"{found.sellers} sellers"
     if not found.stale:
-        return ok("Stats sync", f"{sellers}, all synced within the hour")
+        return report_ok("Stats sync", f"{sellers}, all synced within the hour")
     named = ", ".join(str(one) for one in found.stalest[:NAMED_MAX])
     more = " …" if found.stale > NAMED_MAX else ""
     return warn(

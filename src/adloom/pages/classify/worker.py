@@ -242,7 +242,7 @@ class ClassifyWorker:
             classifier=name,
             classifier_version=version,
             content_hash=request.content_hash,
-            text_start=_start_of(request) or None,
+            text_start=_cut_start(request) or None,
             etag=request.etag,
             last_modified=request.last_modified,
             fetched_at=_find_fetched_at(request),
@@ -303,7 +303,7 @@ class ClassifyWorker:
             await publish_page_notice(self._valkey, PageNotice(request.site_id, version))
 
 
-def _start_of(request: ClassifyRequest) -> str:
+def _cut_start(request: ClassifyRequest) -> str:
     """Keep what is needed to classify the page again: description and text, as a classifier would read them."""
     return " ".join(part for part in (request.description, request.text) if part)[:TEXT_START_CHARACTERS]
 

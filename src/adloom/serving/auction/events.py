@@ -63,14 +63,14 @@ class AdEventRoutes:
 
     def list_routes(self) -> Sequence[FastRoute]:
         return (
-            FastRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
-            FastRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),
+            FastRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.accept_impression),
+            FastRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.accept_click),
         )
 
-    def impression(self, request: FastRequest) -> DeferredAnswer:
+    def accept_impression(self, request: FastRequest) -> DeferredAnswer:
         return self._accept(ImpressionRequest, request)
 
-    def click(self, request: FastRequest) -> DeferredAnswer:
+    def accept_click(self, request: FastRequest) -> DeferredAnswer:
         return self._accept(ClickRequest, request)
 
     def _accept(

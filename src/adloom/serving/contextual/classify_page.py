@@ -129,7 +129,7 @@ class ClassifyPageRoutes:
                 "(or Referer) must be of the page's host."
             )
         if len(self._pending) >= PENDING_MAX:
-            raise self._limit("Too many texts wait here. Try again later.", QUEUE_FULL_SECONDS)
+            raise self._build_rate_error("Too many texts wait here. Try again later.", QUEUE_FULL_SECONDS)
         taking = asyncio.ensure_future(self._take(sites, url, page))
         self._pending.add(taking)
         taking.add_done_callback(self._pending.discard)
@@ -155,7 +155,9 @@ class ClassifyPageRoutes:
             return False
         count, second = self._site_counts.find(site.id.bytes), monotonic()
         if count.exceeds(second):
-            raise self._limit("Too many texts of this site. Try again later.", count.find_wait(second))
+            raise self._build_rate_error(
+                "Too many texts of this site. Try again later.", count.find_wait(second)
+            )
         language = None if page.language is None else page.language.replace("_", "-").partition("-")[0]
         request = make_request(
             site_id=site.id,
@@ -168,7 +170,9 @@ class ClassifyPageRoutes:
         )
         result = await self._queue.put_once(request, lifetime=WAIT)
         if result is PutResult.FULL:
-            raise self._limit("Too many pages wait to be classified. Try again later.", QUEUE_FULL_SECONDS)
+            raise self._build_rate_error(
+                "Too many pages wait to be classified. Try again later.", QUEUE_FULL_SECONDS
+            )
         if result is PutResult.PUT:
             self._recent.add(site.id, url.text, now)
         return result is PutResult.PUT
@@ -179,9 +183,11 @@ class ClassifyPageRoutes:
             return
         count, second = self._address_counts.find(key), monotonic()
         if count.exceeds(second):
-            raise self._limit("Too many texts from your address. Try again later.", count.find_wait(second))
+            raise self._build_rate_error(
+                "Too many texts from your address. Try again later.", count.find_wait(second)
+            )
 
-    def _limit(self, detail: str, seconds: int) -> RateLimitedError:
+    def _build_rate_error(self, detail: str, seconds: int) -> RateLimitedError:
         self.outcomes["limited"] += 1
         return RateLimitedError(detail, retry_after_seconds=max(1, seconds))
 

@@ -53,7 +53,7 @@ class RequestPipeline:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        request_id = self._request_id(headers)
+        request_id = self._read_request_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
         status = 0
 
@@ -90,7 +90,7 @@ class RequestPipeline:
                 self._answered[str(status)] = self._answered.get(str(status), 0) + 1
                 _log_request(scope, status, time.perf_counter() - started)
 
-    def _request_id(self, headers: Headers) -> str:
+    def _read_request_id(self, headers: Headers) -> str:
         given = headers.get("x-request-id", "")
         return given if SANE_REQUEST_ID.fullmatch(given) else str(self._ids.make())
 
