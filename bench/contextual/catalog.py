@@ -53,10 +53,10 @@ class ContextualCatalog(msgspec.Struct, frozen=True, kw_only=True):
     shortlists: dict[SiteId, ShortlistTable]
 
 
-def choose_categories(count: int = CATEGORIES) -> list[str]:
+def choose_categories() -> list[str]:
     """Return categories that have parents, so that ancestors matter."""
     below = [one.id for one in load_content() if load_content().list_ancestors(one.id)]
-    return below[:count]
+    return below[:CATEGORIES]
 
 
 def name_domain(site: int) -> str:

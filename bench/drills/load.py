@@ -56,10 +56,10 @@ class ChargeCheck(msgspec.Struct, frozen=True, kw_only=True):
 class Load:
     """Charges campaigns until it is stopped; what is not known to be kept is sent again, as the worker does."""
 
-    def __init__(self, cluster: Cluster, *, seed: int = 1, pause_seconds: float = PAUSE_SECONDS) -> None:
+    def __init__(self, cluster: Cluster, *, pause_seconds: float = PAUSE_SECONDS) -> None:
         self._cluster = cluster
         self._pause_seconds = pause_seconds
-        self._chance = make_random(seed, "drill")
+        self._chance = make_random(1, "drill")
         self._sent: Counter[str] = Counter()
         self._sent_micros: Counter[str] = Counter()
         self._stop = asyncio.Event()

@@ -31,9 +31,9 @@ def take_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def bind_socket(host: str, port: int, *, flag: str | None = None) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Listen on a port that must be free; port 0 takes any."""
-    [listener] = _bind_sockets(host, port, count=1, flag=flag)
+    [listener] = _bind_sockets(host, port, count=1, flag=None)
     return listener
 
 

@@ -61,12 +61,14 @@ def check_window(start: time | None, end: time | None) -> str | None:
     return None
 
 
-def parse_timezone(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
+def parse_timezone(text: str) -> ZoneInfo:
     """Raise ValidationFailedError if there is no such zone."""
     zone = find_zone(text)
     if zone is None:
         message = f"There is no zone {text!r}: give an IANA name like Europe/Berlin."
-        raise make_field_error(field, message, f"{field} is not the name of a time zone.")
+        raise make_field_error(
+            "scheduleTimezone", message, "scheduleTimezone is not the name of a time zone."
+        )
     return zone
 
 

@@ -131,11 +131,11 @@ def build_features(rows: SeatDays, t: int, now: DayProgress) -> Array:
     return features
 
 
-def log_guard(rows: SeatDays, t: int, now: DayProgress, tolerance: float) -> Array:
+def log_guard(rows: SeatDays, t: int, now: DayProgress) -> Array:
     """Ln of the highest multiplier that the guard allows; see `adloom.bidding.guard`."""
     if t == 0:
         return np.zeros(len(rows), dtype=np.float32)
-    slack = np.maximum(0.0, rows.target * now.value - now.cost) + tolerance * rows.budget
+    slack = np.maximum(0.0, rows.target * now.value - now.cost)
     passed = 1.0 - rows.left[:, t]
     expected = np.maximum(rows.target * now.value / passed, guard.PACE_MIN * rows.budget) * rows.share[:, t]
     limit = 1.0 + guard.SHARE * slack / expected

@@ -128,14 +128,12 @@ def train_dqn(
     return best, curve
 
 
-def measure_dqn(
-    days: MarketDays, net: DqnNet, *, is_guarded: bool = True, rows: SeatDays | None = None
-) -> tuple[float, float]:
+def measure_dqn(days: MarketDays, net: DqnNet) -> tuple[float, float]:
     """Return the share of the best constants' score, and the share of seat-days over the target."""
-    rows = rows or make_plain_seat_days(days)
+    rows = make_plain_seat_days(days)
     agent = DayOfAgent(rows)
     for t in range(WINDOWS):
-        agent.bid(days, t, net.forward(agent.build_states(t)).argmax(axis=1), is_guarded=is_guarded)
+        agent.bid(days, t, net.forward(agent.build_states(t)).argmax(axis=1))
     score = score_days(agent.now.value, agent.now.cost, rows.target)
     over = agent.now.cost > rows.target * agent.now.value
     return float(score.sum() / days.best_score.sum()), float(over.mean())
@@ -146,7 +144,7 @@ def _play(days: MarketDays, rows: SeatDays, learner: DoubleDqn) -> None:
     states = agent.build_states(0)
     for t in range(WINDOWS):
         actions = learner.act(states)
-        agent.bid(days, t, actions, is_guarded=True)
+        agent.bid(days, t, actions)
         after = agent.build_states(t + 1)
         # Variant A of the seed's reward: what the window brought, less for spending far too fast.
         rewards = agent.now.window_value - OVERSPEND_PENALTY * np.maximum(0, after[:, 5] - OVERSPEND_FROM)
@@ -185,12 +183,10 @@ class DayOfAgent:
         ]
         return np.stack(columns, axis=1).astype(np.float32)
 
-    def bid(self, days: MarketDays, t: int, actions: Indexes, *, is_guarded: bool) -> WindowOutcome:
+    def bid(self, days: MarketDays, t: int, actions: Indexes) -> WindowOutcome:
         factors = np.array(ACTIONS, dtype=np.float32)[actions]
         self._chosen = np.clip(self._chosen * factors, DQN_MIN, DQN_MAX).astype(np.float32)
-        log_m = np.log(self._chosen)
-        if is_guarded:
-            log_m = np.minimum(log_m, log_guard(self._rows, t, self.now, 0.0))
+        log_m = np.minimum(np.log(self._chosen), log_guard(self._rows, t, self.now))
         outcome = bid_window(days, self._rows, t, log_m, self.now.cost)
         advance(days, self._rows, t, self.now, outcome, log_m)
         self._wins = outcome.wins * days.opportunities[self._rows.day[:, t], self._rows.at[:, t]]

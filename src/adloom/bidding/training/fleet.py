@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from adloom.bidding.network import HEAD, SHAPES, UNITS, Array, FleetNet
-from adloom.bidding.training.batch import SeatDays, draw_seat_days, make_plain_seat_days
+from adloom.bidding.training.batch import draw_seat_days, make_plain_seat_days
 from adloom.bidding.training.day import advance, bid_window, build_features, start_day
 from adloom.bidding.training.generated import generate_days
 from adloom.bidding.training.gradient import TRAINED, DayPlayer, Gradient
@@ -151,10 +151,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     spent: float
 
 
-def measure_fleet(
-    days: MarketDays, net: FleetNet, *, is_guarded: bool, rows: SeatDays | None = None
-) -> Measured:
-    rows = rows or make_plain_seat_days(days)
+def measure_fleet(days: MarketDays, net: FleetNet, *, is_guarded: bool) -> Measured:
+    rows = make_plain_seat_days(days)
     played = DayPlayer(days, rows, is_guarded=is_guarded).play(net)
     return Measured(
         share=float(played.score.sum() / days.best_score.sum()),

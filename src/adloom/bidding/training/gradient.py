@@ -88,13 +88,10 @@ class _Flow(msgspec.Struct, kw_only=True):
 class DayPlayer:
     """Plays seat-days with a net, and walks back through them."""
 
-    def __init__(
-        self, days: MarketDays, rows: SeatDays, *, is_guarded: bool = False, tolerance: float = 0.0
-    ) -> None:
+    def __init__(self, days: MarketDays, rows: SeatDays, *, is_guarded: bool = False) -> None:
         self._days = days
         self._rows = rows
         self._is_guarded = is_guarded
-        self._tolerance = tolerance
         self._trace: list[_Traced] = []
         self._end = start_day(rows)
 
@@ -107,7 +104,7 @@ class DayPlayer:
             log_m = np.clip(found.raw, LOG_MIN, LOG_MAX).astype(np.float32)
             is_held = np.zeros(len(rows), dtype=np.bool_)
             if self._is_guarded:
-                limit = log_guard(rows, t, now, self._tolerance)
+                limit = log_guard(rows, t, now)
                 is_held, log_m = limit < log_m, np.minimum(log_m, limit)
             outcome = bid_window(self._days, rows, t, log_m, now.cost)
             if is_traced:

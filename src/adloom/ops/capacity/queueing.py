@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+WAIT_SHARE: Final = 0.99  # So many arrivals wait no longer than what is planned for.
 SERVERS_MAX: Final = 10_000_000
 
 
@@ -36,15 +37,15 @@ def find_waiting_share(queue: Queue) -> float:
     return blocked / (1 - queue.utilisation * (1 - blocked))
 
 
-def find_wait_seconds(queue: Queue, share: float = 0.99) -> float:
-    """Return the wait that `share` of the arrivals do not exceed; infinite if the queue only grows."""
+def find_wait_seconds(queue: Queue) -> float:
+    """Return the wait that 99 % of the arrivals do not exceed; infinite if the queue only grows."""
     if queue.utilisation >= 1:
         return math.inf
     waiting = find_waiting_share(queue)
-    if waiting <= 1 - share:
+    if waiting <= 1 - WAIT_SHARE:
         return 0.0
     leaving = (queue.servers - queue.arrivals * queue.service_seconds) / queue.service_seconds
-    return math.log(waiting / (1 - share)) / leaving
+    return math.log(waiting / (1 - WAIT_SHARE)) / leaving
 
 
 def count_own_queues(

@@ -85,9 +85,8 @@ class SiteListener(EventListener):
 class SiteFeed(EventFeed[SiteListener]):
     """Looks at the sites that somebody follows."""
 
-    def __init__(self, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(self) -> None:
         super().__init__(subject="sites")
-        self._poll_seconds = poll_seconds
         self._known: dict[SiteId, LiveSite] = {}
         self._approvals: dict[SiteId, Approvals] = {}
 
@@ -105,7 +104,7 @@ class SiteFeed(EventFeed[SiteListener]):
             except POSTGRES_AWAY as error:
                 log.warning("sites_not_followed", error=repr(error))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._poll_seconds):
+                async with asyncio.timeout(POLL_SECONDS):
                     await self._is_unwanted.wait()
 
     async def poll(self, connection: Connection) -> None:

@@ -47,9 +47,9 @@ class Reporter(msgspec.Struct, frozen=True, gc=False):
 class ReporterKeys:
     """The keys as of a few seconds ago, by their hashes."""
 
-    def __init__(self, pool: Pool, keys: Mapping[bytes, Reporter] | None = None) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._keys = keys or {}
+        self._keys: Mapping[bytes, Reporter] = {}
 
     def is_reporter(self, request: FastRequest, placement_id: PlacementId) -> bool:
         """Return whether a request has a key, which must be for the placement; raise where it is not."""

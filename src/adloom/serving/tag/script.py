@@ -79,9 +79,9 @@ def _rename_paths(code: str, prefix: str, *, is_below: bool) -> str:
     return code.replace(OWN_NAME, f"'{NEUTRAL_NAMES[SCRIPT].removesuffix('.js')}'") if is_below else code
 
 
-def assemble_debug(folder: Path = BROWSER_PARTS) -> Script:
+def assemble_debug() -> Script:
     """Put what explains a page into a scope of its own; the tag loads it where it is asked for."""
-    code = (folder / f"{DEBUG_PART}.js").read_text(encoding="utf-8")
+    code = (BROWSER_PARTS / f"{DEBUG_PART}.js").read_text(encoding="utf-8")
     body = cast("str", jsmin(f'"use strict";\n(() => {{\n{code}\n}})();\n')).encode()
     return Script(body, gzip.compress(body, mtime=0), sha256(body).hexdigest()[:HASH_CHARACTERS])
 

@@ -231,12 +231,10 @@ class EmbeddedClassifier:
         return _ComparedNodes(table, similarities, table.score(similarities, NODE_PHRASES_COMPARED))
 
 
-def load_embedded_classifier(
-    folder: Path | None = None, *, prior: Mapping[str, float] = PRIOR
-) -> EmbeddedClassifier:
+def load_embedded_classifier(folder: Path | None = None) -> EmbeddedClassifier:
     """Load the classifier; a folder keeps the vectors of its phrases for the next time."""
     phrases, encoder = load_phrases(), SentenceEncoder()
-    return EmbeddedClassifier(phrases, load_seed_vectors(phrases, encoder, folder), encoder, prior=prior)
+    return EmbeddedClassifier(phrases, load_seed_vectors(phrases, encoder, folder), encoder)
 
 
 def _find_best(scores: Vectors) -> tuple[int, float]:

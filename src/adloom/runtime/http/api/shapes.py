@@ -115,9 +115,9 @@ class Body(BaseModel):
         defer_build=True,  # With the first request: all of them together take half a second of a start.
     )
 
-    def to_fields(self, *, but: str = "") -> dict[str, Any]:
-        """Return the fields for the struct that is made of them, without one that needs special care."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name != but}
+    def to_fields(self) -> dict[str, Any]:
+        """Return the fields for the struct that is made of them."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 class Patch(Body):
