@@ -7,7 +7,7 @@ from uuid import UUID
 from adloom.core.clock import Clock
 from adloom.core.ids import BannerId, PlacementId
 from adloom.events.erasure.entries import ErasedEntries
-from adloom.events.log.event import LogEvent, encode_event
+from adloom.events.log.event import Impression, LogEvent, encode_event
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
@@ -34,8 +34,11 @@ class LogWorker:
             "campaign_id": None,
         }
 
+    def make_impression(self, name: str, **fields: Any) -> Impression:
+        return an_impression(name, **self._place, **fields)
+
     async def append(self, *names: str, **fields: Any) -> None:
-        await self.append_events(*(an_impression(name, **self._place, **fields) for name in names))
+        await self.append_events(*(self.make_impression(name, **fields) for name in names))
 
     async def append_click(self, name: str, **fields: Any) -> None:
         await self.append_events(a_click(name, **self._place, **fields))

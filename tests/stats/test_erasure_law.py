@@ -1,5 +1,6 @@
 """Law: after an erasure, a search of every table, stream, key and topic for the user's id finds nothing."""
 
+from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from adloom.core.money import Micros
 from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
 from adloom.events.log.event import Served, encode_event
 from adloom.events.log.names import hide_user
+from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import EventTablesRebuild
@@ -154,6 +156,34 @@ async def test_counts_are_the_same_when_tables_are_rebuilt_after_an_erasure(
 
     assert (report.events_before, report.events) == (4, 4)
     assert await search(pool, valkey) == []
+
+
+async def test_others_stay_counted_that_are_in_a_group_with_an_address_with_the_erased_id(
+    control: ControlPlane, admin: Client, pool: Pool, valkey: Valkey, worker: LogWorker
+) -> None:
+    """Any client may report such an address. The group goes, with entries of the user; no event in it is one of those."""
+    place = {"page_url": f"https://pub.example/?me={USER}"}
+    mine = [worker.make_impression(f"mine {number}", **PERSONAL) for number in range(3)]
+    others = [worker.make_impression(f"other {number}") for number in range(20)]
+    await worker.append_events(*mine, *others, worker.make_impression("of nobody", **place))
+    await worker.append_events(*(worker.make_impression(f"later {number}") for number in range(20)))
+    assert await valkey.xlen(STREAM) == 3 + 1 + 1
+    await worker.append_events(
+        *(worker.make_impression(f"not applied {number}", **place) for number in range(9))
+    )
+    await admin.delete(f"/admin/privacy/users/{USER}")
+    await worker.look_after(control.clock)
+    assert await valkey.xlen(STREAM) == 3 + 1 + 1 + 1, "nothing goes that is not applied by all"
+
+    await worker.catch_up()
+    await worker.look_after(control.clock)
+
+    assert await valkey.xlen(STREAM) == 1
+    before = await pool.fetch("SELECT hour, impressions, clicks FROM events.event_counts ORDER BY 1")
+    assert await pool.fetchval("SELECT sum(events) FROM events.event_days") == 3 + 20 + 1 + 20 + 9
+    report = await EventTablesRebuild(pool, LogScanner(valkey), lead=timedelta()).run()
+    assert (report.copied, report.applied.counted, report.events) == (33, 20, 53)
+    assert await pool.fetch("SELECT hour, impressions, clicks FROM events.event_counts ORDER BY 1") == before
 
 
 async def test_no_entry_is_removed_before_all_projections_have_applied_it(
