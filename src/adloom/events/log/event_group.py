@@ -1,11 +1,12 @@
-"""Groups of events: several events of one append are one entry of the stream.
+"""Groups of events: several events that are appended together are one entry of the stream.
 
-For an entry the server needs 5 to 10 µs to append it, and 5 to 8 to hand it to a reader, whether it has one event or
-sixty. Each event of a group has its own id all the same: the group's is that of its last event, and the others have the
-sequence numbers before it, in the same millisecond. So what the server does by ids (read after one, trim before one)
-fits the events. Only a cursor inside of a group is for its readers: they leave out what is before it.
+The server needs 5 to 10 µs to append an entry, and 5 to 8 to send it to a reader, whether it has one event or sixty.
+Each event of a group has an id of its own. The last event has the id of the group; those before it have the sequence
+numbers before it, in the same millisecond. So the server's commands for "after an id" and "before an id" are right for
+events, too. A cursor may be inside of a group: the server returns the whole group after it, and the reader drops the
+events up to the cursor (`drop_before`).
 
-An event that names a user is never in a group: to erase a user, entries are removed.
+An event that names a user is never in a group, because a user is erased by deleting the user's entries.
 """
 
 # pure
@@ -18,53 +19,55 @@ import msgspec
 
 from adloom.events.log.event import SHORT_NAMES, LogEntry, parse_entry_id
 
-FIELD: Final = b"e"  # Of an entry with one event.
-# Of a group: its events, each as MessagePack's bytes, and their number, for scripts.
+FIELD: Final = b"e"  # Of an entry that is one event.
+# Of an entry that is a group: a MessagePack list of its events, and their number, which scripts read.
 GROUP_FIELD: Final = b"g"
 COUNT_FIELD: Final = b"n"
 
-GROUP_EVENTS_MIN: Final = 4  # The server takes 10 to 15 µs for a group, and 7 for an event of its own.
+GROUP_EVENTS_MIN: Final = 4  # Appending costs the server 10 to 15 µs for a group, and 7 for a single event.
 GROUP_EVENTS_MAX: Final = 500
-# A reader asks for a number of entries, and the server has the answer in memory until it is sent.
+# A reader asks for a number of entries, and the server keeps the answer in memory until it is sent.
 GROUP_BYTES_MAX: Final = 2**16
 
 BLOCK: Final = 2**20  # Far more numbers than the server gives to single events in a millisecond.
 
 _encode: Final = msgspec.msgpack.Encoder(uuid_format="bytes").encode
 _decode: Final = msgspec.msgpack.Decoder(list[bytes]).decode
-# Every entry is a map with short names, so this is what each with a user has in it. No text can have it: it is no UTF-8.
+# An encoded event is a map with short names; these bytes are before a user's id in it. They are not valid UTF-8, so no text
+# contains them.
 USER_KEY: Final = _encode({SHORT_NAMES["user_id"]: UUID(int=0)})[1:-16]
 
 
 class EventGroup(msgspec.Struct, frozen=True):
-    """Events that are appended as one entry."""
+    """A group to append: the number of its events, and the events, encoded."""
 
     count: int
     packed: bytes
 
 
 class GroupIds:
-    """Chooses the ids of groups by the server's time, for one process of several that append to the same stream.
+    """Chooses the ids of groups by the server's time, in one of several processes that append to the same stream.
 
-    The server takes an id only if it is beyond all that there were, but knows only the last number of a group. So a group
-    gets the end of a block of numbers, of which it uses the last few: whatever the server has given to others in that
-    millisecond is before the block, or at its beginning. Other processes may choose the same block: then the server
-    refuses one of them. If the server's clock is set back it refuses all, until its newest entry is over.
+    The server takes an id only if it is greater than all ids before, but of a group it knows only the last number. So a
+    group gets the end of a block of numbers, and uses the last few of it: the ids that the server has given to other
+    entries in that millisecond are before the block, or at its beginning. If two processes choose the same block, the
+    server refuses one of them. If its clock is set back, it refuses all until the time of its newest entry is past.
     """
 
     def __init__(self) -> None:
         self._ahead: float | None = None  # By how many seconds the server's clock is ahead of ours.
-        self._last = (0, 0)  # The millisecond of the last group, and where the next block begins in it.
+        self._last = (0, 0)  # The millisecond of the last id, and the first number of the next block in it.
         self._used = -1  # The last millisecond in which the script has appended.
 
     def note_time(self, seconds: float, *, at: float) -> None:
-        """Note the server's time, as it was a moment before `at`, a time of any steady clock."""
+        """Note the server's time, as it was just before `at`; that is a time of any monotonic clock."""
         self._ahead = seconds - at
 
     def note_used(self, millis: int) -> None:
-        """Note a millisecond that may have any number of events: while a clock is set back, all go into the same one.
+        """Note a millisecond in which the script has appended: no id is chosen in it, nor before it.
 
-        If their number were just below the end of a block, the server would take a group with numbers of theirs.
+        While the server's clock is set back, all events get ids in one millisecond, without a bound on their number. If
+        the newest one is just below the end of a block, the server accepts a group whose first events have its number.
         """
         self._used = max(self._used, millis)
 
@@ -81,15 +84,15 @@ class GroupIds:
 
 
 def names_user(event: bytes) -> bool:
-    """Return whether an event names a user; now and then, by its ids, also of one that does not."""
+    """Return whether an event names a user; also True if the same bytes are in one of its ids, by chance."""
     return USER_KEY in event
 
 
 def group_events(events: Sequence[bytes]) -> tuple[Sequence[bytes], list[EventGroup]]:
-    """Return the events of an append that stay alone, and the groups of the others.
+    """Divide the events of an append: return those that become entries of their own, and groups of the others.
 
-    Groups come first in the log, so the order is kept among them and among those that stay alone only. Nothing relies on
-    more: two delivery processes append the events of one offer in any order.
+    Groups are appended first. So the order is kept among the events in groups, and among the others, but not between
+    the two. Nothing relies on that: two delivery processes append the events of one offer in any order.
     """
     if len(events) < GROUP_EVENTS_MIN:
         return events, []
@@ -109,7 +112,7 @@ def pack_group(events: Sequence[bytes]) -> EventGroup:
 
 
 def unpack_group(packed: bytes) -> list[bytes]:
-    """Return the events of a group; none where it is no group."""
+    """Return the events of a group; none if it cannot be decoded."""
     try:
         return _decode(packed)
     except msgspec.DecodeError:
@@ -117,7 +120,7 @@ def unpack_group(packed: bytes) -> list[bytes]:
 
 
 def unpack_entry(entry_id: str, field: bytes, value: bytes) -> list[LogEntry]:
-    """Return the events of an entry of the stream; a group that cannot be read is one event, which cannot be either."""
+    """Return the events of an entry of the stream; a group that cannot be decoded is returned as one unreadable event."""
     if field == GROUP_FIELD and (events := unpack_group(value)):
         millis, _, last = entry_id.partition("-")
         return [
@@ -128,7 +131,7 @@ def unpack_entry(entry_id: str, field: bytes, value: bytes) -> list[LogEntry]:
 
 
 def drop_before(entries: list[LogEntry], first: tuple[int, int]) -> list[LogEntry]:
-    """Drop what a reader has got of a group besides: its events before an id."""
+    """Return the entries from an id on: the server sends whole groups, and the first may begin before it."""
     for place, entry in enumerate(entries):
         if parse_entry_id(entry.id) >= first:
             return entries[place:] if place else entries

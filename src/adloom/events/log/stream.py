@@ -1,8 +1,9 @@
-"""The event log in Valkey: one stream, read by cursor. An entry has one event, or a group of an append's events."""
+"""The event log in Valkey: one stream, read by cursor. An entry is one event, or a group of events (`event_group`)."""
 
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 
@@ -41,9 +42,10 @@ EXEC: Final = pack_command("EXEC")
 TIME: Final = pack_command("TIME")
 # What the server says to an id of ours that is not beyond its newest entry.
 REFUSED_ID: Final = "equal or smaller"
-# Appends groups: each as a number of events, and the events. A group takes the sequence numbers of all of its events, and
-# its id is the last of them. No number is used again, whatever the clock does and whoever appends. It takes the server as
-# long as twenty entries, so ids are chosen here instead, as long as the server takes them (`GroupIds`).
+# Appends groups; the arguments are the number of events and the events of each. Every event of a group takes a sequence
+# number, and the last of them is the group's id. No number is used twice, whatever the clock does and whichever process
+# appends. The script costs the server as much as twenty entries, so it is called only where `GroupIds` cannot choose an id,
+# or the server refuses the one that it chose.
 ADD_GROUPS: Final = """
 local function add_groups(stream, groups)
     local millis, sequence = 0, 0
@@ -68,6 +70,8 @@ end
 # With its first line the server treats the call as a write, which it refuses before a transaction where it takes none.
 GROUPS_SCRIPT: Final = f"#!lua\n{ADD_GROUPS}return add_groups(KEYS[1], ARGV)\n"
 FORMAT_CHECKED_SECONDS: Final = 5.0
+# A process whose last heartbeat is older by our clock may run all the same: on a machine whose clock is behind ours.
+CLOCKS_DIFFER_MAX: Final = timedelta(minutes=1)
 _SIZES_KEPT: Final = 1_024
 _SIZES: Final = tuple(b"$%d\r\n" % size for size in range(_SIZES_KEPT))
 
@@ -128,7 +132,7 @@ _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
 class Lag(msgspec.Struct, frozen=True):
     """How far a projection is behind: entries that it has not applied, and the age of the oldest of them.
 
-    An entry may be a group of events.
+    A group of events counts as one entry.
     """
 
     entries: int
@@ -203,7 +207,7 @@ class ValkeyEventLog:
         self._measure_lag = valkey.register_script(LAG_SCRIPT)
 
     async def append(self, entries: Sequence[bytes]) -> None:
-        """Append all; they are then as durable as the server is set to make them. `group_events` says in what order."""
+        """Append all, in the order of `group_events`; they are then as durable as the server is set to make them."""
         with raise_if_away():
             # An event that is appended twice counts once, and a browser does not send its report again.
             await retry_if_disconnected(lambda: self._append(entries))
@@ -263,8 +267,9 @@ class ValkeyEventLog:
         """Return whether all processes can read groups: while an installation is upgraded, some may be of before."""
         now = asyncio.get_running_loop().time()
         if now >= self._format_checked_at + FORMAT_CHECKED_SECONDS:
-            alive = await HeartbeatReader(self._valkey).list_processes(now=self._clock.now())
-            self._may_group = all(one.log_format >= LOG_FORMAT for one in alive)
+            since = self._clock.now() - CLOCKS_DIFFER_MAX
+            running = await HeartbeatReader(self._valkey).list_processes(now=since)
+            self._may_group = all(one.log_format >= LOG_FORMAT for one in running)
             self._format_checked_at = now
         return self._may_group
 
