@@ -1,4 +1,4 @@
-"""Adloom: a self-hosted ad platform that never follows its readers."""
+"""Adloom: a self-hosted ad platform that does not track visitors."""
 
 from typing import Final
 

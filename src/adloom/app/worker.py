@@ -1,4 +1,4 @@
-"""The worker: keeps the projections up with the ledger, runs the jobs, and says that it does."""
+"""The worker: runs projections, actors and jobs, and sends heartbeats."""
 
 import socket
 from collections.abc import AsyncGenerator, Iterable

@@ -1,4 +1,4 @@
-"""Runs the budget actors on the one worker that holds the leader lock."""
+"""Runs parts of a worker (actors, followers) while it holds their lock: at most one worker does."""
 
 import asyncio
 import contextlib

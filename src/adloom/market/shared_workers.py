@@ -1,11 +1,11 @@
-"""The market on several machines: what its actors read where they run, and what one worker tells them.
+"""The market on several machines: what its actors read themselves, and what the leading worker sends them.
 
 Lists of all campaigns are too large for messages: the directory reads them from the catalog itself, when it wakes and
 every half minute. Then auctioneers read their configuration and the versions of categories, should they have missed a
 change: a bidder that has moved to another worker does not know which sites had asked it.
 
 The follower knows neither which actors are in memory nor what they have read. So when it begins, all of them read anew;
-after that it tells changes.
+after that it sends changes.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Builds the market of a worker: its actors, and what tells them of the world."""
+"""Builds the market of a worker: its actors and their followers."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a campaign brings to contextual auctions, said ahead to the directory, so that a bid needs no question."""
+"""What a campaign brings to contextual auctions, published to the directory in advance, so that bidders need not ask."""
 
 # pure
 

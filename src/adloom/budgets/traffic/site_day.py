@@ -1,4 +1,4 @@
-"""The day of a site's traffic: in its zone, or a simulated one that lasts minutes; it has 24 hours in any case."""
+"""The day of a site's traffic: in its zone, or a simulated one that lasts minutes; it always has 24 hours."""
 
 # pure
 

@@ -1,7 +1,8 @@
 """Whether a report of a browser is accepted, and as which event: its ids exist, and its token is ours and fits.
 
-An event with a token has the name of its offer. Names that clients choose cannot be those of offers, so an event
-without a token never takes the place of one that is billed.
+A report whose token names the same offer is checked in `api`, and does not come here. An event with a token has the name
+of its offer. Names that clients choose cannot be those of offers, so an event without a token never takes the place of
+one that is billed.
 """
 
 # pure

@@ -1,6 +1,6 @@
 """A distributor: takes the campaigns of its categories to all stripes of their bidders, a few categories at once.
 
-Of one category only the newest is said. Stripes that do not answer in time are told again, after what waits by then.
+Of a category only the newest version is sent. Stripes that do not answer in time get it again, after what waits by then.
 """
 
 # pure

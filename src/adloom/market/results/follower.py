@@ -1,4 +1,4 @@
-"""Reads what was counted in contextual slots, and tells who wants to know: rankers, delivery, and floors that move.
+"""Reads what was counted in contextual slots, and sends it to rankers, delivery and moving floors.
 
 It runs on the one worker that leads the market. After a start it reads the last hour, and wakes the rankers that have
 not recorded all rows: they read the rest themselves.

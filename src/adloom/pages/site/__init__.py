@@ -1,1 +1,1 @@
-"""The site actor: what a site is like and what its pages are about, told to whoever sells them."""
+"""The site actor: publishes a site's settings and its pages' categories to the market."""

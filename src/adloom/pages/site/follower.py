@@ -1,8 +1,8 @@
 """Tells site actors what has changed: pages by their versions, and their sites by the catalog's.
 
 A page notice through Valkey, or a change of the catalog, is followed within milliseconds; both are also looked for every
-second. How far pages were told is remembered in Valkey, after it is durable: what a killed worker has not told is told
-by the next one, and without that memory everything is told once more, which changes nothing.
+second. The last version that was sent is stored in Valkey, after it is durable: when a worker is killed, the next goes
+on from there; without it all pages are sent again, which changes nothing.
 """
 
 import asyncio

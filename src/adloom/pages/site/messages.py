@@ -1,4 +1,4 @@
-"""What a site actor is told, and what it tells."""
+"""Messages that a site actor receives and sends."""
 
 # pure
 

@@ -1,7 +1,7 @@
 """The pure step of a site actor.
 
-Its stored state is small: pages are read from their table whenever the actor becomes active. It remembers up to which
-version it has told them, so that what changed while it was away is told then, and nothing is told for nothing.
+Its stored state is small: pages are read from their table whenever the actor becomes active. It stores the last version
+that it has published, so that after a pause it publishes what has changed since, and only that.
 """
 
 # pure

@@ -1,1 +1,1 @@
-"""Background work of a delivery process: index refresh, cap counts, CTR model."""
+"""Background work of a delivery process: index refresh, cap counts, CTR model, site tables, API keys, traffic counts."""

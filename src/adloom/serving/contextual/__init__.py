@@ -1,1 +1,1 @@
-"""Ads by what a page says: what is known of the page that asks, and the text of one that is not known."""
+"""Contextual slots: look the page up, choose ads for it, price and answer; take the text of an unknown page."""

@@ -1,4 +1,4 @@
-"""Fills a contextual slot: who may, who is chosen, at what price, and the bytes of the answer.
+"""Fills a contextual slot: which ads may, which is chosen, at what price, and the bytes of the answer.
 
 Everything is read from what this process holds: the index, the pages, the shortlists and the leases. Nothing waits.
 """

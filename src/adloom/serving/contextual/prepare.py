@@ -1,4 +1,4 @@
-"""Slots of pages as far as they are the same for every visitor: who may fill them, with all that a request needs.
+"""Slots of pages as far as they are the same for every visitor: which ads may fill them, with all that a request needs.
 
 Preparing checks every candidate of a shortlist against page, site and catalog. It is done again when one of these is
 replaced; a request looks only at what depends on the moment, the visitor and money.

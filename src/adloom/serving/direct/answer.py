@@ -1,4 +1,4 @@
-"""The form of an answer, as previews write it and the API's description shows it; `encode` writes the fast ones."""
+"""The form of an answer, for previews and the API's description; `encode` writes real answers as bytes."""
 
 from typing import Annotated, TypeAlias
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Frequency caps in direct delivery: what a known visitor has seen often enough takes no part.
+"""Frequency caps in direct and contextual delivery: ads that a known visitor has seen often enough take no part.
 
 It is looked up only where a candidate of the placement has a cap and the request names its user. Without a user a cap
 cannot hold, and the placement is filled as if there was none.

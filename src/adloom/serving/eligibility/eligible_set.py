@@ -95,7 +95,7 @@ class ExcludedCampaigns:
 
 
 class LoweredBids:
-    """The campaigns that bid less than their bid, and by how much: each multiplier is below 1."""
+    """Campaigns whose bids a multiplier lowers; each multiplier is below 1."""
 
     def __init__(self) -> None:
         self.multipliers: dict[int, float] = {}

@@ -164,7 +164,7 @@ class PlacementStates:
         self._kept: deque[tuple[dict[Context, Any], Context]] = deque()
         self._excluded = ExcludedCampaigns()
         self._lowered = LoweredBids()
-        self.multipliers = self._lowered.multipliers  # Of the campaigns that bid less than their bid.
+        self.multipliers = self._lowered.multipliers  # Of campaigns whose bids are lowered.
         self.change_counter = ChangeCounter()
         self._requested: list[PlacementState] = []
         self.inquiries = 0  # Calls of `take_requested`.

@@ -163,7 +163,7 @@ class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
 
 
 def lower_bid(bid: Micros, multiplier: float) -> Micros:
-    """Return what a campaign bids in place of its bid: never more, and at least a micro."""
+    """Return the bid times the multiplier: at most the bid, and at least a micro."""
     return Micros(max(1, min(bid, int(bid * multiplier))))
 
 

@@ -1,4 +1,4 @@
-"""Sites in the index: whose page asks, and whether its publisher has proved that the site is theirs."""
+"""Sites in the index: to which the page that asks belongs, and whether its publisher has proved to own it."""
 
 # pure
 
