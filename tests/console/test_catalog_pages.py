@@ -30,7 +30,10 @@ async def one_of_each(console: ControlPlane) -> dict[str, Json]:
         site = await admin.make_site(publisherId=publisher["id"])
         placement = await admin.make_placement(publisherId=publisher["id"], siteId=site["id"])
         banner = await admin.make_banner(
-            advertiserId=advertiser["id"], recurrenceWindowStart="09:00", recurrenceWindowEnd="17:00"
+            advertiserId=advertiser["id"],
+            recurrenceWindowStart="09:00",
+            recurrenceWindowEnd="17:00",
+            mediaVariants={"tablet": "https://cdn.example.com/tablet.webp"},
         )
         campaign = await admin.make_campaign(
             advertiserId=advertiser["id"], budgetDailyPaisa=1000, bidAmount=2
@@ -73,6 +76,17 @@ async def test_a_new_campaign_has_the_time_zone_of_its_advertiser(
 
     # One of the choices each, and the one that is chosen.
     assert [form.text.count("Europe/Oslo") for form in forms] == [1, 2]
+
+
+async def test_the_form_of_a_banner_shows_the_variants_of_its_picture(
+    console: ControlPlane, ann: Visitor
+) -> None:
+    banner = (await one_of_each(console))["banners"]
+
+    page = await ann.get(f"/console/banners/{banner['id']}?tab=look")
+
+    assert FAILED not in page.text
+    assert "tablet https://cdn.example.com/tablet.webp" in page.text
 
 
 async def test_every_tab_of_every_page_is_shown(console: ControlPlane, ann: Visitor) -> None:

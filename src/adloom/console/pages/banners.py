@@ -104,7 +104,7 @@ def _add_image_fields(form: Form, api: ApiClient) -> None:
         hint="Such as #ff8800: seen while the picture loads.",
         check=checks.check_colour,
     )
-    field = form.text(
+    form.text(
         "mediaVariants",
         "Variants of the picture",
         hint=(
@@ -112,8 +112,8 @@ def _add_image_fields(form: Form, api: ApiClient) -> None:
         ),
         check=_find_wrong_lines,
         is_long=True,
+        shown=write_variants(form.initial("mediaVariants") or {}),
     )
-    field.value = write_variants(form.initial("mediaVariants") or {})
     form.encode("mediaVariants", parse_variants, write_variants)
 
 
