@@ -58,7 +58,7 @@ class ReporterKeys:
             return False
         reporter = self._keys.get(hash_secret(key)) if len(key) <= KEY_BYTES_MAX else None
         if reporter is None:
-            raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
+            raise UnauthenticatedError("The API key is not valid: it may have been revoked, or has expired.")
         if reporter.placement_ids is not None and placement_id not in reporter.placement_ids:
             raise ForbiddenError(
                 f"This API key may not report for the placement {placement_id}: use one of its publisher or an admin's."
