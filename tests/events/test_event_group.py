@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
+from adloom.events.erasure import streams
 from adloom.events.erasure.streams import StreamSearch, clean_letter
 from adloom.events.log.event import BEGINNING, LogEntry, decode_event, encode_event, parse_entry_id
 from adloom.events.log.event_group import (
@@ -28,9 +29,10 @@ from adloom.events.log.event_group import (
     unpack_entry,
     unpack_group,
 )
-from adloom.events.log.stream import CLOCKS_DIFFER_MAX, STREAM, ValkeyEventLog
+from adloom.events.log.stream import BLOCK_ENTRIES, CLOCKS_DIFFER_MAX, STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
-from adloom.events.projections.group import ConsumerGroup, lock_key
+from adloom.events.projections.group import READ_ENTRIES_MAX, ConsumerGroup, lock_key
+from adloom.events.rebuild import log_scanner
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
@@ -70,6 +72,14 @@ def test_a_large_append_of_small_events_is_all_groups() -> None:
     assert not alone
     assert sum(group.count for group in groups) == 1_200
     assert len(groups) <= 1_200 * len(OTHER) // GROUP_BYTES_MAX + 3
+
+
+def test_what_asks_for_a_number_of_entries_gets_few_megabytes_however_many_events_they_have() -> None:
+    assert streams.ENTRIES_A_CALL * GROUP_BYTES_MAX <= 2 * 2**20
+    assert log_scanner.ENTRIES_AT_ONCE * GROUP_BYTES_MAX <= 2 * 2**20
+    assert BLOCK_ENTRIES * GROUP_BYTES_MAX <= 2 * 2**20
+    assert READ_ENTRIES_MAX * GROUP_BYTES_MAX <= 4 * 2**20
+    assert READ_ENTRIES_MAX >= 256, "events that stay alone are entries, too"
 
 
 # --- who names a user

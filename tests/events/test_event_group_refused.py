@@ -1,7 +1,9 @@
 """What the server refuses of groups of events is never said to be there, and no number is used twice."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,9 +12,11 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.event import encode_event, parse_entry_id
 from adloom.events.log.event_group import BLOCK, GroupIds
 from adloom.events.log.stream import STREAM, ValkeyEventLog
+from adloom.events.projections.group import ConsumerGroup
 from adloom.runtime.valkey import Valkey, open_valkey
-from tests.events.builders import an_impression
+from tests.events.builders import USER, an_impression
 
+LONE = encode_event(an_impression(user_id=USER))
 OTHER = encode_event(an_impression())
 
 
@@ -65,3 +69,31 @@ async def test_the_millisecond_in_which_the_script_has_appended_gets_no_group_by
 
     assert ids.choose(1, at=1.0005) is None
     assert ids.choose(1, at=1.0015) == [f"{millis + 1}-{BLOCK - 1}"]
+
+
+async def test_after_an_older_snapshot_ids_go_on_beyond_all_that_were_given(
+    valkey: Valkey,
+) -> None:
+    """The worker had applied what is gone."""
+    logs = [ValkeyEventLog(valkey), ValkeyEventLog(valkey)]
+    for event_log in logs * 2:
+        await event_log.append([OTHER] * 30)
+    snapshot = cast("bytes", await valkey.dump(STREAM))
+    for event_log in logs * 2:
+        await event_log.append([OTHER] * 30 + [LONE])
+    cursor = await logs[0].read_last_id()
+    await valkey.delete(STREAM)
+    await valkey.restore(STREAM, 0, snapshot)
+    await asyncio.sleep(0.005)  # A server does not start faster.
+    assert parse_entry_id(await logs[0].read_last_id()) < parse_entry_id(cursor)
+
+    new = [b"%d" % number for number in range(30)]
+    for event_log in logs * 2:
+        await asyncio.sleep(0.002)
+        await event_log.append([*new, LONE])
+
+    group = ConsumerGroup(valkey, "test", consumer="one@host", incarnation="1")
+    assert await group.acquire()
+    read = await group.read(cursor, until=None, count_max=500)
+    assert read is not None
+    assert sorted(entry.data for entry in read) == sorted([*new, LONE] * 4)

@@ -15,7 +15,7 @@ from adloom.runtime.valkey import Valkey, raise_if_away
 
 # Valkey does nothing else meanwhile, and events wait for it: a few milliseconds.
 IDS_A_CALL: Final = 2_000
-ENTRIES_AT_ONCE: Final = 100  # Groups of events have some megabytes then.
+ENTRIES_AT_ONCE: Final = 100  # Groups of events are up to 1.6 MB then.
 
 # Only ids, in runs: within a millisecond they are numbered one after the other.
 RUNS_SCRIPT: Final = f"""
