@@ -176,6 +176,23 @@ async def test_an_impression_is_not_learned_while_the_event_tables_lag(system: L
     assert await system.trainer.learn() == 0
 
 
+async def test_it_is_not_asked_how_far_the_tables_are_while_nothing_is_due(
+    system: LearningSystem,
+) -> None:
+    asked: list[str] = []
+
+    async def lag(cursor: str) -> Lag:
+        asked.append(cursor)
+        return Lag(0, 0.0)
+
+    trainer = Trainer(system.store, system.publisher, system.clock, wait=WAIT, is_owner=lambda: True, lag=lag)
+    await system.record(held(1), seen(1))
+
+    assert (await trainer.learn(), asked) == (0, [])
+    system.clock.advance(WAIT + timedelta(minutes=1))
+    assert (await trainer.learn(), len(asked)) == (1, 1)
+
+
 async def test_a_click_after_the_wait_is_not_learned(system: LearningSystem, pool: Pool) -> None:
     await system.record(held(1), seen(1), clicked(1))
     await pool.execute("UPDATE events.banner_clicks SET entry_ms = entry_ms + $1", 31 * 60 * 1000)

@@ -201,8 +201,9 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     counts = CountFollower(
         CountReader(look_pool, clock), ValkeyEventLog(valkey), host, clock, again_seconds=again_seconds
     )
-    traffic = TrafficLearner(pool, valkey, clock)
-    pages = PageTrafficRecorder(pool, valkey, clock)
+    # They look rarely: for them alone a connection would be opened each time.
+    traffic = TrafficLearner(look_pool, valkey, clock)
+    pages = PageTrafficRecorder(look_pool, valkey, clock)
     inbox = Inbox(
         valkey,
         SessionStore(pool),

@@ -63,6 +63,7 @@ NEXT_STATE: Final = """
 CALIBRATIONS: Final = (
     "SELECT learned_at, coalesce(calibration, '[]')::text AS found FROM learning_states WHERE name = $1"
 )
+HAS_DUE: Final = "SELECT EXISTS (SELECT FROM learning_waiting WHERE due_at <= $1)"
 TAKE_OUT: Final = "DELETE FROM learning_waiting WHERE id = ANY ($1::bigint[])"
 
 # The offer's time is whole seconds, and clocks of ours differ a little.
@@ -130,6 +131,10 @@ class LearningStore:
             async with self._pool.acquire() as connection, connection.transaction():
                 await move_cursor(connection, LEARNING, after=after, cursor=cursor)
                 await connection.execute(WAIT, due_at, encode_pending(pending))
+
+    async def has_due(self, now: datetime) -> bool:
+        with _database_errors():
+            return await self._pool.fetchval(HAS_DUE, now)
 
     async def read_due(self, now: datetime, *, pieces_max: int) -> list[DuePiece]:
         with _database_errors():

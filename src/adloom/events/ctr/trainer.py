@@ -95,6 +95,8 @@ class Trainer:
     async def learn(self) -> int:
         """Learn from what is due, and save that; return the number of pieces."""
         learner = self._learner or await self._load()
+        if not await self._store.has_due(self._clock.now()):
+            return 0  # How far the tables are need not be known.
         pieces = await self._store.read_due(await self._find_horizon(), pieces_max=PIECES_MAX)
         if not pieces:
             return 0
