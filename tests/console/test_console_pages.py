@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from structlog.testing import capture_logs
 
-from adloom.console.page import REGISTERED, PageVisit, page
+from adloom.console.page import REGISTERED, PageVisit, register_page
 from adloom.console.shell import ENTRIES, list_entries
 from adloom.core.caller import ACCOUNT_ROLES, Role
 from adloom.runtime.postgres import Pool
@@ -92,7 +92,7 @@ async def test_the_overview_is_shown_for_every_span(span: str, ann: Visitor) -> 
     assert "This could not be loaded" not in answer.text
 
 
-@page("/console/broken", title="Broken")
+@register_page("/console/broken", title="Broken")
 async def broken(visit: PageVisit) -> None:
     raise RuntimeError(visit.query["secret"])
 

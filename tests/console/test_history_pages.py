@@ -104,9 +104,9 @@ def test_suggested_values_are_a_change_based_on_what_was_read() -> None:
         suggested={"name": "Autumn", "pacing": {"warmup": 2, "limit": 1}},
     )
 
-    assert form.initial("name") == "Autumn"
-    assert form.initial("pacing.warmup") == 2
-    assert form.initial("updatedAt") == "now"
+    assert form.get_initial("name") == "Autumn"
+    assert form.get_initial("pacing.warmup") == 2
+    assert form.get_initial("updatedAt") == "now"
 
 
 async def _find_ann(console: ControlPlane) -> str:

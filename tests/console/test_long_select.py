@@ -17,7 +17,7 @@ def _options(field: ui.select) -> Any:
 
 def test_a_property_does_not_fill_a_select_again() -> None:
     with Client(ui.page("/of-a-test")):
-        field = Form({}).time_zone("timezone")
+        field = Form({}).add_time_zone("timezone")
         filled = _options(field)
         field.props["hint"] = "Where you are."
         field.value = "Europe/Berlin"

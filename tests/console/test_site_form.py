@@ -36,4 +36,4 @@ def test_what_is_no_shape_has_no_picture(values: list[float]) -> None:
 def test_a_form_knows_fields_of_objects_within() -> None:
     form = Form({"name": "Here", "pacing": {"warmup": True}})
 
-    assert form.initial("pacing.warmup") is True
+    assert form.get_initial("pacing.warmup") is True

@@ -13,7 +13,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.categories import describe_node
 from adloom.console.components.format import format_ago, format_full_moment, format_money, format_price
-from adloom.console.components.layout import card, empty_state, html
+from adloom.console.components.layout import add_card, add_empty_state, add_html
 from adloom.console.page import PageVisit
 from adloom.console.words.field_labels import UNIT, label_field, name_device
 from adloom.resource.audit.difference import HIDDEN, VALUE_LENGTH_MAX
@@ -131,7 +131,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str =
         with entries:
             for entry in answer["items"]:
                 is_own = bool(form) and entry["noun"] == noun and entry["action"] == "update"
-                html(_build_entry(entry, visit.now, form if is_own else ""), tag="li")
+                add_html(_build_entry(entry, visit.now, form if is_own else ""), tag="li")
         more.set_visibility(answer["page"] < answer["totalPages"])
 
     async def show_more() -> None:
@@ -141,13 +141,13 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str =
 
     answer = await read()
     if not answer["items"]:
-        empty_state(
+        add_empty_state(
             "history",
             "No changes yet",
             "Every change appears here: who made it, when, and the old and new values.",
         )
         return
-    with card("Changes", note="Newest first"):
+    with add_card("Changes", note="Newest first"):
         entries = ui.element("ol").classes("al-history")
         more = ui.button("Older changes", on_click=show_more).props("flat")
         show(answer)

@@ -1,6 +1,6 @@
 """How a page is made: `page` checks who is logged in, frames the page and calls its builder.
 
-@page("/console/campaigns", title="Campaigns", roles=ADVERTISER_SIDE)
+@register_page("/console/campaigns", title="Campaigns", roles=ADVERTISER_SIDE)
 async def campaigns(visit: PageVisit) -> None:
     with heading("Campaigns"): ...
 """
@@ -20,9 +20,9 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
 from adloom.console.components.format import show_times_in
-from adloom.console.components.layout import empty_state, problem_notice
+from adloom.console.components.layout import add_empty_state, add_problem_notice
 from adloom.console.components.messages import notify_error
-from adloom.console.shell import EVERYBODY, list_entries, shell
+from adloom.console.shell import EVERYBODY, list_entries, show_shell
 from adloom.console.sign_in.gate import LOG_IN, SessionGuard, make_log_in_url
 from adloom.core.caller import Role
 from adloom.core.clock import Clock
@@ -81,7 +81,9 @@ class PageVisit:
 Builder = Callable[[PageVisit], Awaitable[None]]
 
 
-def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Callable[[Builder], Builder]:
+def register_page(
+    path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY
+) -> Callable[[Builder], Builder]:
     """Register a page; its path begins with /console."""
 
     def register(builder: Builder) -> Builder:
@@ -107,10 +109,10 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
     ui.context.client.on_exception(lambda error: _show_failure(visit.path, error))
     tab = visit.query.get("tab", "")
     entries = list_entries(role, registered=REGISTERED, account_id=session.user.account_id)
-    with shell(path=visit.path, tab=tab, role=role, email=visit.email, entries=entries, api=visit.api):
+    with show_shell(path=visit.path, tab=tab, role=role, email=visit.email, entries=entries, api=visit.api):
         if role not in roles:
             ui.context.client.status_code = FORBIDDEN
-            empty_state(
+            add_empty_state(
                 "lock",
                 "This page is not for your role",
                 f"You are logged in as {role.value}. Ask an admin if you need it.",
@@ -123,11 +125,11 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
             return RedirectResponse(make_log_in_url(request), 303)
         except ProblemError as error:
             ui.context.client.status_code = error.status
-            problem_notice(error)
+            add_problem_notice(error)
         except Exception as error:  # noqa: BLE001 - a page of ours has a bug: the frame stays, and the log says where
             ui.context.client.status_code = FAILED
             _log_failure(visit.path, error)
-            empty_state("error", "This page could not be built", "The log says why.", is_all=True)
+            add_empty_state("error", "This page could not be built", "The log says why.", is_all=True)
     return None
 
 
@@ -153,9 +155,9 @@ def _show_failure(path: str, error: Exception) -> None:
 def register_not_found() -> None:
     """Register the page for all other addresses; call it after all pages are registered."""
 
-    async def not_found(_: PageVisit) -> None:
+    async def show_not_found(_: PageVisit) -> None:
         ui.context.client.status_code = NOT_FOUND
-        empty_state(
+        add_empty_state(
             "explore_off",
             NOTHING_HERE,
             "It may have been renamed or removed.",
@@ -164,7 +166,7 @@ def register_not_found() -> None:
             is_all=True,
         )
 
-    page("/console/{rest:path}", title=NOTHING_HERE)(not_found)
+    register_page("/console/{rest:path}", title=NOTHING_HERE)(show_not_found)
 
 
 def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:

@@ -8,7 +8,7 @@ from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
 
 from adloom.console.client import NAME_FIELDS, ApiClient, Json, ProblemError, fetch_all
-from adloom.console.components.layout import div, set_attributes
+from adloom.console.components.layout import add_div, set_attributes
 from adloom.core.caller import Role
 
 THINGS_MAX: Final = 5  # Of each noun.
@@ -108,7 +108,7 @@ class CommandPalette:
                     ui.label(hit.label)
                     ui.label(hit.kind).classes("quiet small")
             if not hits:
-                with div("quiet"):
+                with add_div("quiet"):
                     ui.label("Nothing has this name.")
 
     def _go_to_first(self) -> None:

@@ -20,11 +20,18 @@ from adloom.console.client import Json
 from adloom.console.components.format import format_ago
 from adloom.console.components.forms.fields import find_way_back
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, div, heading, link_button, notice, tab_links
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_heading,
+    add_link_button,
+    add_notice,
+    add_tab_links,
+)
 from adloom.console.components.messages import confirm, notify_success, notify_undoable
 from adloom.console.components.table import Column, DataTable
 from adloom.console.history import read_values_before, show_history
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, register_page
 from adloom.console.shell import ADMINS
 from adloom.console.words.field_labels import label_field
 from adloom.core.caller import Role
@@ -124,10 +131,10 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
 
     def register(self) -> Self:
         """Register the list, the page for a new item and the detail page."""
-        page(self.home, title=self.title, roles=self.roles)(self.show_list)
+        register_page(self.home, title=self.title, roles=self.roles)(self.show_list)
         creators = ADMINS if self.is_admins_only else self.roles
-        page(self.new, title=f"New {self.noun}", roles=creators)(self.show_new)
-        page(f"{self.home}/{{{self.noun}_id}}", title=self.noun.capitalize(), roles=self.roles)(
+        register_page(self.new, title=f"New {self.noun}", roles=creators)(self.show_new)
+        register_page(f"{self.home}/{{{self.noun}_id}}", title=self.noun.capitalize(), roles=self.roles)(
             self.show_detail
         )
         return self
@@ -194,16 +201,16 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         return Tab(f"Its {self.noun}s", build)
 
     async def show_list(self, visit: PageVisit) -> None:
-        with heading(self.title, note=self.note):
+        with add_heading(self.title, note=self.note):
             self.list_actions(visit)
             if self.may_write(visit):
-                link_button(f"New {self.noun}", self.new, icon="add", look="unelevated")
+                add_link_button(f"New {self.noun}", self.new, icon="add", look="unelevated")
         await (await self.make_full_table(visit)).show()
 
     async def show_new(self, visit: PageVisit) -> None:
-        heading(f"New {self.noun}", crumbs=[(self.title, self.home)])
+        add_heading(f"New {self.noun}", crumbs=[(self.title, self.home)])
         if not self.may_write(visit):
-            notice(strings.VIEW_ONLY)
+            add_notice(strings.VIEW_ONLY)
             return
         given = {
             name: visit.query[key] for name, key in self.defaults_from_query.items() if key in visit.query
@@ -218,25 +225,25 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             back = find_way_back(visit.query, made["id"])
             ui.navigate.to(back or f"{self.home}/{made['id']}{tab}")
 
-        form.buttons(
+        form.add_buttons(
             "Create", save, on_cancel=lambda: ui.navigate.to(find_way_back(visit.query) or self.home)
         )
 
     async def show_detail(self, visit: PageVisit) -> None:
         @ui.refreshable
-        async def body() -> None:
+        async def show_body() -> None:
             item_id = visit.parts[f"{self.noun}_id"]
             item = await visit.api.get(f"{self.api}/{item_id}")
             await self._show_item(visit, item, reload)
 
         async def reload() -> None:
-            await body.refresh()
+            await show_body.refresh()
 
-        await body()
+        await show_body()
 
     async def _show_item(self, visit: PageVisit, item: Json, reload: Reload) -> None:
         is_deleted = bool(item.get("deletedAt"))
-        with heading(
+        with add_heading(
             item[self.name_field],
             note=self.detail_note(item),
             crumbs=[(self.title, self.home)],
@@ -251,7 +258,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
                     )
                 if self.add is not None:
                     label, href = self.add(item)
-                    link_button(label, href, icon="add", look="unelevated")
+                    add_link_button(label, href, icon="add", look="unelevated")
         if is_deleted:
             self._show_deleted(visit, item, reload)
         if self.above_tabs is not None:
@@ -260,27 +267,27 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         asked = visit.query.get("tab", "")
         current = asked if asked in tabs else next(iter(tabs))
         labels = {name: tab.label for name, tab in tabs.items()}
-        tab_links(visit.path, current, labels, label="Parts of this page")
+        add_tab_links(visit.path, current, labels, label="Parts of this page")
         await (tabs[current].build or self._show_form)(visit, item, reload)
 
     async def _show_form(self, visit: PageVisit, item: Json, reload: Reload) -> None:
         may_write = self.may_write(visit)
         if not may_write:
-            notice(strings.VIEW_ONLY)
+            add_notice(strings.VIEW_ONLY)
         before = await read_values_before(visit, self.noun, item) if may_write else {}
-        told = div("stack")
+        told = add_div("stack")
         form = Form(item, suggested=before)
         await self._add_fields(visit, form, is_new=False)
         if before:
             _notify_put_back(told, before, form)
         if may_write and not item.get("deletedAt"):
-            form.buttons("Save", lambda: save_changes(visit, f"{self.api}/{item['id']}", form, reload))
+            form.add_buttons("Save", lambda: save_changes(visit, f"{self.api}/{item['id']}", form, reload))
 
     async def _add_fields(self, visit: PageVisit, form: Form, *, is_new: bool) -> None:
         if not self.is_compact:
             await self.fields(visit, form, is_new)
             return
-        with card(classes="al-narrow"), div("stack tight"):
+        with add_card(classes="al-narrow"), add_div("stack tight"):
             await self.fields(visit, form, is_new)
 
     async def _show_history(self, visit: PageVisit, item: Json, _: Reload) -> None:
@@ -320,7 +327,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         text = Markup("It is not shown to anybody, and it is not in the lists. It was deleted {}.").format(
             when
         )
-        with notice(text, kind="warn", title=f"This {self.noun} is deleted", icon="delete_outline"):
+        with add_notice(text, kind="warn", title=f"This {self.noun} is deleted", icon="delete_outline"):
             if visit.may_write:
                 ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")
 
@@ -331,13 +338,13 @@ def _notify_put_back(place: ui.element, before: Mapping[str, object], form: Form
     others = ", ".join(f"“{label_field(name)}”" for name in before if name not in form.names)
     with place:
         if labels:
-            notice(
+            add_notice(
                 f"{labels}: as before the change that you chose in the history. Look at it, then press Save: "
                 "nothing is written before.",
                 title="Old values are filled in",
             )
         if others:
-            notice(f"{others}: this is not changed here, but on another tab or by a button.", kind="warn")
+            add_notice(f"{others}: this is not changed here, but on another tab or by a button.", kind="warn")
 
 
 async def save_changes(visit: PageVisit, address: str, form: Form, reload: Reload) -> None:

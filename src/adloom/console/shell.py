@@ -13,8 +13,8 @@ from nicegui import ui
 from adloom.console.client import ApiClient
 from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import div, hint, html, menu_entry, set_attributes
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import add_div, add_hint, add_html, add_menu_entry, set_attributes
 from adloom.console.guide import GUIDE, find_help
 from adloom.console.palette import CommandPalette, Hit
 from adloom.console.sign_in.gate import LOG_IN
@@ -86,7 +86,7 @@ def list_entries(
 
 
 @contextmanager
-def shell(  # noqa: PLR0913 - what the frame shows
+def show_shell(  # noqa: PLR0913 - what the frame shows
     *, path: str, tab: str, role: Role, email: str, entries: Sequence[NavigationEntry], api: ApiClient
 ) -> Generator[None]:
     drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=232")
@@ -95,12 +95,12 @@ def shell(  # noqa: PLR0913 - what the frame shows
     currency = get_shown_currency()
     header = ui.header().classes("al-header")
     with set_attributes(header, data_symbol=currency.symbol, data_places=str(currency.places)):
-        html('<a class="skip" href="#content">Skip to the content</a>')
+        add_html('<a class="skip" href="#content">Skip to the content</a>')
         _add_button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
             set_attributes(ui.element("img"), src=find_asset_address("mark.svg"), alt="")
             ui.label("Adloom")
-        div("grow")
+        add_div("grow")
         palette = CommandPalette(
             api,
             role,
@@ -116,7 +116,7 @@ def shell(  # noqa: PLR0913 - what the frame shows
         )
         _show_account_menu(email, role, api)
     # NiceGUI's own frame of the page is its <main>.
-    with div("al-main").props('id="content" tabindex="-1"'):
+    with add_div("al-main").props('id="content" tabindex="-1"'):
         yield
 
 
@@ -146,26 +146,26 @@ def _is_under(path: str, section: str) -> bool:
 
 
 def _show_account_menu(email: str, role: Role, api: ApiClient) -> None:
-    with _add_button("account_circle", "Your account"), ui.menu(), div("stack tight"):
+    with _add_button("account_circle", "Your account"), ui.menu(), add_div("stack tight"):
         with ui.element("div").style("padding: .75rem .75rem .25rem"):
             ui.label(email).classes("strong")
-            hint(role.value)
-        menu_entry("Second factor", lambda: ui.navigate.to("/console/account"))
-        menu_entry("Change password", lambda: _change_password(api))
-        html(_LOG_OUT_FORM)
+            add_hint(role.value)
+        add_menu_entry("Second factor", lambda: ui.navigate.to("/console/account"))
+        add_menu_entry("Change password", lambda: _change_password(api))
+        add_html(_LOG_OUT_FORM)
 
 
 def _change_password(api: ApiClient) -> None:
     async def save(form: Form) -> None:
-        given = form.values()
+        given = form.read_values()
         del given["again"]
         await api.put("/admin/accounts/me/password", given)
         # This ended all sessions, including this one.
         ui.navigate.to(f"{LOG_IN}?changed")
 
-    with form_dialog("Change password", "Save", save) as form:
-        form.password("currentPassword", "Current password", autocomplete="current-password")
-        new = form.password("newPassword", "New password", check=checks.check_password)
+    with open_form_dialog("Change password", "Save", save) as form:
+        form.add_password("currentPassword", "Current password", autocomplete="current-password")
+        new = form.add_password("newPassword", "New password", check=checks.check_password)
         new.props["hint"] = f"At least {PASSWORD_LENGTH_MIN} characters."
-        again = form.password("again", "New password, again", check=checks.check_same(lambda: new.value))
+        again = form.add_password("again", "New password, again", check=checks.check_same(lambda: new.value))
         new.on_value_change(lambda: again.validate() if again.value else None)

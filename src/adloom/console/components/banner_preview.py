@@ -9,7 +9,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.components.layout import div
+from adloom.console.components.layout import add_div
 from adloom.console.theme import PREVIEW
 
 PREVIEW_ON: Final = {"desktop": "Preview on a computer", "phone": "Preview on a phone"}
@@ -50,7 +50,7 @@ class BannerPreview:
     def __init__(self, *devices: Device) -> None:
         self._frames: list[ui.element] = []
         for device in devices or DEVICES:
-            with div(f"al-preview {device}"):
+            with add_div(f"al-preview {device}"):
                 frame = ui.element("iframe").props(
                     f'sandbox="allow-scripts" inert title="{PREVIEW_ON[device]}"'
                 )

@@ -10,7 +10,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import format_percent
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import meter
+from adloom.console.components.layout import build_meter
 from adloom.taxonomy.iab import load_content
 from adloom.taxonomy.tree import Taxonomy, TaxonomyNode
 
@@ -56,7 +56,7 @@ def _build_chip(category: Json) -> Markup:
 
 def build_confidence_bar(confidence: float) -> Markup:
     return Markup('<span class="al-confidence">{}<b class="num">{}</b></span>').format(
-        meter(confidence, choose_confidence_kind(confidence)), format_percent(confidence, places=0)
+        build_meter(confidence, choose_confidence_kind(confidence)), format_percent(confidence, places=0)
     )
 
 
@@ -108,11 +108,11 @@ def add_category_field(  # noqa: PLR0913 - a field, and what fields differ in
         path = describe_node(taxonomy, node_id)
         return f"{path} · {notes[node_id]}" if notes and node_id in notes else path
 
-    options = offer("", form.initial(name))
+    options = offer("", form.get_initial(name))
     if is_single:
-        field = form.choice(name, label, options, is_clearable=True, is_searchable=True, hint=hint)
+        field = form.add_choice(name, label, options, is_clearable=True, is_searchable=True, hint=hint)
     else:
-        field = form.choices(name, label, options, hint=hint, check=check)
+        field = form.add_choices(name, label, options, hint=hint, check=check)
 
     def search(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         text = event.args if isinstance(event.args, str) else ""

@@ -28,64 +28,64 @@ def set_attributes(element: Element, **values: str) -> Element:
     return element
 
 
-def div(classes: str) -> ui.element:
+def add_div(classes: str) -> ui.element:
     return ui.element("div").classes(classes)
 
 
-def html(content: str = "", *, tag: str = "div") -> ui.html:
+def add_html(content: str = "", *, tag: str = "div") -> ui.html:
     """Show HTML. The caller escapes every text that is not ours, as `Markup` does."""
     return ui.html(content, sanitize=False, tag=tag)
 
 
-def hint(text: str = "") -> ui.label:
+def add_hint(text: str = "") -> ui.label:
     return ui.label(text).classes("quiet small")
 
 
-def heading(
+def add_heading(
     title: str, *, note: str = "", crumbs: Sequence[tuple[str, str]] = (), badge: str = ""
 ) -> ui.element:
-    """Show the title of a page, and return the place for its buttons. `badge` is HTML (`badge()`)."""
-    with div("al-heading"):
+    """Show the title of a page, and return the place for its buttons. `badge` is HTML (`build_badge()`)."""
+    with add_div("al-heading"):
         trail = Markup(" <span>/</span> ").join(
             Markup('<a href="{}">{}</a>').format(href, label) for label, href in crumbs
         )
         above = Markup('<div class="al-crumbs">{} <span>/</span></div>').format(trail) if crumbs else ""
         below = Markup('<p class="quiet">{}</p>').format(note) if note else ""
-        html(f'{above}<div class="row-of"><h1>{escape(title)}</h1>{badge}</div>{below}')
-        return div("row-of")
+        add_html(f'{above}<div class="row-of"><h1>{escape(title)}</h1>{badge}</div>{below}')
+        return add_div("row-of")
 
 
 @contextmanager
-def card(title: str = "", *, note: str = "", classes: str = "") -> Generator[ui.element]:
+def add_card(title: str = "", *, note: str = "", classes: str = "") -> Generator[ui.element]:
     with ui.element("section").classes(f"al-card {classes}") as frame:
         if title:
             aside = Markup('<span class="quiet small">{}</span>').format(note) if note else ""
-            html(f"<h2>{escape(title)}</h2>{aside}").classes("al-card-head")
+            add_html(f"<h2>{escape(title)}</h2>{aside}").classes("al-card-head")
         yield frame
 
 
-def link_button(label: str, href: str, *, icon: str | None = None, look: str = "outline") -> ui.button:
+def add_link_button(label: str, href: str, *, icon: str | None = None, look: str = "outline") -> ui.button:
     button = set_attributes(ui.button(label, icon=icon), href=href)
     button.props[look] = True
     return button
 
 
-def menu_entry(label: str, on_click: Callable[[], object]) -> ui.menu_item:
+def add_menu_entry(label: str, on_click: Callable[[], object]) -> ui.menu_item:
     """Add an entry of a menu; Quasar's own says that it is one of a list."""
     return set_attributes(ui.menu_item(label, on_click=on_click), role="menuitem")
 
 
-def badge(text: str, kind: str = "") -> Markup:
+def build_badge(text: str, kind: str = "") -> Markup:
     """Show a status; `kind` is good, warn, bad, info or empty."""
     return Markup('<span class="al-badge {}">{}</span>').format(kind, text)
 
 
-def facts(pairs: Sequence[tuple[str, str | Markup]]) -> None:
+def add_facts(pairs: Sequence[tuple[str, str | Markup]]) -> None:
     items = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in pairs)
-    html(items, tag="dl").classes("al-facts")
+    add_html(items, tag="dl").classes("al-facts")
 
 
-def meter(share: float, kind: str = "") -> Markup:
+def build_meter(share: float, kind: str = "") -> Markup:
     percent = min(100.0, max(0.0, share * 100))
     return Markup('<div class="al-meter {}"><i style="width: {:.1f}%"></i></div>').format(kind, percent)
 
@@ -99,7 +99,7 @@ ICONS: dict[NoticeKind, str] = {
 }
 
 
-def empty_state(  # noqa: PLR0913 - what empty states differ in
+def add_empty_state(  # noqa: PLR0913 - what empty states differ in
     icon: str,
     title: str,
     note: str,
@@ -111,42 +111,42 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
 ) -> None:
     """Say why there is nothing; where that is all of the page, its title is that of the page."""
     tag = "h1" if is_all else "h2"
-    with div("al-empty"):
+    with add_div("al-empty"):
         ui.icon(icon).props('aria-hidden="true"')
-        html(f"<{tag}>{escape(title)}</{tag}><p>{escape(note)}</p>")
+        add_html(f"<{tag}>{escape(title)}</{tag}><p>{escape(note)}</p>")
         if href:
-            link_button(action, href, look="unelevated")
+            add_link_button(action, href, look="unelevated")
         elif on_action is not None:
             ui.button(action, on_click=on_action).props("unelevated")
 
 
-def notice(text: str, *, kind: NoticeKind = "info", title: str = "", icon: str = "") -> ui.element:
+def add_notice(text: str, *, kind: NoticeKind = "info", title: str = "", icon: str = "") -> ui.element:
     """Show a notice, and return the place for its buttons."""
-    with div(f"al-notice {kind}").props('role="status"') as frame:
+    with add_div(f"al-notice {kind}").props('role="status"') as frame:
         ui.icon(icon or ICONS[kind]).props('aria-hidden="true"')
         head = f'<div class="strong">{escape(title)}</div>' if title else ""
-        html(f"{head}<div>{escape(text)}</div>").classes("grow")
+        add_html(f"{head}<div>{escape(text)}</div>").classes("grow")
     return frame
 
 
-def problem_notice(error: ProblemError) -> None:
-    with div("stack"):
-        html(f"<h1>{escape(strings.COULD_NOT_LOAD)}</h1>")
-        notice(error.message, kind="bad")
-        with div("row-of"):
+def add_problem_notice(error: ProblemError) -> None:
+    with add_div("stack"):
+        add_html(f"<h1>{escape(strings.COULD_NOT_LOAD)}</h1>")
+        add_notice(error.message, kind="bad")
+        with add_div("row-of"):
             ui.button("Try again", on_click=ui.navigate.reload).props("outline")
             ui.link("To the overview", "/console")
 
 
-def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str) -> None:
+def add_tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str) -> None:
     """Show the tabs of a page, which `?tab=` selects."""
     views = [(text, f"{path}?tab={name}") for name, text in labels.items()]
-    view_links(views, current=f"{path}?tab={current}", label=label)
+    add_view_links(views, current=f"{path}?tab={current}", label=label)
     # On a phone the current tab may be outside the view.
     ui.run_javascript("adloom.reveal('.al-tabs [aria-current]')")
 
 
-def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) -> None:
+def add_view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) -> None:
     """Show links to the views of a page, as label and address."""
     links = Markup("").join(
         Markup('<a href="{}"{}>{}</a>').format(
@@ -154,7 +154,7 @@ def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) ->
         )
         for text, href in views
     )
-    set_attributes(html(links, tag="nav").classes("al-tabs"), aria_label=label)
+    set_attributes(add_html(links, tag="nav").classes("al-tabs"), aria_label=label)
 
 
 def _draw_sparkline(values: Sequence[float | None]) -> Markup:
@@ -175,7 +175,7 @@ def _draw_sparkline(values: Sequence[float | None]) -> Markup:
 
 
 def add_tiles(*labels: str) -> "list[Tile]":
-    with div("grid-of tiles"):
+    with add_div("grid-of tiles"):
         return [Tile(label) for label in labels]
 
 
@@ -184,7 +184,7 @@ class Tile:
 
     def __init__(self, label: str, *, hint: str = "") -> None:
         self._label = label
-        self._element = html("").classes("al-tile")
+        self._element = add_html("").classes("al-tile")
         if hint:
             self._element.tooltip(hint)
 
@@ -198,13 +198,13 @@ class Tile:
             self._element.content = content
 
 
-def snippet(text: str) -> None:
-    with div("al-snippet"):
-        html(f"<code>{escape(text)}</code>", tag="pre")
-        copy_button(text)
+def add_snippet(text: str) -> None:
+    with add_div("al-snippet"):
+        add_html(f"<code>{escape(text)}</code>", tag="pre")
+        add_copy_button(text)
 
 
-def copy_button(text: str) -> None:
+def add_copy_button(text: str) -> None:
     def copy() -> None:
         ui.clipboard.write(text)
         notify_success("Copied.")

@@ -9,7 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from adloom.console.components.format import format_moment, format_percent
-from adloom.console.components.layout import html
+from adloom.console.components.layout import add_html
 from adloom.schedule.schedule import Schedule, ScheduleStatus, find_zone
 from adloom.schedule.schedule_window import is_open
 from adloom.targeting.context import Context
@@ -121,7 +121,7 @@ def show_calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> N
     summary = f"On for {format_percent(share, places=0)} of the time in the next four weeks."
     if share in {0, 1}:
         summary = "On all the time." if share else "Never on in the next four weeks."
-    html(
+    add_html(
         Markup(
             '<div class="al-calendar" role="group" aria-label="{}">{}{}</div><p class="quiet small">{} {}</p>'
         ).format("Calendar of the next four weeks", head, cells, summary, f"Hours of {zone}"),

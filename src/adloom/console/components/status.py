@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from adloom.console import strings
 from adloom.console.components.format import format_day, format_price
-from adloom.console.components.layout import badge
+from adloom.console.components.layout import build_badge
 from adloom.console.words.campaign_words import STATUSES, describe_campaign_status
 
 SCHEDULE_KINDS: Final = {"evergreen": "good", "scheduled": "info", "active": "good", "expired": "warn"}
@@ -19,26 +19,26 @@ Thing = Mapping[str, Any]
 def build_campaign_badge(campaign: Thing, now: datetime | None = None, zone: str | None = None) -> Markup:
     """Show what a campaign does now; without a moment, only its status."""
     if now is None:
-        return badge(*STATUSES[campaign["status"]])
-    return badge(*describe_campaign_status(campaign, now=now, zone=zone))
+        return build_badge(*STATUSES[campaign["status"]])
+    return build_badge(*describe_campaign_status(campaign, now=now, zone=zone))
 
 
 def build_banner_badge(banner: Thing) -> Markup:
     """Show the status that the banner itself has; its campaigns have their own."""
     if banner.get("deletedAt"):
-        return badge("Deleted", "bad")
+        return build_badge("Deleted", "bad")
     if not banner["isActive"]:
-        return badge("Off", "warn")
+        return build_badge("Off", "warn")
     status: str = banner["scheduleStatus"]
-    return badge(strings.SCHEDULE_STATUSES[status], SCHEDULE_KINDS.get(status, ""))
+    return build_badge(strings.SCHEDULE_STATUSES[status], SCHEDULE_KINDS.get(status, ""))
 
 
-def switch_badge(*, is_on: bool) -> Markup:
-    return badge("On", "good") if is_on else badge("Off", "warn")
+def build_switch_badge(*, is_on: bool) -> Markup:
+    return build_badge("On", "good") if is_on else build_badge("Off", "warn")
 
 
 def build_account_badge(account: Thing) -> Markup:
-    return badge("Deleted", "bad") if account.get("deletedAt") else Markup("")
+    return build_badge("Deleted", "bad") if account.get("deletedAt") else Markup("")
 
 
 def format_dates(campaign: Thing) -> str:

@@ -19,8 +19,8 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.format import format_count
-from adloom.console.components.forms.fields import DAY_WAIT_MILLISECONDS, add_picker, name_of
-from adloom.console.components.layout import div, empty_state, html, set_attributes
+from adloom.console.components.forms.fields import DAY_WAIT_MILLISECONDS, add_picker, name_row
+from adloom.console.components.layout import add_div, add_empty_state, add_html, set_attributes
 
 NOTHING_FOUND_NOTE: Final = "Change the search or the filters."
 
@@ -64,7 +64,7 @@ class Column(msgspec.Struct, frozen=True):
         return row[self.cell] if isinstance(self.cell, str) else self.cell(row)
 
 
-def number_column(
+def make_number_column(
     label: str,
     field: str,
     write: Callable[[Any], str] = format_count,
@@ -114,11 +114,11 @@ class DataTable:
         self._rows: list[Row] = []
         self._picked: dict[str, Row] = {}
         self._picks: Picks | None = None
-        self._bar = div("al-bar")
-        self._chosen = div("al-chosen")
+        self._bar = add_div("al-bar")
+        self._chosen = add_div("al-chosen")
         self._chosen.set_visibility(False)
-        with div("al-card flush"):
-            self._body = html("").on("click", self._on_click, js_handler=CLICK_HANDLER)
+        with add_div("al-card flush"):
+            self._body = add_html("").on("click", self._on_click, js_handler=CLICK_HANDLER)
             self._body.on("change", self._on_pick, js_handler=PICK_HANDLER)
             self._nothing = ui.element("div")
 
@@ -138,7 +138,7 @@ class DataTable:
             field.props("outlined dense options-dense").on_value_change(self._on_change)
         self._filters[name] = field
 
-    def day(self, name: str, label: str) -> None:
+    def filter_by_day(self, name: str, label: str) -> None:
         """Add a filter by a day; `read` is given it as it is in the address."""
         with self._bar:
             field = ui.input(label, value=self._address.get(name, ""))
@@ -160,7 +160,7 @@ class DataTable:
                 is_clearable=True,
                 key=key,
                 sort="name" if is_named else key,
-                shown=name_of if is_named else lambda row: row[key],
+                shown=name_row if is_named else lambda row: row[key],
             )
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(self._on_change)
@@ -171,7 +171,7 @@ class DataTable:
         self._picks = picks
 
     async def show(self) -> None:
-        query = self._query()
+        query = self._build_query()
         answer = await self._read({"page": "1", "pageSize": str(PAGE_SIZE), **query})
         rows: list[Row] = answer["items"]
         self._rows = rows
@@ -188,7 +188,7 @@ class DataTable:
         await self.show()
         self._update_address()
 
-    def _query(self) -> dict[str, str]:
+    def _build_query(self) -> dict[str, str]:
         filters = {name: str(field.value) for name, field in self._filters.items() if field.value}
         sort = {"sort": self._sort_default} if self._sort_default else {}
         return {**sort, **self._state, **filters}
@@ -245,7 +245,7 @@ class DataTable:
     def _update_address(self) -> None:
         query = {
             name: value
-            for name, value in self._query().items()
+            for name, value in self._build_query().items()
             if (name, value) != ("sort", self._sort_default)
         }
         kept = {
@@ -257,14 +257,14 @@ class DataTable:
 
     def _show_empty(self, *, is_filtered: bool) -> None:
         if is_filtered:
-            empty_state(
+            add_empty_state(
                 "search_off", "Nothing matches", NOTHING_FOUND_NOTE,
                 action="Clear search and filters", on_action=self._clear,
             )  # fmt: skip
             return
         icon, title, note = self._empty
         label, href = self._empty_action or ("", "")
-        empty_state(icon, title, note, action=label, href=href)
+        add_empty_state(icon, title, note, action=label, href=href)
 
     async def _clear(self) -> None:
         self._state = {}
@@ -276,12 +276,12 @@ class DataTable:
         head = Markup("").join(self._build_head_cell(column) for column in self._columns)
         if self._picks is not None:
             is_all = all(row["id"] in self._picked for row in answer["items"])
-            box = _pick_box(EVERY_ROW, "Choose all on this page", is_picked=is_all)
+            box = _build_pick_box(EVERY_ROW, "Choose all on this page", is_picked=is_all)
             head = Markup('<th scope="col" class="pick">{}</th>{}').format(box, head)
         rows = Markup("").join(self._build_row(row) for row in answer["items"])
         caption = Markup('<caption class="visually-hidden">{}</caption>').format(self._caption)
         foot = "" if self._total is None else _build_foot(self._columns, self._total())
-        return _frame(caption if self._caption else "", head, rows, foot) + _build_pager(answer)
+        return _build_frame(caption if self._caption else "", head, rows, foot) + _build_pager(answer)
 
     def _build_head_cell(self, column: Column) -> Markup:
         if not column.sort and not column.more_sorts:
@@ -290,7 +290,9 @@ class DataTable:
         sorts = ((column.label, column.sort), *column.more_sorts)
         is_current = current.removeprefix("-") in {field for _, field in sorts}
         order = ("descending" if current.startswith("-") else "ascending") if is_current else "none"
-        buttons = Markup(" ").join(_sort_button(column, label, field, current) for label, field in sorts)
+        buttons = Markup(" ").join(
+            _build_sort_button(column, label, field, current) for label, field in sorts
+        )
         return Markup('<th scope="col" class="{}" aria-sort="{}">{}</th>').format(
             _name_classes(column), order, buttons
         )
@@ -303,7 +305,7 @@ class DataTable:
             cells[0] = Markup('<a href="{}">{}</a>').format(href, cells[0])
         picks = Markup("")
         if self._picks is not None:
-            box = _pick_box(row["id"], f"Choose {name_of(row)}", is_picked=row["id"] in self._picked)
+            box = _build_pick_box(row["id"], f"Choose {name_row(row)}", is_picked=row["id"] in self._picked)
             picks = Markup('<td class="pick">{}</td>').format(box)
         return _build_row(self._columns, cells, Markup(' data-href="{}"').format(href) if href else "", picks)
 
@@ -311,12 +313,12 @@ class DataTable:
 def build_plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
     """Make a table of rows that are all here, without paging or sorting."""
     head = Markup("").join(_build_plain_head(column) for column in columns)
-    return _frame(
+    return _build_frame(
         "", head, Markup("").join(_build_row(columns, [one.show(row) for one in columns]) for row in rows)
     )
 
 
-def _frame(caption: str, head: str, rows: str, foot: str = "") -> Markup:
+def _build_frame(caption: str, head: str, rows: str, foot: str = "") -> Markup:
     # A wide table is scrolled by the keyboard too: where nothing in it takes the focus, it does itself.
     has_focus = any(tag in head + rows for tag in ("<a ", "<button", "<input"))
     keys = Markup("") if has_focus else Markup(' tabindex="0" role="group" aria-label="Table"')
@@ -334,7 +336,7 @@ def _build_plain_head(column: Column) -> Markup:
     return Markup('<th scope="col" class="{}">{}</th>').format(_name_classes(column), label)
 
 
-def _sort_button(column: Column, label: str, field: str, current: str) -> Markup:
+def _build_sort_button(column: Column, label: str, field: str, current: str) -> Markup:
     if not field:
         return Markup("<span>{}</span>").format(label)
     is_current = current.removeprefix("-") == field
@@ -349,7 +351,7 @@ def _sort_button(column: Column, label: str, field: str, current: str) -> Markup
     )  # fmt: skip
 
 
-def _pick_box(row_id: str, label: str, *, is_picked: bool) -> Markup:
+def _build_pick_box(row_id: str, label: str, *, is_picked: bool) -> Markup:
     """Make the box that chooses a row; its label fills the cell, to be hit on a phone."""
     return Markup('<label><input type="checkbox" data-pick="{}" aria-label="{}"{}></label>').format(
         row_id, label, Markup(" checked") if is_picked else ""
@@ -381,12 +383,12 @@ def _build_pager(answer: Json) -> Markup:
     ).format(
         shown,
         "Pages of the table",
-        _page_button("\u2039", "Previous page", number - 1, is_there=number > 1),
-        _page_button("\u203a", "Next page", number + 1, is_there=number < answer["totalPages"]),
+        _build_page_button("\u2039", "Previous page", number - 1, is_there=number > 1),
+        _build_page_button("\u203a", "Next page", number + 1, is_there=number < answer["totalPages"]),
     )
 
 
-def _page_button(sign: str, label: str, number: int, *, is_there: bool) -> Markup:
+def _build_page_button(sign: str, label: str, number: int, *, is_there: bool) -> Markup:
     return Markup(
         '<button data-act="page" data-value="{}" data-key="at" aria-label="{}"{}>{}</button>'
     ).format(number, label, "" if is_there else Markup(" disabled"), sign)

@@ -6,9 +6,9 @@ from adloom.console.client import Json
 from adloom.console.components.format import format_money
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import facts
+from adloom.console.components.layout import add_facts
 from adloom.console.components.status import build_account_badge
-from adloom.console.components.table import Column, number_column
+from adloom.console.components.table import Column, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.banners import BANNERS
 from adloom.console.pages.budgets import show_budget
@@ -18,17 +18,19 @@ from adloom.console.shell import ADVERTISER_SIDE
 
 
 async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    form.name("name", "Name")
-    form.money("dailyBudgetPaisa", "Daily budget", hint="For all its campaigns together. Empty: no limit.")
-    form.time_zone("timezone")
-    form.texts(
+    form.add_name("name", "Name")
+    form.add_money(
+        "dailyBudgetPaisa", "Daily budget", hint="For all its campaigns together. Empty: no limit."
+    )
+    form.add_time_zone("timezone")
+    form.add_texts(
         "blockedSites",
         "Blocked sites",
         hint="Its ads are not shown there. Press Enter after each domain.",
         check=checks.check_domains,
     )
     if not is_new:
-        facts([("Account id", form.initial("id"))])
+        add_facts([("Account id", form.get_initial("id"))])
 
 
 async def _show_spend(visit: PageVisit, advertiser: Json, _: Reload) -> None:
@@ -46,7 +48,7 @@ ADVERTISERS: Final = ResourcePages(
     columns=[
         Column("Name", "name", sort="name"),
         Column("Status", build_account_badge),
-        number_column("Daily budget", "dailyBudgetPaisa", format_money, is_sorted=True),
+        make_number_column("Daily budget", "dailyBudgetPaisa", format_money, is_sorted=True),
         Column("Time zone", "timezone", is_wide_only=True),
         Column("Blocked sites", lambda row: str(len(row["blockedSites"])), is_number=True, is_wide_only=True),
     ],

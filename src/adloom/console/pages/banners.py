@@ -13,7 +13,7 @@ from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.forms.upload import add_upload
-from adloom.console.components.layout import card, div, empty_state, hint, html
+from adloom.console.components.layout import add_card, add_div, add_empty_state, add_hint, add_html
 from adloom.console.components.messages import notify_success
 from adloom.console.components.schedule_calendar import is_banner_on, list_days, show_calendar
 from adloom.console.components.status import build_banner_badge, build_campaign_badge, build_thumbnail
@@ -44,19 +44,19 @@ ASSIGNMENTS_MAX: Final = 100
 
 async def add_banner_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
     """Add the fields, and a live preview beside them."""
-    with div("al-editor"):
-        with div("stack"):
-            with card("Text"), div("stack tight"):
+    with add_div("al-editor"):
+        with add_div("stack"):
+            with add_card("Text"), add_div("stack tight"):
                 await _add_text_fields(visit, form, is_new=is_new)
-            with card("Image"), div("stack tight"):
+            with add_card("Image"), add_div("stack tight"):
                 _add_image_fields(form, visit.api)
             with (
-                card(),
+                add_card(),
                 ui.expansion("Counting and sorting").classes("full"),
-                div("stack tight"),
+                add_div("stack tight"),
             ):
                 await _add_other_fields(visit, form)
-        with div("al-sticky"), card("Preview"), div("stack"):
+        with add_div("al-sticky"), add_card("Preview"), add_div("stack"):
             _show_preview(form)
 
 
@@ -65,7 +65,7 @@ def _show_preview(form: Form) -> None:
     preview = BannerPreview()
 
     def show() -> None:
-        preview.show(with_neighbours(form.values(), layout.value), layout.value)
+        preview.show(with_neighbours(form.read_values(), layout.value), layout.value)
 
     layout.on_value_change(show)
     form.on_any_change(show)
@@ -73,38 +73,38 @@ def _show_preview(form: Form) -> None:
 
 
 async def _add_text_fields(visit: PageVisit, form: Form, *, is_new: bool) -> None:
-    form.name("title", "Title", hint="For you; readers do not see it.")
+    form.add_name("title", "Title", hint="For you; readers do not see it.")
     if is_new and visit.role is not Role.ADVERTISER:
         await add_owner_field(form, visit.api, "advertiser")
-    form.text("headline", "Headline", check=checks.check_at_most(255))
-    form.text("subheadline", "Subheadline", check=checks.check_at_most(255))
-    form.text("description", "Description", is_long=True).props("autogrow")
-    form.text("ctaLabel", "Button", check=checks.check_at_most(100))
-    form.url("ctaUrl", "Leads to", hint="Without an address it cannot be clicked.")
-    form.flag("ctaOpenNewTab", "Opens in a new tab")
+    form.add_text("headline", "Headline", check=checks.check_at_most(255))
+    form.add_text("subheadline", "Subheadline", check=checks.check_at_most(255))
+    form.add_text("description", "Description", is_long=True).props("autogrow")
+    form.add_text("ctaLabel", "Button", check=checks.check_at_most(100))
+    form.add_url("ctaUrl", "Leads to", hint="Without an address it cannot be clicked.")
+    form.add_flag("ctaOpenNewTab", "Opens in a new tab")
 
 
 def _add_image_fields(form: Form, api: ApiClient) -> None:
     add_upload(form, api)
-    form.url("primaryImageUrl", "Address of the picture", is_required=True)
-    form.text(
+    form.add_url("primaryImageUrl", "Address of the picture", is_required=True)
+    form.add_text(
         "primaryImageAlt",
         "What the picture shows",
         hint="Read aloud to those who cannot see it.",
         check=checks.check_at_most(255),
     )
-    with div("grid-of tiles"):
-        form.integer("width", "Width", is_positive=True, hint="In pixels, for slots by context")
-        form.integer("height", "Height", is_positive=True, hint="Empty: it fits every slot")
-    form.url("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
-    form.url("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
-    form.text(
+    with add_div("grid-of tiles"):
+        form.add_integer("width", "Width", is_positive=True, hint="In pixels, for slots by context")
+        form.add_integer("height", "Height", is_positive=True, hint="Empty: it fits every slot")
+    form.add_url("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
+    form.add_url("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
+    form.add_text(
         "bgColor",
         "Background",
         hint="Such as #ff8800: seen while the picture loads.",
         check=checks.check_colour,
     )
-    form.text(
+    form.add_text(
         "mediaVariants",
         "Variants of the picture",
         hint=(
@@ -112,27 +112,27 @@ def _add_image_fields(form: Form, api: ApiClient) -> None:
         ),
         check=_find_wrong_lines,
         is_long=True,
-        shown=write_variants(form.initial("mediaVariants") or {}),
+        shown=write_variants(form.get_initial("mediaVariants") or {}),
     )
     form.encode("mediaVariants", parse_variants, write_variants)
 
 
 async def _add_other_fields(visit: PageVisit, form: Form) -> None:
-    with div("grid-of two"):
-        form.text("utmSource", "utm_source")
-        form.text("utmMedium", "utm_medium")
-        form.text("utmCampaign", "utm_campaign")
-        form.text("utmContent", "utm_content")
-    form.texts("tags", "Tags", hint="Press Enter after each.")
-    form.integer("priority", "Priority", hint=strings.PRIORITY_HINT)
-    form.choice("source", "Source", strings.SOURCES, is_required=True)
+    with add_div("grid-of two"):
+        form.add_text("utmSource", "utm_source")
+        form.add_text("utmMedium", "utm_medium")
+        form.add_text("utmCampaign", "utm_campaign")
+        form.add_text("utmContent", "utm_content")
+    form.add_texts("tags", "Tags", hint="Press Enter after each.")
+    form.add_integer("priority", "Priority", hint=strings.PRIORITY_HINT)
+    form.add_choice("source", "Source", strings.SOURCES, is_required=True)
     for kind, label in REFERENCES.items():
         records = await visit.api.get(f"/admin/references/{kind}", pageSize=100)
         if records["items"]:
             options: dict[Any, str] = {record["id"]: record["label"] for record in records["items"]}
-            form.choice(f"{kind}Id", label, options, is_clearable=True)
-    form.flag("isEvergreenFallback", "Shown where a placement has nothing else at all")
-    form.url("fallbackPlaceholderUrl", "Picture where its own cannot be loaded")
+            form.add_choice(f"{kind}Id", label, options, is_clearable=True)
+    form.add_flag("isEvergreenFallback", "Shown where a placement has nothing else at all")
+    form.add_url("fallbackPlaceholderUrl", "Picture where its own cannot be loaded")
 
 
 def write_variants(variants: dict[str, str]) -> str:
@@ -157,13 +157,13 @@ async def show_schedule(visit: PageVisit, banner: Json, reload: Reload) -> None:
     """Show the fields, and a live calendar of the next weeks beside them."""
     may_write = visit.may_write and not banner["deletedAt"]
     form = Form(banner)
-    with div("al-editor"):
-        with card("Schedule"), div("stack tight"):
+    with add_div("al-editor"):
+        with add_card("Schedule"), add_div("stack tight"):
             _add_fields(form)
             draft = ui.switch(
                 "Still a draft: not shown, whatever the dates say", value=banner["scheduleStatus"] == DRAFT
             )
-            hint("Without dates it may be shown at any time.")
+            add_hint("Without dates it may be shown at any time.")
 
             async def save() -> None:
                 changes = form.patch_body()
@@ -176,22 +176,22 @@ async def show_schedule(visit: PageVisit, banner: Json, reload: Reload) -> None:
                 await reload()
 
             if may_write:
-                form.buttons("Save", save)
-        with card(strings.NEXT_WEEKS):
+                form.add_buttons("Save", save)
+        with add_card(strings.NEXT_WEEKS):
             _show_calendar(visit, banner, form, draft)
 
 
 def _add_fields(form: Form) -> None:
-    form.period("scheduleTimezone", ("publishAt", "From"), ("expiresAt", "Until"))
-    with div("grid-of tiles"):
-        form.time_of_day("recurrenceWindowStart", "Every day from")
-        form.time_of_day("recurrenceWindowEnd", "Every day until")
-    hint("A window may go over midnight: 22:00 until 02:00.")
-    given = form.initial("recurrenceRule") or ""
+    form.add_period("scheduleTimezone", ("publishAt", "From"), ("expiresAt", "Until"))
+    with add_div("grid-of tiles"):
+        form.add_time_of_day("recurrenceWindowStart", "Every day from")
+        form.add_time_of_day("recurrenceWindowEnd", "Every day until")
+    add_hint("A window may go over midnight: 22:00 until 02:00.")
+    given = form.get_initial("recurrenceRule") or ""
     preset = ui.select(PRESETS, label="Repeats", value=given if given in PRESETS else OWN).props(
         "outlined dense"
     )
-    rule = form.text(
+    rule = form.add_text(
         "recurrenceRule",
         "Recurrence rule (RFC 5545)",
         hint="Such as FREQ=WEEKLY;BYDAY=MO,FR. Empty is every day.",
@@ -208,23 +208,23 @@ def _add_fields(form: Form) -> None:
 
 def _show_calendar(visit: PageVisit, banner: Json, form: Form, draft: ui.switch) -> None:
     @ui.refreshable
-    def weeks() -> None:
+    def show_weeks() -> None:
         shown = _preview_saved(banner, form, visit, is_draft=bool(draft.value))
         zone = visit.choose_zone(shown["scheduleTimezone"])
         show_calendar(list_days(is_banner_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
 
     def redraw() -> None:
         if form.is_valid():
-            weeks.refresh()
+            show_weeks.refresh()
 
-    weeks()
+    show_weeks()
     form.on_any_change(redraw)
     draft.on_value_change(redraw)
 
 
 def _preview_saved(banner: Json, form: Form, visit: PageVisit, *, is_draft: bool) -> Json:
     """Return the banner as it would be when saved, with the status that follows from its dates."""
-    values = form.values()
+    values = form.read_values()
     has_other_dates = any(values[name] != banner[name] for name in ("publishAt", "expiresAt"))
     if is_draft:
         values["scheduleStatus"] = DRAFT
@@ -253,26 +253,26 @@ def _link_target(row: Json) -> Markup:
 async def _show_uses(visit: PageVisit, banner: Json, _: Reload) -> None:
     await show_results(visit, bannerId=banner["id"])
     answer = await visit.api.get("/admin/assignments", bannerId=banner["id"], pageSize=ASSIGNMENTS_MAX)
-    with card("Where it is shown"):
+    with add_card("Where it is shown"):
         if not banner["deletedAt"]:
             preview_button(visit, banner["id"])
         if not answer["items"]:
-            empty_state(
+            add_empty_state(
                 "campaign",
                 "Not shown anywhere yet",
                 "Open a campaign, and assign this banner to one of its placements.",
                 action="To the campaigns",
                 href="/console/campaigns",
             )
-        with div("al-list"):
+        with add_div("al-list"):
             for row in answer["items"]:
-                with div("row-of"):
-                    html(_use(row)).classes("grow")
+                with add_div("row-of"):
+                    add_html(_build_use(row)).classes("grow")
                     if not banner["deletedAt"]:
                         preview_button(visit, banner["id"], (row["placementId"], row["placementLabel"]))
 
 
-def _use(row: Json) -> Markup:
+def _build_use(row: Json) -> Markup:
     return Markup(
         '<div class="row-of apart"><div><a class="strong" href="/console/campaigns/{}?tab=banners">{}</a> {}'
         '<div class="quiet small"><a href="/console/placements/{}">{}</a> · {}</div></div>'

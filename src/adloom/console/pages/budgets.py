@@ -11,23 +11,23 @@ from adloom.console.client import ApiClient, Json, fetch_all, fetch_names
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import Part, split, split_key
 from adloom.console.components.charts.chart import DayChart
-from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.forms.form import Form, open_form_dialog
 from adloom.console.components.layout import (
     Tile,
+    add_card,
+    add_div,
+    add_heading,
+    add_hint,
+    add_html,
+    add_link_button,
     add_tiles,
-    badge,
-    card,
-    div,
-    heading,
-    hint,
-    html,
-    link_button,
-    meter,
-    view_links,
+    add_view_links,
+    build_badge,
+    build_meter,
 )
 from adloom.console.components.messages import notify_success
-from adloom.console.components.table import Column, DataTable, number_column
-from adloom.console.page import PageVisit, page, refresh_every
+from adloom.console.components.table import Column, DataTable, make_number_column
+from adloom.console.page import PageVisit, refresh_every, register_page
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.console.words.campaign_words import describe_spent
 from adloom.core.ids import SystemIds
@@ -52,7 +52,7 @@ def split_budget(row: Json) -> list[Part]:
 
 def build_budget_bar(row: Json) -> Markup:
     whole = row["dailyBudgetPaisa"]
-    text = f"{fmt.format_money(row['spentTodayPaisa'])} / {_limit(whole)}"
+    text = f"{fmt.format_money(row['spentTodayPaisa'])} / {_format_limit(whole)}"
     return split(split_budget(row), whole=whole, description=text)
 
 
@@ -65,7 +65,7 @@ def pace_badge(pace: float | None, *, text: str = "") -> Markup:
     if pace < low:
         label, kind = "behind the line", "info"
     return Markup('<span title="{}">{}</span>').format(
-        f"{fmt.format_percent(pace, places=0)} of what may be spent by now", badge(text or label, kind)
+        f"{fmt.format_percent(pace, places=0)} of what may be spent by now", build_badge(text or label, kind)
     )
 
 
@@ -76,7 +76,7 @@ def show_pace(budget: Json) -> Markup:
     return pace_badge(budget["pace"])
 
 
-@page(ADDRESS, title="Budgets", roles=ADVERTISER_SIDE)
+@register_page(ADDRESS, title="Budgets", roles=ADVERTISER_SIDE)
 async def show_campaign_budgets(visit: PageVisit) -> None:
     await _show_top(visit, ADDRESS)
     table = DataTable(
@@ -85,12 +85,12 @@ async def show_campaign_budgets(visit: PageVisit) -> None:
             Column("Campaign", "name"),
             Column("Today", build_budget_bar),
             Column("Spent", _build_spent, is_number=True),
-            number_column("Budget", "dailyBudgetPaisa", fmt.format_money, is_wide_only=True),
-            number_column("Held", "heldPaisa", fmt.format_money, is_wide_only=True),
-            number_column("Leased", "leasedPaisa", fmt.format_money, is_wide_only=True),
-            number_column("Left", "remainingTodayPaisa", fmt.format_money),
+            make_number_column("Budget", "dailyBudgetPaisa", fmt.format_money, is_wide_only=True),
+            make_number_column("Held", "heldPaisa", fmt.format_money, is_wide_only=True),
+            make_number_column("Leased", "leasedPaisa", fmt.format_money, is_wide_only=True),
+            make_number_column("Left", "remainingTodayPaisa", fmt.format_money),
             Column("Pace", show_pace, is_wide_only=True),
-            number_column("End of day", "projectedPaisa", fmt.format_money, is_wide_only=True),
+            make_number_column("End of day", "projectedPaisa", fmt.format_money, is_wide_only=True),
             Column("Spent by about", lambda row: _build_spent_by(row, visit), is_wide_only=True),
         ],
         lambda query: _read_campaigns(visit.api, query),
@@ -104,11 +104,11 @@ async def show_campaign_budgets(visit: PageVisit) -> None:
         empty_action=("To the campaigns", "/console/campaigns"),
     )
     await table.show()
-    html(split_key(SPLIT_KEY)).classes("row-of small quiet")
+    add_html(split_key(SPLIT_KEY)).classes("row-of small quiet")
     refresh_every(REFRESH_SECONDS, table.show)
 
 
-@page(OF_ADVERTISERS, title="Budgets", roles=ADVERTISER_SIDE)
+@register_page(OF_ADVERTISERS, title="Budgets", roles=ADVERTISER_SIDE)
 async def show_advertiser_budgets(visit: PageVisit) -> None:
     await _show_top(visit, OF_ADVERTISERS)
     table = DataTable(
@@ -117,9 +117,9 @@ async def show_advertiser_budgets(visit: PageVisit) -> None:
             Column("Advertiser", "name", sort="name"),
             Column("Today", build_budget_bar),
             Column("Spent", _build_spent, is_number=True),
-            number_column("Budget", "dailyBudgetPaisa", _limit, is_wide_only=True),
-            number_column("Held", "heldPaisa", fmt.format_money, is_wide_only=True),
-            number_column("Left", "remainingTodayPaisa", fmt.format_money),
+            make_number_column("Budget", "dailyBudgetPaisa", _format_limit, is_wide_only=True),
+            make_number_column("Held", "heldPaisa", fmt.format_money, is_wide_only=True),
+            make_number_column("Left", "remainingTodayPaisa", fmt.format_money),
         ],
         lambda query: _read_advertisers(visit.api, query),
         href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
@@ -133,14 +133,14 @@ async def show_advertiser_budgets(visit: PageVisit) -> None:
     )
     table.search()
     await table.show()
-    html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"])).classes("row-of small quiet")
+    add_html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"])).classes("row-of small quiet")
     refresh_every(REFRESH_SECONDS, table.show)
 
 
 def _build_spent(row: Json) -> Markup:
     """Show what is spent; on a phone with the budget below it, which has no column there."""
     below = Markup('<div class="quiet small nowrap al-phone-only">of {}</div>').format(
-        _limit(row["dailyBudgetPaisa"])
+        _format_limit(row["dailyBudgetPaisa"])
     )
     return Markup("{}{}").format(fmt.format_money(row["spentTodayPaisa"]), below)
 
@@ -150,7 +150,7 @@ def _build_spent_by(row: Json, visit: PageVisit) -> Markup:
 
 
 async def _show_top(visit: PageVisit, current: str) -> None:
-    heading("Budgets", note="What is spent today, against what may be by now.")
+    add_heading("Budgets", note="What is spent today, against what may be by now.")
     tiles = add_tiles("Spent today", "Daily budgets", "Used on average", "Used up")
 
     async def update() -> None:
@@ -169,7 +169,7 @@ async def _show_top(visit: PageVisit, current: str) -> None:
 
     await update()
     refresh_every(REFRESH_SECONDS, update)
-    view_links(VIEWS, current=current, label="Budgets of")
+    add_view_links(VIEWS, current=current, label="Budgets of")
 
 
 async def fetch_budget(api: ApiClient, noun: str, item_id: str) -> Json:
@@ -187,7 +187,7 @@ async def fetch_budget(api: ApiClient, noun: str, item_id: str) -> Json:
 
 async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
     """Show the tiles of today's budget on the page of a campaign or an advertiser."""
-    with div("grid-of tiles"):
+    with add_div("grid-of tiles"):
         spent = Tile("Spent")
         held = Tile(
             "Held",
@@ -198,9 +198,9 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
         if noun == "campaign":
             projected = Tile("Projected", hint="Spent at the end of the day, if it goes on like this.")
             more = [projected, Tile("Spent in all")]
-    bar = html()
+    bar = add_html()
     bar.set_visibility(False)
-    words = hint()
+    words = add_hint()
 
     async def show() -> None:
         budget = await fetch_budget(visit.api, noun, item_id)
@@ -215,10 +215,10 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
             more[1].update(
                 fmt.format_money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
             )
-        remaining.update(_limit(left), kind="bad" if left == 0 else "", note=note)
+        remaining.update(_format_limit(left), kind="bad" if left == 0 else "", note=note)
         if daily:
             share = (budget["spentTodayPaisa"] + budget["heldPaisa"]) / daily
-            bar.content = meter(share, "bad" if share >= 1 else "good")
+            bar.content = build_meter(share, "bad" if share >= 1 else "good")
             bar.set_visibility(True)
 
     await show()
@@ -251,12 +251,12 @@ async def _read_advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
     return answer
 
 
-@page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=ADVERTISER_SIDE)
+@register_page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=ADVERTISER_SIDE)
 async def show_campaign_budget(visit: PageVisit) -> None:
     campaign = await visit.api.get(f"/admin/campaigns/{visit.parts['campaign_id']}")
-    with heading(campaign["name"], crumbs=[("Budgets", ADDRESS)]):
-        link_button(strings.WHY_NOT_DELIVERING, f"/console/why?campaign={campaign['id']}")
-        link_button("Open the campaign", f"/console/campaigns/{campaign['id']}")
+    with add_heading(campaign["name"], crumbs=[("Budgets", ADDRESS)]):
+        add_link_button(strings.WHY_NOT_DELIVERING, f"/console/why?campaign={campaign['id']}")
+        add_link_button("Open the campaign", f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
         refund = ui.button("Refund").props("flat") if visit.is_admin else None
         reset = ui.button("Reset today").props("outline") if is_resettable else None
@@ -267,12 +267,12 @@ async def show_campaign_budget(visit: PageVisit) -> None:
         refund.on_click(lambda: _ask_refund(visit, campaign, refresh))
 
 
-@page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=ADVERTISER_SIDE)
+@register_page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=ADVERTISER_SIDE)
 async def show_advertiser_budget(visit: PageVisit) -> None:
     advertiser = await visit.api.get(f"/admin/advertisers/{visit.parts['advertiser_id']}")
     crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]
-    with heading(advertiser["name"], crumbs=crumbs):
-        link_button("Open the advertiser", f"/console/advertisers/{advertiser['id']}")
+    with add_heading(advertiser["name"], crumbs=crumbs):
+        add_link_button("Open the advertiser", f"/console/advertisers/{advertiser['id']}")
     await _show_day(visit, "advertiser", advertiser["id"])
 
 
@@ -287,14 +287,14 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
     tiles = add_tiles("Spent today", "End of day", "Left", "Spent in all" if noun == "campaign" else "Held")
     budget, day = await read()
     _update_tiles(tiles, budget, day)
-    words = hint()
+    words = add_hint()
     _show_end(words, budget, visit)
-    with card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
+    with add_card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
         chart = DayChart(day, now=visit.now)
         if day["dailyBudgetPaisa"] is None:
-            hint("No daily budget: there is no plan to keep to.")
-    with card("Where the day's budget is"):
-        where = html(_describe_place(budget)).classes("stack tight")
+            add_hint("No daily budget: there is no plan to keep to.")
+    with add_card("Where the day's budget is"):
+        where = add_html(_describe_place(budget)).classes("stack tight")
 
     async def refresh() -> None:
         budget, day = await read()
@@ -314,7 +314,7 @@ def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
     )
     pace = show_pace(budget).striptags() if is_campaign else ""
     tiles[1].update(fmt.format_money(day["projectedPaisa"]), note=pace)
-    tiles[2].update(_limit(budget["remainingTodayPaisa"]))
+    tiles[2].update(_format_limit(budget["remainingTodayPaisa"]))
     if is_campaign:
         tiles[3].update(
             fmt.format_money(budget["spentTotalPaisa"]), note=_describe_limit(budget["totalBudgetPaisa"])
@@ -335,7 +335,7 @@ def _describe_end(budget: Json, visit: PageVisit) -> str:
     return " ".join(describe_spent(budget, zone=visit.choose_zone(budget["timezone"]), now=visit.now))
 
 
-def _limit(paisa: int | None) -> str:
+def _format_limit(paisa: int | None) -> str:
     return "no limit" if paisa is None else fmt.format_money(paisa)
 
 
@@ -348,30 +348,30 @@ def _describe_place(budget: Json) -> str:
     parts = split_budget(budget)
     shown_parts = [(name, fmt.format_money(int(amount)), colour) for name, amount, colour in parts]
     free = None if left is None else max(0, left - budget["leasedPaisa"])
-    shown_parts.append(("Free", _limit(free), COLOURS["Free"]))
+    shown_parts.append(("Free", _format_limit(free), COLOURS["Free"]))
     bar = split(parts, whole=budget["dailyBudgetPaisa"], description="Where the day's budget is")
     return f'{bar}<div class="row-of small">{split_key(shown_parts)}</div>'
 
 
 def _ask_reset(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable[None]]) -> None:
     async def reset(form: Form) -> None:
-        await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.values())
+        await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.read_values())
         notify_success("Today's budget is reset.")
         await refresh()
 
-    with form_dialog("Reset today's budget?", "Reset today", reset) as form:
+    with open_form_dialog("Reset today's budget?", "Reset today", reset) as form:
         ui.label(
             f"What was spent today no longer counts against the daily budget, so up to {fmt.format_money(campaign['budgetDailyPaisa'])} more can be "
             "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."
         )
-        form.text("reason", "Reason", is_required=True)
+        form.add_text("reason", "Reason", is_required=True)
 
 
 def _ask_refund(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable[None]]) -> None:
     correlation_id = str(SystemIds().make())  # Of this dialog: pressed twice, it is one refund.
 
     async def refund(form: Form) -> None:
-        values = form.values()
+        values = form.read_values()
         answer = await visit.api.post(
             f"/admin/campaigns/{campaign['id']}/refunds", {**values, "correlationId": correlation_id}
         )
@@ -382,10 +382,10 @@ def _ask_refund(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitabl
         )
         await refresh()
 
-    with form_dialog("Give money back?", "Give back", refund) as form:
+    with open_form_dialog("Give money back?", "Give back", refund) as form:
         ui.label(
             "The newest charges are given back first, up to the amount. They are taken out of the bill and of the statistics, and "
             "the campaign's budgets allow as much again. The history keeps your reason."
         )
-        form.money("amountPaisa", "Amount")
-        form.text("reason", "Reason", is_required=True)
+        form.add_money("amountPaisa", "Amount")
+        form.add_text("reason", "Reason", is_required=True)

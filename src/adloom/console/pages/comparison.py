@@ -7,7 +7,7 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components.format import format_percent, format_quantity
-from adloom.console.components.layout import card, html, set_attributes
+from adloom.console.components.layout import add_card, add_html, set_attributes
 from adloom.console.page import PageVisit
 from adloom.core.caller import Role
 
@@ -23,12 +23,12 @@ async def show_comparison(visit: PageVisit, owner: str) -> None:
     if len(items) < BANNERS_MIN:
         return
     highest = max(item["ctrHigh"] or item["ctr"] for item in items) or 1.0
-    with card("Banners side by side", note="The last 30 days"):
+    with add_card("Banners side by side", note="The last 30 days"):
         ui.label(describe_leader(answer))
         rows = Markup("").join(
             _build_row(item, highest, has_link=visit.role is not Role.PUBLISHER) for item in items
         )
-        set_attributes(html(rows, tag="ul").classes("al-shares"), role="list")
+        set_attributes(add_html(rows, tag="ul").classes("al-shares"), role="list")
 
 
 def describe_leader(answer: Json) -> str:

@@ -14,21 +14,21 @@ from adloom.console import strings
 from adloom.console.client import Json, shorten_id
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.format import format_ago, format_money, format_quantity
-from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.forms.form import Form, open_form_dialog
 from adloom.console.components.layout import (
-    badge,
-    card,
-    div,
-    empty_state,
-    heading,
-    html,
-    link_button,
-    tab_links,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_heading,
+    add_html,
+    add_link_button,
+    add_tab_links,
+    build_badge,
 )
 from adloom.console.components.messages import notify_success, open_dialog
 from adloom.console.components.status import build_campaign_badge
-from adloom.console.components.table import Column, build_plain_table, number_column
-from adloom.console.page import PageVisit, page
+from adloom.console.components.table import Column, build_plain_table, make_number_column
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload
 from adloom.console.shell import PUBLISHER_SIDE
@@ -50,26 +50,26 @@ NOTHING: Final = {
 }
 
 
-@page(INBOX, title="Requests", roles=PUBLISHER_SIDE)
+@register_page(INBOX, title="Requests", roles=PUBLISHER_SIDE)
 async def show_requests(visit: PageVisit) -> None:
-    heading("Requests", note="Campaigns that ask for placements. They are shown when they are accepted.")
+    add_heading("Requests", note="Campaigns that ask for placements. They are shown when they are accepted.")
     asked = visit.query.get("tab", "")
     state = asked if asked in STATES else "requested"
-    tab_links(visit.path, state, STATES, label="States of requests")
+    add_tab_links(visit.path, state, STATES, label="States of requests")
 
     @ui.refreshable
-    async def body() -> None:
+    async def show_body() -> None:
         answer = await visit.api.get("/admin/links", state=state, pageSize=ROWS_MAX, sort="createdAt")
         if not answer["items"]:
-            empty_state("inbox", STATES[state], NOTHING[state])
+            add_empty_state("inbox", STATES[state], NOTHING[state])
             return
         for row in answer["items"]:
             await _show_request(visit, row, reload)
 
     async def reload() -> None:
-        await body.refresh()
+        await show_body.refresh()
 
-    await body()
+    await show_body()
 
 
 async def _show_request(visit: PageVisit, row: Json, reload: Reload) -> None:
@@ -81,9 +81,9 @@ async def _show_request(visit: PageVisit, row: Json, reload: Reload) -> None:
         )
         show_banners([one for one in listed if one["campaignId"] == row["campaignId"]])
 
-    with card(), div("row-of apart"):
-        html(_request(visit, row)).classes("grow")
-        with div("row-of tight"):
+    with add_card(), add_div("row-of apart"):
+        add_html(_build_request(visit, row)).classes("grow")
+        with add_div("row-of tight"):
             if row["banners"]:
                 ui.button(f"Preview ({row['banners']})", on_click=preview).props("flat")
             _show_decision_buttons(
@@ -99,10 +99,10 @@ async def show_ads(visit: PageVisit, placement: Json, reload: Reload) -> None:
         return
     path = f"/admin/placements/{placement['id']}"
     rows = await visit.api.get_items(f"{path}/banners", pageSize=ROWS_MAX, sort="displayOrder")
-    with card(ADS, note=NUMBERS_NOTE):
+    with add_card(ADS, note=NUMBERS_NOTE):
         if not rows:
-            empty_state("image", NOTHING_SHOWN, "No campaign has a banner on this placement.")
-        with div("al-list"):
+            add_empty_state("image", NOTHING_SHOWN, "No campaign has a banner on this placement.")
+        with add_div("al-list"):
             for row in rows:
                 _show_ad(visit, placement, row, reload)
 
@@ -121,13 +121,13 @@ async def _show_contextual_ads(visit: PageVisit, placement: Json) -> None:
     )
     rows: list[Json] = sorted(answer["items"], key=lambda row: -row["impressions"])[:ROWS_MAX]
     approvals = f"/console/sites/{placement['siteId']}?tab=approvals&state="
-    with card(ADS, note=NUMBERS_NOTE):
+    with add_card(ADS, note=NUMBERS_NOTE):
         if rows:
-            html(build_plain_table(_list_columns(visit), rows))
-            with div("row-of"):
-                link_button("Preview and decide", f"{approvals}approved", look="flat")
+            add_html(build_plain_table(_list_columns(visit), rows))
+            with add_div("row-of"):
+                add_link_button("Preview and decide", f"{approvals}approved", look="flat")
             return
-        empty_state(
+        add_empty_state(
             "image",
             NOTHING_SHOWN,
             "Ads that fit the page appear here once they are approved for the site.",
@@ -140,9 +140,9 @@ def _list_columns(visit: PageVisit) -> list[Column]:
     return [
         Column("Ad", lambda row: row["bannerTitle"] or shorten_id(row["bannerId"])),
         Column("Campaign", lambda row: row["campaignName"] or strings.NONE),
-        number_column("Impressions", "impressions"),
-        number_column("Clicks", "clicks"),
-        number_column(_name_money(visit), "spendPaisa", format_money),
+        make_number_column("Impressions", "impressions"),
+        make_number_column("Clicks", "clicks"),
+        make_number_column(_name_money(visit), "spendPaisa", format_money),
     ]
 
 
@@ -152,9 +152,9 @@ def _name_money(visit: PageVisit) -> str:
 
 def _show_ad(visit: PageVisit, placement: Json, row: Json, reload: Reload) -> None:
     address = f"/admin/placements/{placement['id']}/links/{row['campaignId']}"
-    with div("row-of apart"):
-        html(_build_ad(visit, row)).classes("grow")
-        with div("row-of tight"):
+    with add_div("row-of apart"):
+        add_html(_build_ad(visit, row)).classes("grow")
+        with add_div("row-of tight"):
             ui.button("Preview", on_click=lambda: show_banners([row])).props("flat")
             preview_button(visit, row["bannerId"], (placement["id"], placement["label"]))
             if row["linkState"] == "requested":
@@ -170,7 +170,7 @@ def show_banners(banners: list[Json]) -> None:
     """Show what visitors would see, in frames that can neither act nor be clicked."""
     with open_dialog("Preview") as dialog:
         for banner in banners:
-            html(Markup("<strong>{}</strong> <span class='quiet small'>{}</span>").format(
+            add_html(Markup("<strong>{}</strong> <span class='quiet small'>{}</span>").format(
                 banner["title"], banner["ctaUrl"] or "leads nowhere"
             ))  # fmt: skip
             BannerPreview("desktop").show(with_neighbours(banner, LAYOUT), LAYOUT)
@@ -200,8 +200,8 @@ def _show_decision_buttons(  # noqa: PLR0913 - what is decided where, and what i
         await reload()
 
     def ask() -> None:
-        with form_dialog(f"Refuse “{name}”?", "Refuse", refuse) as form:
-            form.text("reason", "Why", hint="The advertiser reads it.", is_long=True).props("autogrow")
+        with open_form_dialog(f"Refuse “{name}”?", "Refuse", refuse) as form:
+            form.add_text("reason", "Why", hint="The advertiser reads it.", is_long=True).props("autogrow")
 
     if not is_refused:
         ui.button("Refuse", on_click=ask).props("outline")
@@ -209,7 +209,7 @@ def _show_decision_buttons(  # noqa: PLR0913 - what is decided where, and what i
         ui.button("Accept", on_click=accept).props("unelevated")
 
 
-def _request(visit: PageVisit, row: Json) -> Markup:
+def _build_request(visit: PageVisit, row: Json) -> Markup:
     return Markup(
         '<span class="strong">{}</span> {} {}<div class="small">{} · <a href="/console/placements/{}?tab=ads">{}</a></div>'
         '<div class="quiet small">{}{}</div>'
@@ -226,7 +226,7 @@ def _request(visit: PageVisit, row: Json) -> Markup:
 
 
 def _build_ad(visit: PageVisit, row: Json) -> Markup:
-    state = badge("Refused", "bad") if row["isRefused"] else build_state_badge(row["linkState"])
+    state = build_badge("Refused", "bad") if row["isRefused"] else build_state_badge(row["linkState"])
     return Markup(
         '<span class="strong">{}</span> {}<div class="small">{} · {}</div>'
         '<div class="quiet small">{} · {} · {}{}</div>'
@@ -243,4 +243,4 @@ def _build_ad(visit: PageVisit, row: Json) -> Markup:
 
 
 def build_state_badge(state: str) -> Markup:
-    return badge(STATES[state], STATE_KINDS[state])
+    return build_badge(STATES[state], STATE_KINDS[state])

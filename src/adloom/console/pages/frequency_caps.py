@@ -7,8 +7,8 @@ from nicegui import ui
 
 from adloom.catalog.frequency_cap import CapWindow
 from adloom.console.client import Json
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import card, div, empty_state, hint, html
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import add_card, add_div, add_empty_state, add_hint, add_html
 from adloom.console.components.messages import confirm
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload, save_changes
@@ -30,11 +30,11 @@ async def show_caps(visit: PageVisit, banner: Json, reload: Reload) -> None:
     caps = await visit.api.get_list(CAPS, adId=banner["id"])
     may_write = visit.may_write and not banner["deletedAt"]
     free = {name: text for name, text in WINDOWS.items() if name not in {cap["window"] for cap in caps}}
-    with card("How often one visitor sees it"):
-        hint("Windows are calendar units in UTC; a week begins on Monday. All caps hold at once.")
+    with add_card("How often one visitor sees it"):
+        add_hint("Windows are calendar units in UTC; a week begins on Monday. All caps hold at once.")
         if not caps:
-            empty_state("repeat", "No caps yet", "One visitor may see this banner any number of times.")
-        with div("al-list"):
+            add_empty_state("repeat", "No caps yet", "One visitor may see this banner any number of times.")
+        with add_div("al-list"):
             for cap in sorted(caps, key=lambda cap: list(WINDOWS).index(cap["window"])):
                 _show_cap(visit, cap, reload, may_write=may_write)
         if may_write and free:
@@ -44,11 +44,11 @@ async def show_caps(visit: PageVisit, banner: Json, reload: Reload) -> None:
 
 
 def _show_cap(visit: PageVisit, cap: Json, reload: Reload, *, may_write: bool) -> None:
-    with div("row-of"):
+    with add_div("row-of"):
         text = Markup('<span class="strong">{}</span> in {}') if cap["window"] != "Lifetime" else Markup(
             '<span class="strong">{}</span> {}'
         )  # fmt: skip
-        html(text.format(f"At most {cap[MOST]}", WINDOWS[cap["window"]])).classes("grow")
+        add_html(text.format(f"At most {cap[MOST]}", WINDOWS[cap["window"]])).classes("grow")
         if may_write:
             ui.button("Change", on_click=lambda: _change(visit, cap, reload)).props("flat")
             ui.button("Remove", on_click=lambda: _ask_remove(visit, cap, reload)).props("flat")
@@ -59,17 +59,17 @@ def _add(visit: PageVisit, banner: Json, free: dict[str, str], reload: Reload) -
         await visit.api.post(CAPS, {"adId": banner["id"], **form.create_body()})
         await reload()
 
-    with form_dialog("Add a cap", "Add", save, {"window": next(iter(free)), MOST: 3}) as form:
-        form.integer(MOST, MOST_LABEL, is_positive=True)
-        form.choice("window", "In", free, is_required=True)
+    with open_form_dialog("Add a cap", "Add", save, {"window": next(iter(free)), MOST: 3}) as form:
+        form.add_integer(MOST, MOST_LABEL, is_positive=True)
+        form.add_choice("window", "In", free, is_required=True)
 
 
 def _change(visit: PageVisit, cap: Json, reload: Reload) -> None:
     async def save(form: Form) -> None:
         await save_changes(visit, f"{CAPS}/{cap['id']}", form, reload)
 
-    with form_dialog("Change the cap", "Save", save, cap) as form:
-        form.integer(MOST, MOST_LABEL, is_positive=True)
+    with open_form_dialog("Change the cap", "Save", save, cap) as form:
+        form.add_integer(MOST, MOST_LABEL, is_positive=True)
 
 
 def _ask_remove(visit: PageVisit, cap: Json, reload: Reload) -> None:

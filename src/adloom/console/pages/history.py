@@ -9,10 +9,10 @@ from markupsafe import Markup
 from adloom.console.client import Json
 from adloom.console.components.format import format_ago
 from adloom.console.components.forms.values import convert_to_utc
-from adloom.console.components.layout import heading
+from adloom.console.components.layout import add_heading
 from adloom.console.components.table import Column, DataTable
 from adloom.console.history import PARTS, describe_action, list_changes, name_author
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, register_page
 from adloom.console.shell import STAFF
 
 ADDRESS: Final = "/console/history"
@@ -66,9 +66,9 @@ PAGES: Final = {
 NAME_FIELDS: Final = ("name", "title", "label", "domain", "email")
 
 
-@page(ADDRESS, title="History", roles=STAFF)
+@register_page(ADDRESS, title="History", roles=STAFF)
 async def show_everything(visit: PageVisit) -> None:
-    heading("History", note="Who changed what, and when. Newest first.")
+    add_heading("History", note="Who changed what, and when. Newest first.")
 
     async def read(query: Mapping[str, str]) -> Json:
         days = bound_days(query.get("from"), query.get("to"), visit.zone)
@@ -90,8 +90,8 @@ async def show_everything(visit: PageVisit) -> None:
     table.filter("noun", "What", NOUNS)
     if visit.is_admin:
         await table.filter_by("subject", "Who", api=visit.api, path="/admin/accounts", key="email")
-    table.day("from", "From")
-    table.day("to", "Through")
+    table.filter_by_day("from", "From")
+    table.filter_by_day("to", "Through")
     await table.show()
 
 

@@ -9,10 +9,17 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
-from adloom.console.components.layout import Tile, badge, div, heading, meter, view_links
+from adloom.console.components.layout import (
+    Tile,
+    add_div,
+    add_heading,
+    add_view_links,
+    build_badge,
+    build_meter,
+)
 from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.table import Column, DataTable, build_row_button, number_column
-from adloom.console.page import PageVisit, page, refresh_every
+from adloom.console.components.table import Column, DataTable, build_row_button, make_number_column
+from adloom.console.page import PageVisit, refresh_every, register_page
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
 
@@ -46,11 +53,11 @@ OWN: Final = "/api/ads-manager/jobs"
 KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "good"}
 
 
-@page(ADDRESS, title="Jobs", roles=ADVERTISER_SIDE)
+@register_page(ADDRESS, title="Jobs", roles=ADVERTISER_SIDE)
 async def show_jobs(visit: PageVisit) -> None:
     """Show the queues; an advertiser sees only the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:
-        heading("Jobs", note=NOTE)
+        add_heading("Jobs", note=NOTE)
         await _show_own_jobs(visit)
     else:
         await _show_queues(visit)
@@ -60,11 +67,11 @@ async def _show_queues(visit: PageVisit) -> None:
     asked = visit.query.get("queue", "")
     queue = asked if asked in QUEUES else next(iter(QUEUES))
     retry_all: ui.button | None = None
-    with heading("Jobs", note=NOTE):
+    with add_heading("Jobs", note=NOTE):
         if visit.is_admin:
             retry_all = ui.button("Try all again", icon="replay", on_click=lambda: _retry_all(visit, queue))
             retry_all.props("outline")
-    with div("grid-of two"):
+    with add_div("grid-of two"):
         tiles = {name: Tile(label) for name, label in QUEUES.items()}
 
     async def update_tiles() -> None:
@@ -78,7 +85,7 @@ async def _show_queues(visit: PageVisit) -> None:
 
     await update_tiles()
     views = [(label, f"{ADDRESS}?queue={name}") for name, label in QUEUES.items()]
-    view_links(views, current=f"{ADDRESS}?queue={queue}", label="Queues")
+    add_view_links(views, current=f"{ADDRESS}?queue={queue}", label="Queues")
 
     async def read(query: Mapping[str, str]) -> Json:
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "state"}}
@@ -140,9 +147,9 @@ def _build_common_columns(visit: PageVisit) -> list[Column]:
         return build_row_button("retry", row["id"], "Try again") if is_offered else ""
 
     return [
-        Column("State", lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
+        Column("State", lambda row: build_badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
         Column("Progress", _build_progress, is_wide_only=True),
-        number_column("Attempts", "attempts", str, is_wide_only=True),
+        make_number_column("Attempts", "attempts", str, is_wide_only=True),
         Column("What it said", _build_error, is_wide_only=True),
         Column("Put", lambda row: fmt.format_ago(row["createdAt"], now=visit.now), is_wide_only=True),
         Column("Ended", lambda row: fmt.format_ago(row["endedAt"], now=visit.now)),
@@ -166,7 +173,7 @@ def _build_own_name(row: Json) -> Markup:
 
 def _build_progress(row: Json) -> Markup:
     share = 1.0 if row["state"] == "completed" else row["progress"]
-    return meter(share, KINDS[row["state"]])
+    return build_meter(share, KINDS[row["state"]])
 
 
 def _build_error(row: Json) -> Markup:

@@ -22,15 +22,15 @@ from adloom.console.components.format import (
 )
 from adloom.console.components.layout import (
     Tile,
-    card,
-    div,
-    empty_state,
-    heading,
-    html,
-    link_button,
-    notice,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_heading,
+    add_html,
+    add_link_button,
+    add_notice,
 )
-from adloom.console.page import PageVisit, page, refresh_every
+from adloom.console.page import PageVisit, refresh_every, register_page
 from adloom.console.pages.campaigns.campaign_list import show_own_campaigns
 from adloom.console.pages.first_campaign.steps import find_sample_placement
 from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
@@ -74,27 +74,27 @@ WAYS: Final = {
 HOUSE_WAYS: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs", "unknownSlugs": "Placements"}
 
 
-@page("/console", title="Overview")
+@register_page("/console", title="Overview")
 async def show_overview(visit: PageVisit) -> None:
     """Show the figures; an advertiser or publisher sees its own."""
     span = visit.query.get("span", "today")
     span = span if span in SPANS else "today"
-    with heading("Overview"):
+    with add_heading("Overview"):
         ui.label("live").classes("al-live")
         choice = ui.toggle(SPANS, value=span).props('no-caps aria-label="How far back"')
     choice.on_value_change(lambda event: ui.navigate.to(f"/console?span={event.value}"))
     if visit.is_admin or visit.role is Role.PUBLISHER:
         await _invite(visit)
     figures = OverviewFigures(visit, span)
-    with div("grid-of four" if visit.role in STAFF else "grid-of tiles"):
+    with add_div("grid-of four" if visit.role in STAFF else "grid-of tiles"):
         figures.build_tiles()
     if visit.role is Role.ADVERTISER:
         await show_own_campaigns(visit)
-    with div("grid-of side"):
-        main = div("stack")
-        with card("What needs attention"):
+    with add_div("grid-of side"):
+        main = add_div("stack")
+        with add_card("What needs attention"):
             attention = AttentionList(visit)
-    below = div("grid-of two")
+    below = add_div("grid-of two")
     await figures.build_charts(main, below)
     await attention.refresh()
     await figures.refresh_now()
@@ -119,9 +119,9 @@ async def _invite(visit: PageVisit) -> None:
         if not is_publisher:
             await _point_to_free_place(visit)
         return
-    with card():
+    with add_card():
         if is_publisher:
-            empty_state(
+            add_empty_state(
                 "view_quilt",
                 "You have no placement yet",
                 "A placement is where ads appear on a page. Make one, and put its two lines on the page.",
@@ -129,7 +129,7 @@ async def _invite(visit: PageVisit) -> None:
                 href="/console/placements/new",
             )
         else:
-            empty_state(
+            add_empty_state(
                 "auto_awesome",
                 "Nothing is shown yet",
                 strings.THREE_PARTS,
@@ -145,8 +145,8 @@ async def _point_to_free_place(visit: PageVisit) -> None:
         return
     taken = await visit.api.get("/admin/assignments", placementId=place["id"], pageSize=1)
     if not taken["totalCount"]:
-        with notice("The sample's front page keeps a place free for your first ad."):
-            link_button(FIRST_CAMPAIGN, "/console/first-campaign")
+        with add_notice("The sample's front page keeps a place free for your first ad."):
+            add_link_button(FIRST_CAMPAIGN, "/console/first-campaign")
 
 
 class OverviewFigures:
@@ -173,7 +173,7 @@ class OverviewFigures:
         answer = await self._read_span()
         note = f"by {'day' if _is_of_days(answer) else 'hour'}, {answer['timeZone']}"
         for index, (name, title, series) in enumerate(self._list_charts(answer)):
-            with below if index else main, card(title, note=note):
+            with below if index else main, add_card(title, note=note):
                 self._charts[name] = SvgChart(self._list_labels(answer), series, description=title)
         self._show_span(answer)
 
@@ -297,10 +297,10 @@ class AttentionList:
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
-        self._list = html("").classes("al-list")
+        self._list = add_html("").classes("al-list")
         self._nothing = ui.element("div")
         with self._nothing:
-            empty_state("task_alt", "Nothing needs your attention.", "")
+            add_empty_state("task_alt", "Nothing needs your attention.", "")
 
     async def refresh(self) -> None:
         answer = await self._visit.api.get("/admin/attention")

@@ -15,19 +15,19 @@ from adloom.console.components.forms.checks import suggest_slug
 from adloom.console.components.forms.fields import add_owner_field, add_reference_field, fetch_name
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import (
-    badge,
-    card,
-    div,
-    empty_state,
-    facts,
-    hint,
-    html,
-    link_button,
-    notice,
-    snippet,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_facts,
+    add_hint,
+    add_html,
+    add_link_button,
+    add_notice,
+    add_snippet,
+    build_badge,
 )
-from adloom.console.components.status import build_campaign_badge, build_thumbnail, switch_badge
-from adloom.console.components.table import Column, number_column
+from adloom.console.components.status import build_campaign_badge, build_switch_badge, build_thumbnail
+from adloom.console.components.table import Column, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import apply_overrides, show_results
 from adloom.console.pages.comparison import show_comparison
@@ -56,8 +56,8 @@ TYPE_LENGTH_MAX: Final = 50
 async def show_overview(visit: PageVisit, placement: Json, _: Reload) -> None:
     # A publisher has the ads in a tab of their own, without the pages of campaigns and banners.
     rows = [] if visit.role is Role.PUBLISHER else await _fetch_assignments(visit, placement)
-    with div("grid-of side"):
-        with div("stack"):
+    with add_div("grid-of side"):
+        with add_div("stack"):
             await _show_tag(visit, placement)
             if visit.role is not Role.PUBLISHER and placement["delivery"] != "contextual":
                 _show_banners(rows)
@@ -70,13 +70,13 @@ async def show_overview(visit: PageVisit, placement: Json, _: Reload) -> None:
 
 async def _show_tag(visit: PageVisit, placement: Json) -> None:
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
-    with card("Put it on a page"):
-        hint("Put the script into the page once, and the second line where the placement should be.")
-        snippet(tag["html"])
+    with add_card("Put it on a page"):
+        add_hint("Put the script into the page once, and the second line where the placement should be.")
+        add_snippet(tag["html"])
         if "style=" not in tag["html"] and placement["layoutType"] not in OVER_THE_PAGE:
-            hint(NO_SPACE)
+            add_hint(NO_SPACE)
         with ui.expansion("For pages without scripts").classes("full"):
-            snippet(tag["frameHtml"])
+            add_snippet(tag["frameHtml"])
             ui.link("Try it", tag["pageUrl"], new_tab=True)
         if placement["siteId"] is not None:
             await _show_tag_check(visit, placement)
@@ -85,7 +85,7 @@ async def _show_tag(visit: PageVisit, placement: Json) -> None:
 async def _show_tag_check(visit: PageVisit, placement: Json) -> None:
     """Let somebody ask whether the tag is on a page of the site."""
     site = await visit.api.get(f"/admin/sites/{placement['siteId']}")
-    found = div("full")
+    found = add_div("full")
 
     async def check() -> None:
         found.clear()
@@ -95,11 +95,11 @@ async def _show_tag_check(visit: PageVisit, placement: Json) -> None:
                     f"/admin/placements/{placement['id']}/tag-check", {"url": field.value}
                 )
             except ProblemError as error:
-                notice(error.message, kind="bad")
+                add_notice(error.message, kind="bad")
                 return
-            notice(answer["message"], kind="good" if answer["isThere"] else "warn", title=answer["url"])
+            add_notice(answer["message"], kind="good" if answer["isThere"] else "warn", title=answer["url"])
 
-    with div("row-of"):
+    with add_div("row-of"):
         field = ui.input("Is my tag there?", value=f"https://{site['domain']}/")
         field.props('outlined dense data-field="tagPage"').classes("grow").on("keydown.enter", check)
         ui.button("Look", icon="search", on_click=check).props("outline")
@@ -108,8 +108,8 @@ async def _show_tag_check(visit: PageVisit, placement: Json) -> None:
 async def _show_facts(visit: PageVisit, placement: Json) -> None:
     site = await fetch_name(visit.api, "/admin/sites", placement["siteId"])
     width, height = placement["recommendedWidth"], placement["recommendedHeight"]
-    with card("At a glance"):
-        facts(
+    with add_card("At a glance"):
+        add_facts(
             [
                 ("Slug", placement["slug"]),
                 ("Layout", draw_layout(placement["layoutType"])),
@@ -136,13 +136,15 @@ async def _fetch_assignments(visit: PageVisit, placement: Json) -> list[Json]:
 
 
 def _show_banners(rows: list[Json]) -> None:
-    with card("What is shown here", note="In order; those of one order as the rotation says" if rows else ""):
+    with add_card(
+        "What is shown here", note="In order; those of one order as the rotation says" if rows else ""
+    ):
         if not rows:
-            empty_state("image", "Nothing is shown here yet", "Assign a banner to it in a campaign.")
+            add_empty_state("image", "Nothing is shown here yet", "Assign a banner to it in a campaign.")
             return
-        with div("al-list"):
+        with add_div("al-list"):
             for row in rows:
-                html(_build_row(row))
+                add_html(_build_row(row))
 
 
 async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> None:
@@ -156,12 +158,12 @@ async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> 
     banners = [
         apply_overrides(await visit.api.get(f"/admin/banners/{row['bannerId']}"), row) for row in first
     ]
-    with card("What readers see"), div("stack"):
+    with add_card("What readers see"), add_div("stack"):
         BannerPreview().show(banners, placement["layoutType"], instead=placement["fallbackPlaceholderUrl"])
 
 
 def _build_row(row: Json) -> Markup:
-    fallback = badge("fallback", "info") if row["isFallback"] else Markup("")
+    fallback = build_badge("fallback", "info") if row["isFallback"] else Markup("")
     return Markup(
         '<div class="al-pair"><span>{}</span><div class="grow"><a class="strong" href="/console/banners/{}">{}</a> {}'
         '<div class="small"><a href="/console/campaigns/{}?tab=banners">{}</a> {}</div>'
@@ -179,39 +181,41 @@ def _build_row(row: Json) -> Markup:
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    with div("grid-of two"):
-        with card("What it is"), div("stack tight"):
-            label = form.name("label", "Label", hint="For you and for buyers.")
-            slug = form.text(
+    with add_div("grid-of two"):
+        with add_card("What it is"), add_div("stack tight"):
+            label = form.add_name("label", "Label", hint="For you and for buyers.")
+            slug = form.add_text(
                 "slug",
                 "Slug",
                 is_required=True,
                 hint="The name that a page asks for, such as home-hero.",
                 check=checks.check_slug,
             )
-            hint().bind_text_from(slug, "value", backward=checks.warn_of_blockers)
+            add_hint().bind_text_from(slug, "value", backward=checks.warn_of_blockers)
             if is_new:
                 _suggest_slug(label, slug)
-            form.choice("layoutType", "Layout", strings.LAYOUTS, is_required=True)
+            form.add_choice("layoutType", "Layout", strings.LAYOUTS, is_required=True)
             await _add_owner_fields(visit, form, is_new=is_new)
-            form.text(
+            form.add_text(
                 "pageContext",
                 "Page",
                 hint="Where it is, in your words.",
                 check=checks.check_at_most(PAGE_LENGTH_MAX),
             )
-            form.flag("isActive", "Pages may ask for it")
-        with card("How it is filled"), div("stack tight"):
+            form.add_flag("isActive", "Pages may ask for it")
+        with add_card("How it is filled"), add_div("stack tight"):
             _add_delivery_fields(form, is_new=is_new)
-        with card("What fits"), div("stack tight"):
-            with div("grid-of tiles"):
-                form.integer("recommendedWidth", "Width of images", is_positive=True)
-                form.integer("recommendedHeight", "Height of images", is_positive=True)
-            form.text("recommendedAspectRatio", "Aspect ratio", check=checks.check_at_most(RATIO_LENGTH_MAX))
-            form.url("fallbackPlaceholderUrl", "Image when there is no ad")
-        with card("Less often needed"), div("stack tight"):
-            form.integer("sortOrder", "Position in lists")
-            form.text("notes", "Notes", is_long=True).props("autogrow")
+        with add_card("What fits"), add_div("stack tight"):
+            with add_div("grid-of tiles"):
+                form.add_integer("recommendedWidth", "Width of images", is_positive=True)
+                form.add_integer("recommendedHeight", "Height of images", is_positive=True)
+            form.add_text(
+                "recommendedAspectRatio", "Aspect ratio", check=checks.check_at_most(RATIO_LENGTH_MAX)
+            )
+            form.add_url("fallbackPlaceholderUrl", "Image when there is no ad")
+        with add_card("Less often needed"), add_div("stack tight"):
+            form.add_integer("sortOrder", "Position in lists")
+            form.add_text("notes", "Notes", is_long=True).props("autogrow")
 
 
 def _suggest_slug(label: ui.input | ui.textarea, slug: ui.input | ui.textarea) -> None:
@@ -229,26 +233,28 @@ def _suggest_slug(label: ui.input | ui.textarea, slug: ui.input | ui.textarea) -
 
 
 def _add_delivery_fields(form: Form, *, is_new: bool) -> None:
-    delivery = form.choice("delivery", "Filled by", strings.DELIVERIES, is_required=True)
-    note = hint(DELIVERY_NOTES.get(delivery.value, ""))
+    delivery = form.add_choice("delivery", "Filled by", strings.DELIVERIES, is_required=True)
+    note = add_hint(DELIVERY_NOTES.get(delivery.value, ""))
     delivery.on_value_change(lambda event: note.set_text(DELIVERY_NOTES.get(event.value, "")))
-    slots = form.integer("maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True)
-    rotation = form.choice("rotation", "Of several banners", strings.ROTATIONS, hint=ROTATION_HINT)
+    slots = form.add_integer(
+        "maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True
+    )
+    rotation = form.add_choice("rotation", "Of several banners", strings.ROTATIONS, hint=ROTATION_HINT)
     rotation.bind_visibility_from(delivery, "value", backward=lambda value: value == "direct")
     if is_new:
         slots.on_value_change(lambda event: rotation.set_value(suggest_rotation(event.value)))
-    form.flag("allowPartialRender", "Show fallbacks in slots that stay empty")
-    form.time_zone("timezone")
-    form.price("floorCpm", strings.FLOOR_CPM, hint="For campaigns of advertisers, and in auctions.")
-    form.flag("isOpen", "Advertisers may use it without asking")
+    form.add_flag("allowPartialRender", "Show fallbacks in slots that stay empty")
+    form.add_time_zone("timezone")
+    form.add_price("floorCpm", strings.FLOOR_CPM, hint="For campaigns of advertisers, and in auctions.")
+    form.add_flag("isOpen", "Advertisers may use it without asking")
     auction_fields = [
-        form.text(
+        form.add_text(
             "placementType",
             "Type",
             hint="Apps ask for ads of a type; a page asks for a slug.",
             check=checks.check_at_most(TYPE_LENGTH_MAX),
         ),
-        form.choice("auctionScoring", "Predicted clicks", strings.SCORINGS),
+        form.add_choice("auctionScoring", "Predicted clicks", strings.SCORINGS),
     ]
     for field in auction_fields:
         field.bind_visibility_from(delivery, "value", backward=lambda value: value == "auction")
@@ -263,7 +269,7 @@ async def _add_owner_fields(visit: PageVisit, form: Form, *, is_new: bool) -> No
     """Add the publisher, which cannot change later, and the site."""
     if is_new and visit.role is not Role.PUBLISHER:
         await add_owner_field(form, visit.api, "publisher")
-    site_id = form.initial("siteId")
+    site_id = form.get_initial("siteId")
     current = (site_id, await fetch_name(visit.api, "/admin/sites", site_id)) if site_id else None
     await add_reference_field(
         form,
@@ -273,12 +279,12 @@ async def _add_owner_fields(visit: PageVisit, form: Form, *, is_new: bool) -> No
         path="/admin/sites",
         shown=lambda row: row["name"],
         current=current,
-        publisherId=form.initial("publisherId"),
+        publisherId=form.get_initial("publisherId"),
     )
 
 
 def _add_links(placement: Json) -> None:
-    link_button(
+    add_link_button(
         "Why this ad?", f"/console/why?placement={placement['slug']}", icon="help_outline", look="flat"
     )
 
@@ -311,10 +317,10 @@ PLACEMENTS: Final = ResourcePages(
     columns=[
         Column("Label", "label", sort="label"),
         Column("Slug", "slug", sort="slug", is_wide_only=True),
-        Column("On or off", lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
+        Column("On or off", lambda row: build_switch_badge(is_on=row["isActive"]), sort="isActive"),
         Column("Layout", lambda row: draw_layout(row["layoutType"]), is_wide_only=True),
         Column("Filled by", lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
-        number_column("Slots", "maxBanners", str, is_wide_only=True),
+        make_number_column("Slots", "maxBanners", str, is_wide_only=True),
     ],
     search="Search by slug, label or page",
     filters={
@@ -336,7 +342,7 @@ PLACEMENTS: Final = ResourcePages(
         "sortOrder": 0,
     },
     defaults_from_query={"publisherId": "publisher", "siteId": "site", "delivery": "delivery"},
-    badge=lambda placement: switch_badge(is_on=placement["isActive"]),
+    badge=lambda placement: build_switch_badge(is_on=placement["isActive"]),
     links=_add_links,
     actions=_add_actions,
     delete_note=(

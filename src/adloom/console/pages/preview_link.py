@@ -6,7 +6,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import format_moment
 from adloom.console.components.forms.fields import add_reference_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import div, hint, snippet
+from adloom.console.components.layout import add_div, add_hint, add_snippet
 from adloom.console.components.messages import open_dialog
 from adloom.console.page import PageVisit
 
@@ -24,7 +24,7 @@ def preview_button(visit: PageVisit, banner_id: str, placement: tuple[str, str] 
 
 async def _ask(visit: PageVisit, banner_id: str, placement: tuple[str, str] | None) -> None:
     with open_dialog("Preview on a real page") as dialog:
-        hint(NOTE)
+        add_hint(NOTE)
         form = Form({})
         if placement is None:
             await add_reference_field(
@@ -38,8 +38,8 @@ async def _ask(visit: PageVisit, banner_id: str, placement: tuple[str, str] | No
                 hint="One of those that the page has.",
                 sort="label",
             )
-        form.url("url", "Page", hint="Empty: the front page of the placement's site.")
-        found = div("full")
+        form.add_url("url", "Page", hint="Empty: the front page of the placement's site.")
+        found = add_div("full")
 
         async def make() -> None:
             named = {} if placement is None else {"placementId": placement[0]}
@@ -50,7 +50,7 @@ async def _ask(visit: PageVisit, banner_id: str, placement: tuple[str, str] | No
             with found:
                 _show(link)
 
-        form.buttons("Make a link", make, on_cancel=dialog.close)
+        form.add_buttons("Make a link", make, on_cancel=dialog.close)
 
 
 def _describe(row: Json) -> str:
@@ -59,9 +59,9 @@ def _describe(row: Json) -> str:
 
 
 def _show(link: Json) -> None:
-    snippet(link["url"])
+    add_snippet(link["url"])
     expires_at = format_moment(link["expiresAt"])
     assert expires_at is not None
-    with div("row-of"):
+    with add_div("row-of"):
         ui.link("Open it", link["url"], new_tab=True)
-        hint(f"In the placement {link['placementSlug']}, until {expires_at:%d %B, %H:%M} UTC.")
+        add_hint(f"In the placement {link['placementSlug']}, until {expires_at:%d %B, %H:%M} UTC.")

@@ -10,10 +10,10 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import Tile, div, empty_state, facts, notice
+from adloom.console.components.layout import Tile, add_div, add_empty_state, add_facts, add_notice
 from adloom.console.components.messages import download_sheet
 from adloom.console.components.status import build_account_badge
-from adloom.console.components.table import Column, DataTable, number_column
+from adloom.console.components.table import Column, DataTable, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.reports.question import paginate
@@ -45,7 +45,7 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
         text = await visit.api.get_text(address, month=month, format="csv")
         download_sheet(text, f"adloom-statement-{month}.csv")
 
-    with div("al-bar"):
+    with add_div("al-bar"):
         labels = {one: f"{date.fromisoformat(f'{one}-01'):%B %Y}" for one in months}
         ui.select(labels, label="Month", value=month).props(
             'outlined dense options-dense data-field="month"'
@@ -57,9 +57,9 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
         ui.button("Download CSV", icon="download", on_click=download).props("outline")
         ui.button("Print", icon="print", on_click=lambda: ui.run_javascript("print()")).props("outline")
     if not found["isFinal"]:
-        notice("This month goes on: its figures still change.")
+        add_notice("This month goes on: its figures still change.")
     totals = found["totals"]
-    with div("grid-of tiles"):
+    with add_div("grid-of tiles"):
         Tile("Revenue").update(
             fmt.format_money(totals["revenuePaisa"]),
             note=f"the share is {found['revenueSharePercent']} % now",
@@ -69,7 +69,7 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
         Tile("Impressions").update(fmt.format_count(totals["impressions"]))
         Tile("Clicks").update(fmt.format_count(totals["clicks"]))
     if not found["items"]:
-        empty_state("receipt_long", "Nothing was shown in this month", "Choose another month.")
+        add_empty_state("receipt_long", "Nothing was shown in this month", "Choose another month.")
         return
     await DataTable(visit.query, _list_columns(found), lambda query: _read(found, query)).show()
 
@@ -84,12 +84,12 @@ def _list_columns(found: Json) -> list[Column]:
     columns = [
         Column("Placement", lambda row: row["label"] or f"{row['slug']} (deleted)", sort="slug"),
         Column("Site", lambda row: row["site"] or strings.NONE, is_wide_only=True),
-        number_column("Impressions", "impressions", is_sorted=True),
-        number_column("Clicks", "clicks", is_sorted=True),
+        make_number_column("Impressions", "impressions", is_sorted=True),
+        make_number_column("Clicks", "clicks", is_sorted=True),
     ]
     if found["totals"]["chargedPaisa"] is not None:
-        columns.append(number_column("Charged", "chargedPaisa", fmt.format_money, is_sorted=True))
-    columns.append(number_column("Revenue", "revenuePaisa", fmt.format_money, is_sorted=True))
+        columns.append(make_number_column("Charged", "chargedPaisa", fmt.format_money, is_sorted=True))
+    columns.append(make_number_column("Revenue", "revenuePaisa", fmt.format_money, is_sorted=True))
     return columns
 
 
@@ -98,14 +98,14 @@ async def _read(found: Json, query: Mapping[str, str]) -> Json:
 
 
 async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    form.name("name", "Name")
-    form.integer(
+    form.add_name("name", "Name")
+    form.add_integer(
         "revenueSharePercent",
         "Its share of what is charged, in percent",
         hint="It counts from the day on which you set it. Days before keep the share that they had.",
     )
     if not is_new:
-        facts([("Account id", form.initial("id"))])
+        add_facts([("Account id", form.get_initial("id"))])
 
 
 PUBLISHERS: Final = ResourcePages(

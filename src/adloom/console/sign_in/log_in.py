@@ -107,7 +107,7 @@ async def show_welcome(request: Request, guard: Guard) -> Response:
 
 
 @router.post(WELCOME)
-async def welcome(request: Request, guard: Guard, now: Now) -> Response:
+async def log_in_with_link(request: Request, guard: Guard, now: Now) -> Response:
     """Log in with the one-time link that the first start printed."""
     try:
         fields = await read_own_form(request, guard, now)

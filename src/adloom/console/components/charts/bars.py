@@ -6,7 +6,7 @@ import msgspec
 from markupsafe import Markup
 
 from adloom.console.components.format import format_percent
-from adloom.console.components.layout import html, meter, set_attributes
+from adloom.console.components.layout import add_html, build_meter, set_attributes
 
 
 class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
 def build_funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
     whole = max((step.left for step in steps), default=0) or 1
     rows = Markup("").join(_build_funnel_row(step, whole, before) for step, before in _with_before(steps))
-    set_attributes(html(rows, tag="ol").classes("al-funnel"), role="list", aria_label=description)
+    set_attributes(add_html(rows, tag="ol").classes("al-funnel"), role="list", aria_label=description)
 
 
 def _with_before(steps: Sequence[FunnelStep]) -> list[tuple[FunnelStep, int]]:
@@ -81,7 +81,7 @@ def build_shares(rows: Sequence[Share]) -> Markup:
     items = Markup("").join(
         Markup(
             '<li><span class="cut" title="{name}">{name}</span><b class="num">{share}</b>{bar}<span class="quiet small num">{note}</span></li>'
-        ).format(name=name, share=format_percent(share, places=1), bar=meter(share), note=note)
+        ).format(name=name, share=format_percent(share, places=1), bar=build_meter(share), note=note)
         for name, share, note in rows
     )
     return Markup('<ul class="al-shares">{}</ul>').format(items)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from adloom.console.components.charts.chart import COLOURS, Series, Unit, find_share_top, has_lone_point
 from adloom.console.components.format import format_count, format_money, format_percent
-from adloom.console.components.layout import html, set_attributes
+from adloom.console.components.layout import add_html, set_attributes
 
 WIDTH: Final = 1_000
 HEIGHT: Final = 100
@@ -28,7 +28,7 @@ class SvgChart:
     """Lines and bars over labels; the figures of a label appear where the pointer is."""
 
     def __init__(self, labels: Sequence[str], series: Sequence[Series], *, description: str) -> None:
-        self._element = html("").classes("al-drawn")
+        self._element = add_html("").classes("al-drawn")
         set_attributes(self._element, role="img", aria_label=description)
         self.update(labels, series)
 

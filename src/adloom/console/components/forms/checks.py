@@ -105,7 +105,7 @@ def check_recurrence(value: str) -> str | None:
     return None
 
 
-def name(value: str) -> str | None:
+def check_name(value: str) -> str | None:
     return "must not be blank" if not value.strip() else check_at_most(NAME_LENGTH_MAX)(value)
 
 

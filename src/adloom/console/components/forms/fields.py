@@ -9,7 +9,7 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, Json, ProblemError, parse_id
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import link_button, set_attributes
+from adloom.console.components.layout import add_link_button, set_attributes
 
 OPTIONS_MAX: Final = 50
 SEARCH_WAIT_MILLISECONDS: Final = 200
@@ -17,7 +17,7 @@ DAY_WAIT_MILLISECONDS: Final = 700  # Each typed digit of a year is another day.
 YEAR_MIN: Final = 2000
 
 
-def name_of(row: Json) -> str:
+def name_row(row: Json) -> str:
     """Return what people call a row of the API."""
     return row.get("name") or row.get("title") or row.get("label") or row["id"]
 
@@ -79,7 +79,7 @@ async def add_picker(  # noqa: PLR0913 - a field, and where its choices come fro
     *,
     api: ApiClient,
     path: str,
-    shown: Callable[[Json], str] = name_of,
+    shown: Callable[[Json], str] = name_row,
     is_clearable: bool = False,
     key: str = "id",
     **query: object,
@@ -110,8 +110,8 @@ async def add_reference_field(  # noqa: PLR0913 - a field, and where its choices
     """Add a field for the id of an item, searched on the server while typing; `current` is an id and its label."""
     found = SearchedOptions(api, path, shown, query)
     found.options |= dict([current]) if current else {}
-    await found.load(form.initial(name))
-    field = form.choice(
+    await found.load(form.get_initial(name))
+    field = form.add_choice(
         name,
         label,
         found.options,
@@ -180,7 +180,7 @@ HOME: Final = "/console/"
 
 def add_new_button(noun: str, *, back: str, **given: str | None) -> None:
     """Add a button to the form of a new item; when it is made, `back` is opened with its id as `new`."""
-    link_button(f"New {noun}", build_form_address(noun, back=back, **given), icon="add", look="flat")
+    add_link_button(f"New {noun}", build_form_address(noun, back=back, **given), icon="add", look="flat")
 
 
 def build_form_address(noun: str, *, back: str, **given: str | None) -> str:

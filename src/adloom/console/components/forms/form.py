@@ -1,9 +1,9 @@
 """Forms: fields named as the API names them, checked while typing; errors of the API appear at their field.
 
 form = Form(values=campaign)
-form.name("name", "Name")
-form.money("dailyBudgetPaisa", "Daily budget")
-form.buttons("Save", save)  # save() calls the API with form.patch_body()
+form.add_name("name", "Name")
+form.add_money("dailyBudgetPaisa", "Daily budget")
+form.add_buttons("Save", save)  # save() calls the API with form.patch_body()
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -18,7 +18,7 @@ from adloom.console.components.forms import amounts, checks
 from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.forms.unsaved import UnsavedMark
 from adloom.console.components.forms.values import convert_to_local, convert_to_utc, flatten, nest, offer_zone
-from adloom.console.components.layout import div, set_attributes
+from adloom.console.components.layout import add_div, set_attributes
 from adloom.console.components.messages import notify_error, open_dialog, show_stale
 
 STALE: Final = "STALE_WRITE"
@@ -51,7 +51,7 @@ class Form:
         self._decoders: dict[str, Encode] = {}  # Of fields that show something else than what is sent.
         self._refused: dict[str, str] = {}
 
-    def text(  # noqa: PLR0913 - what fields differ in
+    def add_text(  # noqa: PLR0913 - what fields differ in
         self,
         name: str,
         label: str,
@@ -69,17 +69,17 @@ class Form:
         self._encoders[name] = lambda value: str(value).strip() or None
         return field
 
-    def name(self, name: str, label: str, *, hint: str = "") -> ui.input | ui.textarea:
-        return self.text(name, label, is_required=True, hint=hint, check=checks.name)
+    def add_name(self, name: str, label: str, *, hint: str = "") -> ui.input | ui.textarea:
+        return self.add_text(name, label, is_required=True, hint=hint, check=checks.check_name)
 
-    def url(
+    def add_url(
         self, name: str, label: str, *, is_required: bool = False, hint: str = ""
     ) -> ui.input | ui.textarea:
-        field = self.text(name, label, is_required=is_required, hint=hint, check=checks.check_web_address)
+        field = self.add_text(name, label, is_required=is_required, hint=hint, check=checks.check_web_address)
         field.props('inputmode="url" autocapitalize="off" spellcheck="false"')
         return field
 
-    def password(
+    def add_password(
         self,
         name: str,
         label: str,
@@ -95,7 +95,7 @@ class Form:
         self._encoders[name] = lambda value: value or None
         return field
 
-    def integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
+    def add_integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
         # Without `min`, as NiceGUI would change what is below it instead of refusing it.
         field = ui.number(label, value=self._initial.get(name), step=1)
         check = checks.check_positive if is_positive else checks.check_natural
@@ -103,20 +103,20 @@ class Form:
         self._encoders[name] = lambda value: None if value is None else int(value)
         return field
 
-    def price(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
+    def add_price(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
         """Add a field for a price, which is sent as a decimal number."""
         field = amounts.add_price_field(label, self._initial.get(name))
         self._add(name, field, hint=hint, check=amounts.check_price)
         return field
 
-    def money(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
+    def add_money(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
         """Shown with the decimals of the currency, sent in hundredths."""
         field, check = amounts.add_money_field(label, self._initial.get(name))
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = amounts.count_paisa
         return field
 
-    def choice(  # noqa: PLR0913 - what fields differ in
+    def add_choice(  # noqa: PLR0913 - what fields differ in
         self,
         name: str,
         label: str,
@@ -140,7 +140,9 @@ class Form:
         self._add(name, field, is_required=is_required, hint=hint)
         return field
 
-    def texts(self, name: str, label: str, *, hint: str = "", check: checks.Check | None = None) -> ui.select:
+    def add_texts(
+        self, name: str, label: str, *, hint: str = "", check: checks.Check | None = None
+    ) -> ui.select:
         """Add a field for several texts; Enter adds one."""
         value = list(self._initial.get(name) or [])
         field = ui.select(
@@ -155,7 +157,7 @@ class Form:
         self._encoders[name] = lambda value: list(value or [])
         return field
 
-    def choices(
+    def add_choices(
         self,
         name: str,
         label: str,
@@ -172,19 +174,19 @@ class Form:
         self._encoders[name] = lambda value: list(value or [])
         return field
 
-    def flag(self, name: str, label: str) -> ui.switch:
+    def add_flag(self, name: str, label: str) -> ui.switch:
         field = ui.switch(label, value=bool(self._initial.get(name)))
         self._fields[name] = field
         return field
 
-    def time_zone(self, name: str, *, is_required: bool = True, hint: str = "") -> ui.select:
+    def add_time_zone(self, name: str, *, is_required: bool = True, hint: str = "") -> ui.select:
         zones = offer_zone(self._initial.get(name))
         if is_required:
             self._initial.setdefault(name, "UTC")
         options: Any = {"is_required": is_required, "is_clearable": not is_required, "hint": hint}
-        return self.choice(name, "Time zone", zones, is_searchable=True, **options)
+        return self.add_choice(name, "Time zone", zones, is_searchable=True, **options)
 
-    def moment(
+    def add_moment(
         self,
         name: str,
         label: str,
@@ -204,13 +206,13 @@ class Form:
         self._encoders[name] = lambda value: given if value == shown else convert_to_utc(value, zone())
         return field
 
-    def period(
+    def add_period(
         self, zone_name: str, first: tuple[str, str], last: tuple[str, str], *, hint: str = ""
     ) -> None:
         """Add fields for a time zone, and for a start and an end in it; each of these is a name and a label."""
-        zone = self.time_zone(zone_name)
-        starts = self.moment(*first, zone=lambda: zone.value, hint=hint)
-        ends = self.moment(
+        zone = self.add_time_zone(zone_name)
+        starts = self.add_moment(*first, zone=lambda: zone.value, hint=hint)
+        ends = self.add_moment(
             *last,
             zone=lambda: zone.value,
             hint=hint,
@@ -219,7 +221,7 @@ class Form:
         # A new start can make the end right or wrong.
         starts.on_value_change(lambda: ends.validate() if ends.value else None)
 
-    def time_of_day(self, name: str, label: str) -> ui.input:
+    def add_time_of_day(self, name: str, label: str) -> ui.input:
         given = self._initial.get(name)
         shown = (given or "")[:5]
         field = ui.input(label, value=shown).props('type="time" stack-label')
@@ -232,7 +234,7 @@ class Form:
         """The names of the fields that were added, of objects within the names of these."""
         return frozenset(name.split(".")[0] for name in self._fields)
 
-    def initial(self, name: str) -> Any:  # noqa: ANN401 - whatever a field has
+    def get_initial(self, name: str) -> Any:  # noqa: ANN401 - whatever a field has
         return self._initial.get(name)
 
     def encode(self, name: str, encode: Encode, decode: Encode | None = None) -> None:
@@ -240,7 +242,7 @@ class Form:
         if decode is not None:
             self._decoders[name] = decode
 
-    def values(self) -> dict[str, Any]:
+    def read_values(self) -> dict[str, Any]:
         """Return the values in the names and units of the API."""
         return nest(self._read_flat_values())
 
@@ -298,7 +300,7 @@ class Form:
         if not self._refused or elsewhere:
             notify_error(error.message)
 
-    def buttons(
+    def add_buttons(
         self,
         label: str,
         on_save: Callable[[], Awaitable[None]],
@@ -317,7 +319,7 @@ class Form:
                 return
             button.disable()
             try:
-                with mark.saving():
+                with mark.hide_while_saving():
                     await on_save()
             except ProblemError as error:
                 self.show_error(error)
@@ -325,7 +327,7 @@ class Form:
                 if not button.is_deleted:
                     button.enable()
 
-        with div("al-actions row-of"):
+        with add_div("al-actions row-of"):
             if on_cancel is not None:
                 cancel = ui.button("Cancel", on_click=lambda: mark.forget())  # noqa: PLW0108 - it is made below
                 cancel.props("flat").on_click(on_cancel)
@@ -380,7 +382,7 @@ class Form:
 
 
 @contextmanager
-def form_dialog(
+def open_form_dialog(
     title: str,
     action: str,
     on_save: Callable[[Form], Awaitable[None]],
@@ -395,4 +397,4 @@ def form_dialog(
             await on_save(form)
             dialog.close()
 
-        form.buttons(action, save, on_cancel=dialog.close)
+        form.add_buttons(action, save, on_cancel=dialog.close)

@@ -25,7 +25,7 @@ class UnsavedMark:
         self._show()
 
     @contextmanager
-    def saving(self) -> Generator[None]:
+    def hide_while_saving(self) -> Generator[None]:
         """Take the mark away first, as what follows may lead to another page; it comes back if the API refuses."""
         before = self._saved
         self.forget()

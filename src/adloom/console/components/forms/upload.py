@@ -7,7 +7,7 @@ from nicegui import events, ui
 
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import hint, set_attributes
+from adloom.console.components.layout import add_hint, set_attributes
 from adloom.console.components.messages import notify_error, notify_success
 
 ACCEPTED: Final = "image/jpeg,image/png,image/webp,image/gif,image/svg+xml,video/mp4,.zip"
@@ -38,7 +38,7 @@ def add_upload(
 
     async def take(event: events.UploadEventArguments) -> None:
         data = await event.file.read()
-        owner = form.values().get("advertiserId") or form.initial("advertiserId")
+        owner = form.read_values().get("advertiserId") or form.get_initial("advertiserId")
         try:
             asset = await api.upload(
                 "/admin/assets", data, name=event.file.name or UNNAMED, advertiserId=owner
@@ -48,7 +48,7 @@ def add_upload(
             return
         finally:
             upload.reset()
-        fields = describe_file(asset, form.values())
+        fields = describe_file(asset, form.read_values())
         on_file(fields)
         form.fill(fields)
         notify_success(f"“{asset['name']}” is uploaded.")
@@ -70,7 +70,7 @@ def add_file_field(
     upload = ui.upload(auto_upload=True, max_file_size=BYTES_MAX, on_upload=on_upload, on_rejected=refuse)
     set_attributes(upload, accept=accepted).props("flat bordered").classes("full al-upload")
     upload.add_slot("header", HEADER)
-    hint(note)
+    add_hint(note)
     return upload
 
 

@@ -9,8 +9,15 @@ from adloom.console import strings
 from adloom.console.client import Json, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.layout import card, div, facts, heading, hint, link_button
-from adloom.console.page import PageVisit, page
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_facts,
+    add_heading,
+    add_hint,
+    add_link_button,
+)
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.auctions.page import ADDRESS, AUCTIONS, make_page_address
 from adloom.console.pages.why.candidates import make_question_url, show_auction
 from adloom.console.shell import ADVERTISER_SIDE
@@ -21,26 +28,26 @@ CPC: Final = "cpc"
 NOT_SAID: Final = frozenset({"hour", "day", "loginState", "newVisitor"})
 
 
-@page(ADDRESS + "/{auction_id}", title="Auction", roles=ADVERTISER_SIDE)
+@register_page(ADDRESS + "/{auction_id}", title="Auction", roles=ADVERTISER_SIDE)
 async def auction(visit: PageVisit) -> None:
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
     note = found["names"].get(found["placementId"], found["placementType"])
-    with heading(
+    with add_heading(
         f"Auction at {fmt.format_full_moment(found['auctionTime'])}",
         note=note,
         crumbs=[("Auctions", ADDRESS)],
     ):
         again = await make_question_url(visit, found)
         if again:
-            link_button("Ask the same now", again, icon="replay")
-        link_button("Why?", f"/console/why?auction={found['id']}", icon="help_outline")
+            add_link_button("Ask the same now", again, icon="replay")
+        add_link_button("Why?", f"/console/why?auction={found['id']}", icon="help_outline")
     # An account sees the eCPM of its own bids only; they may be far down the list.
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
-    with div("grid-of two"):
-        with card("What it came to"):
+    with add_div("grid-of two"):
+        with add_card("What it came to"):
             _show_facts(found)
-            hint(explain_price(found, write=fmt.format_price))
-        with card("eCPM of the bids"):
+            add_hint(explain_price(found, write=fmt.format_price))
+        with add_card("eCPM of the bids"):
             _show_chart(found, charted)
     show_auction(found, visit.role)
 
@@ -53,24 +60,24 @@ def _show_facts(found: Json) -> None:
     is_won = any(bid["outcome"] == "won" for bid in found["bids"])
     nobody = "somebody else" if is_won else "nobody"
     pairs: list[tuple[str, str | Markup]] = [
-        ("Winner", _link("banners", found["winningAdId"], names, nobody)),
-        ("Campaign", _link("campaigns", found["winningCampaignId"], names, nobody)),
+        ("Winner", _build_link("banners", found["winningAdId"], names, nobody)),
+        ("Campaign", _build_link("campaigns", found["winningCampaignId"], names, nobody)),
         ("Final price", fmt.format_price(found["finalPrice"])),
         (strings.WINNER_ECPM, fmt.format_price(found["winningeCPM"])),
         ("Charge", f"{fmt.format_price(found['charge'])} per {unit}"),
         ("Floor", fmt.format_price(found["floorCpm"])),
-        ("Placement", _link("placements", found["placementId"], names, strings.NONE)),
+        ("Placement", _build_link("placements", found["placementId"], names, strings.NONE)),
         ("Placement type", found["placementType"]),
-        *([("Page", _page_link(found["pageUrl"]))] if found["pageUrl"] else []),
+        *([("Page", _build_page_link(found["pageUrl"]))] if found["pageUrl"] else []),
         ("Scoring", f"{found['scoring']}, version {found['scoringVersion']}"),
         ("User", Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else "not known, or erased"),
     ]  # fmt: skip
     if found["context"]:
         pairs.append(("Reader", _describe_visitor(found["context"])))
-    facts(pairs)
+    add_facts(pairs)
 
 
-def _page_link(url: str) -> Markup:
+def _build_page_link(url: str) -> Markup:
     return Markup('<a href="{}">{}</a>').format(make_page_address(url), url)
 
 
@@ -84,7 +91,7 @@ def _describe_visitor(context: Json) -> str:
     return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
 
 
-def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) -> Markup:
+def _build_link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) -> Markup:
     if thing_id is None:
         return Markup('<span class="quiet">{}</span>').format(instead)
     return Markup('<a href="/console/{}/{}">{}</a>').format(

@@ -15,20 +15,20 @@ from adloom.console.components.charts.bars import build_shares
 from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
 from adloom.console.components.forms.fields import add_picker
 from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_heading,
+    add_hint,
+    add_html,
+    add_link_button,
+    add_notice,
     add_tiles,
-    card,
-    div,
-    empty_state,
-    heading,
-    hint,
-    html,
-    link_button,
-    meter,
-    notice,
+    build_meter,
     set_attributes,
 )
-from adloom.console.components.table import Column, DataTable, build_plain_table, number_column
-from adloom.console.page import PageVisit, page, refresh_every
+from adloom.console.components.table import Column, DataTable, build_plain_table, make_number_column
+from adloom.console.page import PageVisit, refresh_every, register_page
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
@@ -52,10 +52,10 @@ async def show_calibration(visit: PageVisit) -> None:
     """Show a table for each way of predicting; nothing before anything was learned."""
     answer = await visit.api.get("/admin/stats/calibration")
     for one in answer["items"]:
-        with card(f"How well {one['scoring']} scoring predicts clicks"):
+        with add_card(f"How well {one['scoring']} scoring predicts clicks"):
             parts = [{**part, "place": place} for place, part in enumerate(one["deciles"], 1)]
-            html(build_plain_table(CALIBRATION_COLUMNS, parts))
-            hint(describe(one))
+            add_html(build_plain_table(CALIBRATION_COLUMNS, parts))
+            add_hint(describe(one))
 
 
 def describe(one: Json) -> str:
@@ -70,10 +70,10 @@ def describe(one: Json) -> str:
 
 CALIBRATION_COLUMNS: Final = (
     Column("Part", lambda part: str(part["place"])),
-    number_column("Predicted CTR", "predictedCtr", fmt.format_percent),
-    number_column("CTR", "ctr", fmt.format_percent),
-    number_column("Predicted clicks", "predictedClicks"),
-    number_column("Clicks", "clicks"),
+    make_number_column("Predicted CTR", "predictedCtr", fmt.format_percent),
+    make_number_column("CTR", "ctr", fmt.format_percent),
+    make_number_column("Predicted clicks", "predictedClicks"),
+    make_number_column("Clicks", "clicks"),
 )
 
 
@@ -167,10 +167,10 @@ class AuctionsView:
         return "somebody else" if self._visit.role is Role.ADVERTISER else "nobody"
 
 
-@page(ADDRESS, title="Auctions", roles=ADVERTISER_SIDE)
+@register_page(ADDRESS, title="Auctions", roles=ADVERTISER_SIDE)
 async def show_auctions(visit: PageVisit) -> None:
     view = AuctionsView(visit)
-    heading(
+    add_heading(
         "Auctions",
         note=(
             "Every auction is recorded for some days and appears here within seconds. Prices are per thousand impressions."
@@ -179,24 +179,24 @@ async def show_auctions(visit: PageVisit) -> None:
     total = await view.read_total()
     if view.page_url:
         of_slot = f" of the slot {view.placement}" if view.placement else ""
-        notice(f"Only auctions{of_slot} on {view.page_url.removeprefix('https://')}.")
-        link_button("All auctions", view.build_address(page_url=None, placement=None))
+        add_notice(f"Only auctions{of_slot} on {view.page_url.removeprefix('https://')}.")
+        add_link_button("All auctions", view.build_address(page_url=None, placement=None))
     await _show_controls(visit, view)
     if not total["totalAuctions"]:
         _show_nothing(visit, view)
         return
     _show_tiles(view, total, is_own=visit.role is Role.ADVERTISER)
     await _show_charts(view)
-    with div("row-of apart"):
-        html("<h2>The last auctions</h2>")
-        hint("refreshes automatically")
+    with add_div("row-of apart"):
+        add_html("<h2>The last auctions</h2>")
+        add_hint("refreshes automatically")
     columns = [
         Column("Held", lambda row: fmt.format_ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
         Column("Placement type", "placementType", is_wide_only=True),
         Column("Winner", view.name_winner),
-        number_column("Bids", "bidCount", str, is_wide_only=True),
-        number_column("Price", "finalPrice", fmt.format_price),
-        number_column(strings.WINNER_ECPM, "winningeCPM", fmt.format_price, is_wide_only=True),
+        make_number_column("Bids", "bidCount", str, is_wide_only=True),
+        make_number_column("Price", "finalPrice", fmt.format_price),
+        make_number_column(strings.WINNER_ECPM, "winningeCPM", fmt.format_price, is_wide_only=True),
         Column("Price of eCPM", _build_price_share, is_wide_only=True),
     ]  # fmt: skip
     table = DataTable(
@@ -215,7 +215,7 @@ async def show_auctions(visit: PageVisit) -> None:
 
 def _show_nothing(visit: PageVisit, view: AuctionsView) -> None:
     if view.is_filtered:
-        empty_state(
+        add_empty_state(
             "search_off",
             "No auction matches",
             "Change the filters, or choose a longer period.",
@@ -224,7 +224,7 @@ def _show_nothing(visit: PageVisit, view: AuctionsView) -> None:
         )
         return
     is_advertiser = visit.role is Role.ADVERTISER
-    empty_state(
+    add_empty_state(
         "gavel",
         "No auctions yet",
         (
@@ -238,7 +238,7 @@ def _show_nothing(visit: PageVisit, view: AuctionsView) -> None:
 def _build_price_share(row: Json) -> Markup:
     if not row["winningeCPM"]:
         return Markup("")
-    return meter(row["finalPrice"] / row["winningeCPM"])
+    return build_meter(row["finalPrice"] / row["winningeCPM"])
 
 
 async def _show_controls(visit: PageVisit, view: AuctionsView) -> None:
@@ -247,7 +247,7 @@ async def _show_controls(visit: PageVisit, view: AuctionsView) -> None:
     known = names if view.type is None or view.type in names else [*names, view.type]
     # Advertisers do not list placements, but know those that they can ask for.
     places = "/admin/offered-placements" if visit.role is Role.ADVERTISER else "/admin/placements"
-    with div("al-bar"):
+    with add_div("al-bar"):
         fields: dict[str, ui.select] = {
             "hours": ui.select(PERIODS, label="Period", value=view.hours),
             "type": ui.select(known, label="Placement type", value=view.type, clearable=True),
@@ -297,17 +297,17 @@ def _show_tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
 async def _show_charts(view: AuctionsView) -> None:
     points = await _group_points(view)
     count = sum(map(len, points.values()))
-    with div("grid-of two"):
-        with card("Price against eCPM", note=f"the last {count}; on the line nothing was saved"):
+    with add_div("grid-of two"):
+        with add_card("Price against eCPM", note=f"the last {count}; on the line nothing was saved"):
             scatter = Scatter(
                 points, across=strings.WINNER_ECPM, up="Price", description="Price against eCPM"
             )
-        with card("Auctions by hour"):
+        with add_card("Auctions by hour"):
             hours = Chart(*await _sum_by_hour(view), classes="tall", description="Auctions by hour")
-        with card("Win rate by campaign"):
-            campaigns = html(await _build_campaign_table(view))
-        with card("Win rate by placement type"):
-            types = html(await _build_type_table(view))
+        with add_card("Win rate by campaign"):
+            campaigns = add_html(await _build_campaign_table(view))
+        with add_card("Win rate by placement type"):
+            types = add_html(await _build_type_table(view))
 
     async def refresh() -> None:
         scatter.update(await _group_points(view))

@@ -18,8 +18,15 @@ from adloom.console.components.forms.fields import (
     add_reference_field,
     find_made,
 )
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, card, div, empty_state, html, notice
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_html,
+    add_notice,
+    build_badge,
+)
 from adloom.console.components.messages import confirm
 from adloom.console.components.status import build_thumbnail
 from adloom.console.page import PageVisit
@@ -59,7 +66,7 @@ class _Assignments:
         rows: list[Json] = answer["items"]
         self._placements = {row["placementId"] for row in rows}
         if not rows:
-            empty_state(
+            add_empty_state(
                 "view_quilt",
                 "No placements yet",
                 "Choose where this campaign may appear. Then choose the banners to show there.",
@@ -70,32 +77,32 @@ class _Assignments:
         for _, group in groupby(rows, key=lambda row: row["placementId"]):
             self._show_placement(list(group))
         if self._may_write:
-            with div("row-of"):
+            with add_div("row-of"):
                 ui.button("Add a placement", icon="add", on_click=self._add_placement).props("outline")
 
     def _show_placement(self, rows: Sequence[Json]) -> None:
         first = rows[0]
         shown = [row for row in rows if row["bannerId"]]
-        with card():
-            with div("row-of apart"):
-                html(_build_placement_head(first)).classes("grow")
+        with add_card():
+            with add_div("row-of apart"):
+                add_html(_build_placement_head(first)).classes("grow")
                 if self._may_write:
                     self._show_placement_actions(first)
             if first["linkState"] != "accepted":
                 title, text = LINK_NOTES[first["linkState"]]
-                notice(first["linkReason"] or text, kind="warn", title=title)
+                add_notice(first["linkReason"] or text, kind="warn", title=title)
             if not first["isPlacementActive"]:
-                notice("The placement is switched off.", kind="warn")
+                add_notice("The placement is switched off.", kind="warn")
             if not shown:
                 ui.label("No banner is assigned here, so this campaign shows nothing.").classes("quiet")
-            with div("al-list"):
+            with add_div("al-list"):
                 for row in shown:
                     self._show_banner(row, is_first=row is shown[0])
             if self._may_write:
                 ui.button("Add a banner", icon="add", on_click=lambda: self._add_banner(first)).props("flat")
 
     def _show_placement_actions(self, row: Json) -> None:
-        with div("row-of tight"):
+        with add_div("row-of tight"):
             switch = ui.switch(
                 value=row["isLinkActive"], on_change=lambda event: self._switch(row, bool(event.value))
             )
@@ -105,8 +112,8 @@ class _Assignments:
             ).tooltip("Remove the placement")
 
     def _show_banner(self, row: Json, *, is_first: bool) -> None:
-        with div("row-of"):
-            html(_build_banner_row(row, is_first=is_first)).classes("grow")
+        with add_div("row-of"):
+            add_html(_build_banner_row(row, is_first=is_first)).classes("grow")
             preview_button(self._visit, row["bannerId"], (row["placementId"], row["placementLabel"]))
             if self._may_write:
                 ui.button("Change", on_click=lambda: self._change(row)).props("flat")
@@ -135,7 +142,7 @@ class _Assignments:
             await self._reload()
 
         values = {"placementId": new["id"]} if new else {}
-        with form_dialog("Add a placement", "Add", save, values) as form:
+        with open_form_dialog("Add a placement", "Add", save, values) as form:
             await add_reference_field(
                 form,
                 "placementId",
@@ -160,7 +167,7 @@ class _Assignments:
 
         order = ACCOUNT_ORDER_MIN if self._visit.role is Role.ADVERTISER else 0
         values = {"displayOrder": order, "weight": 100, "bannerId": new}
-        with form_dialog("Add a banner", "Add", save, values) as form:
+        with open_form_dialog("Add a banner", "Add", save, values) as form:
             await add_banner_field(form, self._visit.api, self._campaign["advertiserId"])
             add_new_button(
                 "banner",
@@ -173,20 +180,20 @@ class _Assignments:
         async def save(form: Form) -> None:
             await save_changes(self._visit, self._write_banner_address(row), form, self._reload)
 
-        with form_dialog(f"{row['bannerTitle']}: How it is shown", "Save", save, row) as form:
-            form.flag("isActive", "On")
+        with open_form_dialog(f"{row['bannerTitle']}: How it is shown", "Save", save, row) as form:
+            form.add_flag("isActive", "On")
             _add_place_fields(form)
-            form.flag("isFallback", "Fallback: fills a slot only where nothing else does")
-            form.integer("fallbackPriority", "Order among fallbacks", hint="Lower comes first.")
+            form.add_flag("isFallback", "Fallback: fills a slot only where nothing else does")
+            form.add_integer("fallbackPriority", "Order among fallbacks", hint="Lower comes first.")
             with (
                 ui.expansion("Other texts than the banner has").classes("full"),
-                div("stack tight"),
+                add_div("stack tight"),
             ):
-                form.text("overrideHeadline", "Headline here")
-                form.text("overrideSubheadline", "Subheadline here")
-                form.text("overrideCtaLabel", "Button here")
-                form.url("overrideCtaUrl", "Leads here to")
-                form.integer("transitionDurationMs", "Slides in within milliseconds")
+                form.add_text("overrideHeadline", "Headline here")
+                form.add_text("overrideSubheadline", "Subheadline here")
+                form.add_text("overrideCtaLabel", "Button here")
+                form.add_url("overrideCtaUrl", "Leads here to")
+                form.add_integer("transitionDurationMs", "Slides in within milliseconds")
 
     async def _switch(self, row: Json, is_active: bool) -> None:  # noqa: FBT001 - as the switch says it
         await self._visit.api.patch(f"{self._address}/{row['placementId']}", {"isActive": is_active})
@@ -248,9 +255,11 @@ def _describe_requests(a_day: float | None) -> str:
 
 
 def _add_place_fields(form: Form) -> None:
-    with div("grid-of tiles"):
-        form.integer("displayOrder", "Order", hint="Lower comes first.")
-        form.integer("weight", "Weight", hint="Higher comes first, or more often where banners take turns.")
+    with add_div("grid-of tiles"):
+        form.add_integer("displayOrder", "Order", hint="Lower comes first.")
+        form.add_integer(
+            "weight", "Weight", hint="Higher comes first, or more often where banners take turns."
+        )
 
 
 def _build_placement_head(row: Json) -> Markup:
@@ -286,4 +295,4 @@ def _build_marks(row: Json, *, is_first: bool) -> list[Markup]:
         "refused": ("bad", row["isRefused"]),
         "off": ("warn", not row["isActive"] or not row["isBannerActive"]),
     }
-    return [badge(text, kind) for text, (kind, is_so) in said.items() if is_so]
+    return [build_badge(text, kind) for text, (kind, is_so) in said.items() if is_so]

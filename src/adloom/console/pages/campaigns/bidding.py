@@ -15,8 +15,15 @@ from adloom.console.components.format import (
     format_money,
     format_percent,
 )
-from adloom.console.components.layout import add_tiles, card, empty_state, hint, html, notice
-from adloom.console.components.table import Column, build_plain_table, number_column
+from adloom.console.components.layout import (
+    add_card,
+    add_empty_state,
+    add_hint,
+    add_html,
+    add_notice,
+    add_tiles,
+)
+from adloom.console.components.table import Column, build_plain_table, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 from adloom.schedule.schedule import find_zone
@@ -27,7 +34,7 @@ DECISIONS_SHOWN_MAX: Final = 16
 async def show_bidding(visit: PageVisit, campaign: Json, _: Reload) -> None:
     may_write = visit.may_write and not campaign["deletedAt"]
     if not campaign["bidAmount"]:
-        empty_state(
+        add_empty_state(
             "gavel",
             "It has no bid",
             "In auctions and contextual slots the highest bid wins. Direct placements have fixed prices and need none.",
@@ -42,7 +49,7 @@ async def show_bidding(visit: PageVisit, campaign: Json, _: Reload) -> None:
     if found["plan"]:
         _show_pacing(found, zone)
     if not history:
-        hint(
+        add_hint(
             "Its multipliers are shown here from its first decision on: once it is offered, every quarter of an hour."
         )
         return
@@ -65,16 +72,16 @@ def _show_now(visit: PageVisit, found: Json) -> None:
         note="every 15 minutes, when it is offered",
     )
     pace.update(format_percent(found["throttle"], places=0), note="of its offers, by smooth pacing")
-    notice(found["explanation"], kind="warn" if found["fallback"] else "info", title="Why")
+    add_notice(found["explanation"], kind="warn" if found["fallback"] else "info", title="Why")
     if found["note"]:
         said = found["note"]
-        notice(f"{said[0].upper()}{said[1:]}.", kind="warn", title="What you should know")
+        add_notice(f"{said[0].upper()}{said[1:]}.", kind="warn", title="What you should know")
 
 
 def _show_pacing(found: Json, zone: tzinfo) -> None:
     """Show spend along the usual traffic of a day."""
     plan: Sequence[Json] = found["plan"]
-    with card("Spend along the day", note="The plan follows the usual traffic"):
+    with add_card("Spend along the day", note="The plan follows the usual traffic"):
         Chart(
             [name_time(point["at"], zone) for point in plan],
             [
@@ -98,7 +105,7 @@ def _show_pacing(found: Json, zone: tzinfo) -> None:
 
 def _show_multipliers(history: Sequence[Json], zone: tzinfo) -> None:
     shadows = collect_shadows(history)
-    with card("Multiplier over the day", note="Dashed: what other strategies would have bid"):
+    with add_card("Multiplier over the day", note="Dashed: what other strategies would have bid"):
         Chart(
             [name_time(one["at"], zone) for one in history],
             [
@@ -120,25 +127,25 @@ def _show_shadows(found: Json) -> None:
     rows = [
         {**one, "mean": sum(means[one["strategy"]]) / len(means[one["strategy"]])} for one in found["shadows"]
     ]
-    with card("What other strategies would have bid", note="They change nothing", classes="flush"):
-        html(build_plain_table(SHADOW_COLUMNS, rows))
+    with add_card("What other strategies would have bid", note="They change nothing", classes="flush"):
+        add_html(build_plain_table(SHADOW_COLUMNS, rows))
     if found["totals"]:
         _show_totals(found)
-    hint("What one of them would bring in the next days: try it as “Bids are” on the tab What if.")
+    add_hint("What one of them would bring in the next days: try it as “Bids are” on the tab What if.")
 
 
 def _show_totals(found: Json) -> None:
     """Show what the day's windows brought, and would have brought."""
     own = found["history"][-1]["strategy"]
     rows = [{**one["brought"], **one, "isOwn": one["strategy"] == own} for one in found["totals"]]
-    with card(
+    with add_card(
         "What the day has brought, and would have brought",
         note="In the windows that are over; estimated, but for the strategy that bids. In brackets: 90 % of chances",
         classes="flush",
     ):
-        html(build_plain_table(TOTAL_COLUMNS, rows))
+        add_html(build_plain_table(TOTAL_COLUMNS, rows))
     if not found["isMeasured"]:
-        hint(
+        add_hint(
             "The campaign has bid nearly the same all the time, so how much more a higher bid brings is assumed and"
             " not measured."
         )
@@ -146,8 +153,8 @@ def _show_totals(found: Json) -> None:
 
 def _show_decisions(history: Sequence[Json], zone: tzinfo) -> None:
     rows = [{**one, "time": name_time(one["at"], zone)} for one in history[-DECISIONS_SHOWN_MAX:][::-1]]
-    with card("The last decisions", classes="flush"):
-        html(build_plain_table(DECISION_COLUMNS, rows))
+    with add_card("The last decisions", classes="flush"):
+        add_html(build_plain_table(DECISION_COLUMNS, rows))
 
 
 def collect_shadows(history: Sequence[Json]) -> Mapping[str, list[float | None]]:
@@ -208,14 +215,14 @@ TOTAL_COLUMNS: Final = (
     Column("Clicks", lambda row: add_range(row, "clicks", name_part), is_number=True),
     Column("Conversions", lambda row: add_range(row, "conversions", name_part), is_number=True),
     Column("Spent", lambda row: add_range(row, "spentPaisa", format_money), is_number=True),
-    number_column("Windows", "windows", is_wide_only=True),
+    make_number_column("Windows", "windows", is_wide_only=True),
 )
 DECISION_COLUMNS: Final = (
     Column("At", "time"),
     Column("Multiplier", lambda row: f"{row['multiplier']:.2f}", is_number=True),
     Column("Why", "explanation"),
-    number_column("Spent", "spentPaisa", format_money),
-    number_column("Impressions", "impressions", is_wide_only=True),
-    number_column("Clicks", "clicks", is_wide_only=True),
-    number_column("Conversions", "conversions", is_wide_only=True),
+    make_number_column("Spent", "spentPaisa", format_money),
+    make_number_column("Impressions", "impressions", is_wide_only=True),
+    make_number_column("Clicks", "clicks", is_wide_only=True),
+    make_number_column("Conversions", "conversions", is_wide_only=True),
 )

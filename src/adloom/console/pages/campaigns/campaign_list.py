@@ -10,8 +10,16 @@ from adloom.catalog.campaign.model import CampaignStatus
 from adloom.console import strings
 from adloom.console.client import Json, fetch_all, fetch_names
 from adloom.console.components.format import format_count, format_moment, format_money, format_percent
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import card, div, empty_state, html, link_button, meter, notice
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_html,
+    add_link_button,
+    add_notice,
+    build_meter,
+)
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.status import build_campaign_badge, format_bid, format_dates
 from adloom.console.components.table import Column, build_plain_table
@@ -86,7 +94,7 @@ def _build_status(row: Json) -> Markup:
     if not row["startsAt"] and not row["endsAt"]:
         return row["badge"]
     dates = Markup('<span class="quiet small">{}</span>').format(format_dates(row))
-    elapsed = "" if row["elapsed"] is None else meter(row["elapsed"])
+    elapsed = "" if row["elapsed"] is None else build_meter(row["elapsed"])
     return Markup('{}<div class="al-flight al-wide-only">{}{}</div>').format(row["badge"], dates, elapsed)
 
 
@@ -145,7 +153,7 @@ async def _ask_move(visit: PageVisit, rows: Sequence[Json], action: str, done: R
         CONSEQUENCES[action],
         action=action.capitalize(),
         on_confirm=lambda: _change(visit, rows, {"action": action}, done),
-        before=(lambda: notice(empty, kind="warn")) if empty else None,
+        before=(lambda: add_notice(empty, kind="warn")) if empty else None,
     )
 
 
@@ -158,14 +166,14 @@ async def _find_empty(visit: PageVisit, rows: Sequence[Json]) -> str:
 
 def _ask_bid(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
     async def save(form: Form) -> None:
-        await _change(visit, rows, {"action": "change", "change": form.values()}, done)
+        await _change(visit, rows, {"action": "change", "change": form.read_values()}, done)
 
-    with form_dialog(f"Change the bid of {_describe_number(rows)}", "Change", save) as form:
+    with open_form_dialog(f"Change the bid of {_describe_number(rows)}", "Change", save) as form:
         kinds = {row["bidType"] for row in rows}
         if len(kinds) > 1:
             ui.label("Some pay for impressions and some for clicks: the same number means something else.")
         hint = strings.BID_TYPES[next(iter(kinds))] if len(kinds) == 1 else ""
-        form.price("bidAmount", "Bid", hint=hint or "Each as it pays: for impressions or for clicks.")
+        form.add_price("bidAmount", "Bid", hint=hint or "Each as it pays: for impressions or for clicks.")
 
 
 def _ask_dates(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
@@ -174,16 +182,16 @@ def _ask_dates(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
     zone = next(iter(zones)) if len(zones) == 1 else "UTC"
 
     async def save(form: Form) -> None:
-        given = {name: value for name, value in form.values().items() if value is not None}
+        given = {name: value for name, value in form.read_values().items() if value is not None}
         if not given:
             notify_success(strings.NOTHING_CHANGED)
             return
         await _change(visit, rows, {"action": "change", "change": given}, done)
 
-    with form_dialog(f"Change the dates of {_describe_number(rows)}", "Change", save) as form:
+    with open_form_dialog(f"Change the dates of {_describe_number(rows)}", "Change", save) as form:
         hint = f"{zone}. Empty: as each has it."
-        form.moment("startsAt", "Starts", zone=lambda: zone, hint=hint)
-        form.moment("endsAt", "Ends", zone=lambda: zone, hint=hint)
+        form.add_moment("startsAt", "Starts", zone=lambda: zone, hint=hint)
+        form.add_moment("endsAt", "Ends", zone=lambda: zone, hint=hint)
 
 
 async def _change(visit: PageVisit, rows: Sequence[Json], body: dict[str, Any], done: Reload) -> None:
@@ -209,7 +217,7 @@ def _show_refused(rows: Sequence[Json], refused: Sequence[Json], title: str) -> 
             )
             for one in refused
         )
-        html(items, tag="dl").classes("al-facts")
+        add_html(items, tag="dl").classes("al-facts")
         ui.button("Close", on_click=dialog.close).props("flat")
 
 
@@ -225,9 +233,9 @@ async def show_own_campaigns(visit: PageVisit) -> None:
     """Show the account's campaigns, or how to begin if it has none."""
     found = await visit.api.get("/admin/campaigns", pageSize=LISTED_MAX, sort="name")
     rows: list[Json] = sorted(found["items"], key=lambda row: ORDER.index(row["status"]))[:SHOWN_MAX]
-    with card("Your campaigns", classes="flush" if rows else ""):
+    with add_card("Your campaigns", classes="flush" if rows else ""):
         if not rows:
-            empty_state(
+            add_empty_state(
                 "campaign",
                 "You have no campaign yet",
                 "A campaign shows your banners on placements, between its dates and within its budget.",
@@ -236,13 +244,13 @@ async def show_own_campaigns(visit: PageVisit) -> None:
             )
             return
         await complete_rows(visit, rows)
-        html(build_plain_table(OWN_COLUMNS, rows))
+        add_html(build_plain_table(OWN_COLUMNS, rows))
         if found["totalCount"] > len(rows):
-            with div("row-of"):
-                link_button(f"All {found['totalCount']:,} campaigns", "/console/campaigns", look="flat")
+            with add_div("row-of"):
+                add_link_button(f"All {found['totalCount']:,} campaigns", "/console/campaigns", look="flat")
 
 
-def _spent_column(label: str, spent: str, budget: str) -> Column:
+def _make_spent_column(label: str, spent: str, budget: str) -> Column:
     def write(row: Json) -> str:
         figures = row["figures"]
         limit = "" if figures[budget] is None else f" of {format_money(figures[budget])}"
@@ -257,7 +265,7 @@ OWN_COLUMNS: Final = (
         lambda row: Markup('<a href="/console/campaigns/{}">{}</a>').format(row["id"], row["name"]),
     ),
     Column("Status", "badge"),
-    _spent_column("Spent", "spentTotalPaisa", "totalBudgetPaisa"),
-    _spent_column("Today", "spentTodayPaisa", "dailyBudgetPaisa"),
+    _make_spent_column("Spent", "spentTotalPaisa", "totalBudgetPaisa"),
+    _make_spent_column("Today", "spentTodayPaisa", "dailyBudgetPaisa"),
     Column("Pace", _build_pace, is_wide_only=True),
 )

@@ -12,11 +12,20 @@ from adloom.console.client import Json, fetch_all
 from adloom.console.components.categories import add_category_field, describe_category
 from adloom.console.components.format import format_count, format_price, format_quantity
 from adloom.console.components.forms.fields import NEW, add_banner_field, add_new_button, find_made
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_hint,
+    add_html,
+    add_tiles,
+    build_badge,
+    build_meter,
+)
 from adloom.console.components.messages import confirm
 from adloom.console.components.status import build_banner_badge, build_thumbnail, format_size
-from adloom.console.components.table import Column, build_plain_table, number_column
+from adloom.console.components.table import Column, build_plain_table, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 from adloom.taxonomy.iab import load_content, load_products
@@ -47,7 +56,7 @@ async def show_contextual(visit: PageVisit, campaign: Json, reload: Reload) -> N
         ui.run_javascript("adloom.address('tab=contextual')")
         await _ask_banner(visit, campaign, f"/admin/campaigns/{campaign['id']}/creatives", reload, new)
     if not campaign["categories"] and not campaign["bidsOnUnmatched"]:
-        empty_state(
+        add_empty_state(
             "category",
             "It wants no pages yet",
             "Choose what pages should be about: its banners can then appear in the contextual slots of any site.",
@@ -63,10 +72,12 @@ async def _show_creatives(visit: PageVisit, campaign: Json, reload: Reload, *, m
     path = f"/admin/campaigns/{campaign['id']}/creatives"
     creatives = await visit.api.get_items(path, pageSize=BANNERS_MAX)
     banners = await fetch_all([visit.api.get(f"/admin/banners/{one['bannerId']}") for one in creatives])
-    with card("Banners for contextual slots", note="A banner fits slots of its size; without a size, all"):
+    with add_card(
+        "Banners for contextual slots", note="A banner fits slots of its size; without a size, all"
+    ):
         if not banners:
-            hint("None yet, so nothing is shown in contextual slots.")
-        with div("al-list"):
+            add_hint("None yet, so nothing is shown in contextual slots.")
+        with add_div("al-list"):
             for banner in banners:
                 _show_banner(visit, path, banner, reload, may_write=may_write)
         if may_write:
@@ -87,8 +98,8 @@ def _show_banner(visit: PageVisit, path: str, banner: Json, reload: Reload, *, m
             is_dangerous=True,
         )
 
-    with div("row-of"):
-        html(
+    with add_div("row-of"):
+        add_html(
             Markup(
                 '<div class="row-of"><span class="al-wide-only">{}</span><div class="grow">'
                 '<a class="strong" href="/console/banners/{}">{}</a> {}<div class="quiet small">{}</div></div></div>'
@@ -111,7 +122,7 @@ async def _ask_banner(
         await visit.api.post(path, form.create_body())
         await reload()
 
-    with form_dialog("Add a banner", "Add", save, {"bannerId": new}) as form:
+    with open_form_dialog("Add a banner", "Add", save, {"bannerId": new}) as form:
         await add_banner_field(form, visit.api, campaign["advertiserId"])
         back = f"{visit.path}?tab=contextual"
         add_new_button("banner", back=back, advertiser=campaign["advertiserId"])
@@ -127,23 +138,23 @@ def _show_reach(found: Json) -> None:
     reached.update(format_count(reach["reached"]), note="where it competes now", kind="" if share else "warn")
     sites.update(format_count(len(reach["sites"])))
     if found["status"] != "active":
-        hint("The campaign is not active. These are the pages that it would reach.")
+        add_hint("The campaign is not active. These are the pages that it would reach.")
     if not reach["sites"]:
-        empty_state(
+        add_empty_state(
             "travel_explore",
             "There is no such page yet",
             "No site has a page about these categories now. Choose more, or a category above one of them.",
         )
         return
-    with card("Where it reaches, and what the others wait for", classes="flush"):
-        html(build_plain_table(COLUMNS, reach["sites"][:SITES_SHOWN_MAX]))
+    with add_card("Where it reaches, and what the others wait for", classes="flush"):
+        add_html(build_plain_table(COLUMNS, reach["sites"][:SITES_SHOWN_MAX]))
     if len(reach["sites"]) > SITES_SHOWN_MAX:
-        hint(f"The {SITES_SHOWN_MAX} sites with most pages are shown.")
+        add_hint(f"The {SITES_SHOWN_MAX} sites with most pages are shown.")
 
 
 def _describe_reached(site: Json) -> Markup:
     return Markup('{}<span class="small num">{}</span>').format(
-        meter(site["reached"] / max(1, site["pages"]), "good"),
+        build_meter(site["reached"] / max(1, site["pages"]), "good"),
         f"{format_count(site['reached'])} of {format_count(site['pages'])}",
     )
 
@@ -154,7 +165,7 @@ def describe_waits(site: Json) -> Markup:
     if not parts:
         return Markup('<span class="quiet">{}</span>').format("all reached")
     return Markup(" ").join(
-        badge(_describe_pages(name, pages, site), WAITS.get(name, ("", ""))[1]) for name, pages in parts
+        build_badge(_describe_pages(name, pages, site), WAITS.get(name, ("", ""))[1]) for name, pages in parts
     )
 
 
@@ -168,7 +179,7 @@ def _describe_pages(name: str, pages: int, site: Json) -> str:
 
 COLUMNS: Final = (
     Column("Site", "domain"),
-    number_column("Pages", "pages"),
+    make_number_column("Pages", "pages"),
     Column("Reached", _describe_reached),
     Column("The others", describe_waits),
 )
@@ -186,14 +197,14 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
         notes={category: describe_rate(rate) for category, rate in rates.items()},
         rank=lambda node: rates[node.id]["pages"] if node.id in rates else 0,
     )
-    chosen = html("")
+    chosen = add_html("")
 
     def show() -> None:
         chosen.content = list_rates(field.value or (), rates)
 
     field.on_value_change(show)
     show()
-    form.flag("bidsOnUnmatched", "Also pages that are about nothing clear")
+    form.add_flag("bidsOnUnmatched", "Also pages that are about nothing clear")
     add_category_field(
         form,
         "adProductCategory",
@@ -202,14 +213,14 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
         is_single=True,
         hint="Sites block products by it. Type a word such as coffee.",
     )
-    form.choice(
+    form.add_choice(
         "bidStrategy",
         "Bids are",
         strings.BID_STRATEGIES,
         is_required=True,
         hint="Decided every 15 minutes, never above the bid. Fleet and DQN need a target cost; all but Fixed a daily budget.",
     )
-    form.price(
+    form.add_price(
         "targetCpa", "What a conversion should cost", hint="For strategies that learn. Empty: not said."
     )
 

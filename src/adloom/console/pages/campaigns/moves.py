@@ -9,8 +9,8 @@ from nicegui import ui
 from adloom.catalog.campaign.model import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import link_button, menu_entry, notice
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import add_link_button, add_menu_entry, add_notice
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.resource_pages import Reload
 from adloom.console.words.campaign_words import describe_missing
@@ -90,12 +90,12 @@ def add_move_buttons(
         ).props("unelevated")
     with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
         for move in moves[1:]:
-            menu_entry(
+            add_menu_entry(
                 _choose_label(move, campaign), functools.partial(ask_move, api, campaign, move, reload)
             )
-        menu_entry("Duplicate", lambda: ask_copy(api, campaign))
+        add_menu_entry("Duplicate", lambda: ask_copy(api, campaign))
         ui.separator()
-        menu_entry("Delete", on_delete)
+        add_menu_entry("Delete", on_delete)
 
 
 def ask_copy(api: ApiClient, campaign: Json) -> None:
@@ -106,14 +106,16 @@ def ask_copy(api: ApiClient, campaign: Json) -> None:
         ui.navigate.to(f"/console/campaigns/{copy['id']}")
 
     given = {"name": f"{campaign['name']} (copy)"}
-    with form_dialog(f"Duplicate “{campaign['name']}”?", "Duplicate", save, given) as form:
+    with open_form_dialog(f"Duplicate “{campaign['name']}”?", "Duplicate", save, given) as form:
         ui.label(
             "The copy is a draft with the same settings, placements, banners and targeting. It shows and spends nothing "
             "until you activate it. Publishers that had to accept the campaign have to accept the copy too."
         )
-        form.name("name", "Name")
-        form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint="Empty: as the original.")
-        form.moment("endsAt", "Ends", zone=lambda: campaign["timezone"], hint="Empty: as the original.")
+        form.add_name("name", "Name")
+        form.add_moment(
+            "startsAt", "Starts", zone=lambda: campaign["timezone"], hint="Empty: as the original."
+        )
+        form.add_moment("endsAt", "Ends", zone=lambda: campaign["timezone"], hint="Empty: as the original.")
 
 
 async def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
@@ -143,19 +145,19 @@ async def find_missing(api: ApiClient, campaign: Json) -> str:
 
 def _warn(campaign: Json, missing: str) -> None:
     if missing:
-        with notice(f"{missing} Add them first, or right after it.", kind="warn"):
-            link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
+        with add_notice(f"{missing} Add them first, or right after it.", kind="warn"):
+            add_link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
 def _ask_start(api: ApiClient, campaign: Json, reload: Reload, missing: str) -> None:
     async def save(form: Form) -> None:
-        await _move(api, campaign, "schedule", form.values(), reload)
+        await _move(api, campaign, "schedule", form.read_values(), reload)
 
-    with form_dialog(_write_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
+    with open_form_dialog(_write_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
         _warn(campaign, missing)
         ui.label(CONSEQUENCES["schedule"])
         ui.label("It has no start date. When should it start?")
-        form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
+        form.add_moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
 
 
 async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, reload: Reload) -> None:

@@ -11,7 +11,16 @@ from adloom.console.components.banner_preview import BannerPreview, with_neighbo
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import format_count, format_percent, format_quantity
 from adloom.console.components.forms.fields import fetch_name
-from adloom.console.components.layout import card, div, facts, hint, html, link_button, meter, notice
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_facts,
+    add_hint,
+    add_html,
+    add_link_button,
+    add_notice,
+    build_meter,
+)
 from adloom.console.components.status import format_bid, format_dates
 from adloom.console.components.targeting_sentence import describe_rules
 from adloom.console.page import PageVisit
@@ -32,8 +41,8 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     _show_period(visit, campaign)
     await show_budget(visit, "campaign", campaign["id"])
     await _show_caps(visit, campaign)
-    with div("grid-of side"):
-        with div("stack"):
+    with add_div("grid-of side"):
+        with add_div("stack"):
             await show_results(visit, campaignId=campaign["id"])
             await show_comparison(visit, f"campaigns/{campaign['id']}")
             await _show_facts(visit, campaign)
@@ -48,9 +57,9 @@ def _show_missing(campaign: Json, missing: str) -> None:
     if not missing and not is_draft:
         return
     text = missing or "It is a draft. Activate it, and it runs from that moment on."
-    with notice(text, title="What it still needs"):
+    with add_notice(text, title="What it still needs"):
         if missing:
-            link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
+            add_link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
 def _show_period(visit: PageVisit, campaign: Json) -> None:
@@ -60,11 +69,11 @@ def _show_period(visit: PageVisit, campaign: Json) -> None:
         return
     link = f"/console/campaigns/{campaign['id']}?tab=schedule"
     if standing.text.startswith("Starts"):
-        with notice(f"{standing.text}. Until then nothing is shown, and nothing is spent."):
-            link_button("Change the dates", link)
+        with add_notice(f"{standing.text}. Until then nothing is shown, and nothing is spent."):
+            add_link_button("Change the dates", link)
     elif standing.text == "Over":
-        with notice("Its last day is over: nothing is shown any more.", kind="warn"):
-            link_button("Change the dates", link)
+        with add_notice("Its last day is over: nothing is shown any more.", kind="warn"):
+            add_link_button("Change the dates", link)
 
 
 async def _show_caps(visit: PageVisit, campaign: Json) -> None:
@@ -80,19 +89,22 @@ async def _show_caps(visit: PageVisit, campaign: Json) -> None:
     if not caps:
         return
     [figures] = await visit.api.get_items("/admin/stats/campaigns", campaignId=campaign["id"])
-    with card("Caps", note="Of its whole life; valid ones count"), div("stack tight"):
+    with add_card("Caps", note="Of its whole life; valid ones count"), add_div("stack tight"):
         for label, cap, counted in caps:
             had = figures[counted]
             share = had / cap if cap else 1.0
-            html(
+            add_html(
                 Markup(
                     '<div class="row-of apart"><span>{}</span><span class="num">{} of {}</span></div>{}'
                 ).format(
-                    label, format_count(had), format_count(cap), meter(share, "bad" if share >= 1 else "good")
+                    label,
+                    format_count(had),
+                    format_count(cap),
+                    build_meter(share, "bad" if share >= 1 else "good"),
                 )
             ).classes("full")
             if share >= 1:
-                hint(
+                add_hint(
                     "It has had all that the cap allows, so it is not shown any more. Raise the cap in Settings."
                 )
 
@@ -109,7 +121,7 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
     totals = answer["totals"]
     counts = f"{format_quantity(totals['impressions'], 'impression')}, {format_quantity(totals['clicks'], 'click')}"
     note = f"{counts}, {format_percent(totals['ctr'])} CTR"
-    with card("The last 14 days", note=note):
+    with add_card("The last 14 days", note=note):
         Chart(
             [f"{day:%-d %b}" for day in days],
             [
@@ -138,8 +150,8 @@ async def _show_facts(visit: PageVisit, campaign: Json) -> None:
     whose: str | Markup = strings.THE_HOUSE
     if owner:
         whose = Markup('<a href="/console/advertisers/{}">{}</a>').format(owner, name)
-    with card("At a glance"):
-        facts(
+    with add_card("At a glance"):
+        add_facts(
             [
                 ("Targeting", describe_rules(rules["items"])),
                 ("Dates", f"{format_dates(campaign)} ({campaign['timezone']})"),
@@ -159,8 +171,8 @@ async def _show_preview(visit: PageVisit, row: Json) -> None:
     banner = await visit.api.get(f"/admin/banners/{row['bannerId']}")
     layout = row["placementLayoutType"]
     note = f"{banner['title']} on {row['placementLabel']}"
-    with card("What readers see"), div("stack"):
-        hint(note)
+    with add_card("What readers see"), add_div("stack"):
+        add_hint(note)
         BannerPreview().show(with_neighbours(apply_overrides(banner, row), layout), layout)
 
 

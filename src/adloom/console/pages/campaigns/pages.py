@@ -8,7 +8,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, div, hint, link_button
+from adloom.console.components.layout import add_card, add_div, add_hint, add_link_button
 from adloom.console.components.schedule_calendar import is_banner_on, is_campaign_on, list_days, show_calendar
 from adloom.console.components.status import build_campaign_badge
 from adloom.console.page import PageVisit
@@ -34,17 +34,19 @@ DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
 
 
 def add_date_fields(form: Form) -> None:
-    form.period("timezone", ("startsAt", "Starts"), ("endsAt", "Ends"), hint=DATES_HINT)
+    form.add_period("timezone", ("startsAt", "Starts"), ("endsAt", "Ends"), hint=DATES_HINT)
 
 
 def _show_dates(visit: PageVisit, campaign: Json, reload: Reload) -> None:
     if not visit.may_write or campaign["deletedAt"]:
         return
     form = Form(campaign)
-    with card("When it runs"), div("stack tight"):
-        with div("grid-of tiles"):
+    with add_card("When it runs"), add_div("stack tight"):
+        with add_div("grid-of tiles"):
             add_date_fields(form)
-        form.buttons("Save", lambda: save_changes(visit, f"/admin/campaigns/{campaign['id']}", form, reload))
+        form.add_buttons(
+            "Save", lambda: save_changes(visit, f"/admin/campaigns/{campaign['id']}", form, reload)
+        )
 
 
 async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> None:
@@ -52,8 +54,8 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
     _show_dates(visit, campaign, reload)
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     is_on = is_campaign_on(campaign, rules["items"])
-    with card(strings.NEXT_WEEKS):
-        hint(
+    with add_card(strings.NEXT_WEEKS):
+        add_hint(
             "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
         )
         zone = visit.choose_zone(campaign["timezone"])
@@ -67,7 +69,7 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
         zone = visit.choose_zone(banner["scheduleTimezone"])
         own = is_banner_on(banner)
         both = list_days(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
-        with card(banner["title"], note="Schedules of its banners"):
+        with add_card(banner["title"], note="Schedules of its banners"):
             show_calendar(both, now=visit.now, zone=zone)
 
 
@@ -78,36 +80,36 @@ def has_schedule(banner: Json) -> bool:
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    with div("grid-of two"):
-        with card("What it is"), div("stack tight"):
-            form.name("name", "Name")
+    with add_div("grid-of two"):
+        with add_card("What it is"), add_div("stack tight"):
+            form.add_name("name", "Name")
             if is_new and visit.role is not Role.ADVERTISER:
                 owner = await add_owner_field(form, visit.api, "advertiser")
                 owner.on_value_change(lambda: _take_time_zone(visit, form, owner.value))
-            form.text("description", "Description", is_long=True).props("autogrow")
-            form.texts("labels", "Labels", hint="To find campaigns that belong together. Enter adds one.")
-            form.text("notes", "Notes", is_long=True, hint="For those who manage it.").props("autogrow")
-            form.choice("source", "Source", strings.SOURCES, is_required=True)
-        with card("When it runs"), div("stack tight"):
+            form.add_text("description", "Description", is_long=True).props("autogrow")
+            form.add_texts("labels", "Labels", hint="To find campaigns that belong together. Enter adds one.")
+            form.add_text("notes", "Notes", is_long=True, hint="For those who manage it.").props("autogrow")
+            form.add_choice("source", "Source", strings.SOURCES, is_required=True)
+        with add_card("When it runs"), add_div("stack tight"):
             add_date_fields(form)
-        with card("What it may cost"), div("stack tight"):
-            form.choice("bidType", "Pays for", strings.BID_TYPES, is_required=True)
-            form.price("bidAmount", "Bid", hint="Empty: it costs nothing, and takes part in no auction.")
-            form.money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
-            form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
-            form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
-        with card("Contextual slots"), div("stack tight"):
+        with add_card("What it may cost"), add_div("stack tight"):
+            form.add_choice("bidType", "Pays for", strings.BID_TYPES, is_required=True)
+            form.add_price("bidAmount", "Bid", hint="Empty: it costs nothing, and takes part in no auction.")
+            form.add_money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
+            form.add_money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
+            form.add_choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
+        with add_card("Contextual slots"), add_div("stack tight"):
             await add_contextual_fields(visit, form)
-        with card("Limits and contract"), div("stack tight"):
-            form.integer("impressionCap", "Maximum impressions in total", hint="Empty: no limit.")
-            form.integer("clickCap", "Maximum clicks in total", hint="Empty: no limit.")
-            form.integer("priority", "Priority", hint=strings.PRIORITY_HINT)
-            form.flag("passesClickId", "Landing pages get the id of the click, for conversions")
-            form.text("advertiserName", "Advertiser's name on the contract")
-            form.text("advertiserContact", "Contact")
-            form.text("contractRef", "Contract")
+        with add_card("Limits and contract"), add_div("stack tight"):
+            form.add_integer("impressionCap", "Maximum impressions in total", hint="Empty: no limit.")
+            form.add_integer("clickCap", "Maximum clicks in total", hint="Empty: no limit.")
+            form.add_integer("priority", "Priority", hint=strings.PRIORITY_HINT)
+            form.add_flag("passesClickId", "Landing pages get the id of the click, for conversions")
+            form.add_text("advertiserName", "Advertiser's name on the contract")
+            form.add_text("advertiserContact", "Contact")
+            form.add_text("contractRef", "Contract")
     if is_new:
-        await _take_time_zone(visit, form, form.initial("advertiserId"))
+        await _take_time_zone(visit, form, form.get_initial("advertiserId"))
 
 
 async def _take_time_zone(visit: PageVisit, form: Form, advertiser_id: str | None) -> None:
@@ -118,7 +120,7 @@ async def _take_time_zone(visit: PageVisit, form: Form, advertiser_id: str | Non
 
 
 def _add_links(campaign: Json) -> None:
-    link_button(
+    add_link_button(
         strings.WHY_NOT_DELIVERING,
         f"/console/why?campaign={campaign['id']}",
         icon="help_outline",

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.layout import card, div, empty_state, html, notice
+from adloom.console.components.layout import add_card, add_div, add_empty_state, add_html, add_notice
 from adloom.console.components.messages import notify_success, notify_undoable, open_dialog
 from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
 from adloom.console.page import PageVisit
@@ -53,9 +53,9 @@ class RuleDialog:
                 on_change=self._on_kind,
             )
             kinds.props("outlined dense").classes("full")
-            self._parts = div("stack")
-            self._meaning = html("").props('role="status"')
-            with div("al-actions"):
+            self._parts = add_div("stack")
+            self._meaning = add_html("").props('role="status"')
+            with add_div("al-actions"):
                 ui.button("Cancel", on_click=self._dialog.close).props("flat")
                 self._button = ui.button("Save", on_click=self._save).props("unelevated")
         self._build()
@@ -83,7 +83,7 @@ class RuleDialog:
         operators = OPERATORS[RuleType(self._kind)]
         with self._parts:
             if self._kind == "country" and not self._knows_countries:
-                notice(strings.NO_COUNTRIES, kind="warn")
+                add_notice(strings.NO_COUNTRIES, kind="warn")
             if len(operators) > 1:
                 ui.toggle(
                     {one.value: OPERATOR_LABELS[one] for one in operators},
@@ -112,7 +112,7 @@ class RuleDialog:
             pair[place] = hour
             self._set(pair)
 
-        with div("grid-of two"):
+        with add_div("grid-of two"):
             for place, label in enumerate(("From the hour", "To the hour (it is included)")):
                 ui.select(
                     HOURS,
@@ -200,21 +200,21 @@ class _Targeting:
             "/admin/targeting-rules", campaignId=self._campaign["id"], pageSize=RULES_MAX, sort="createdAt"
         )
         rules = answer["items"]
-        with card("Targeting"):
-            html(
+        with add_card("Targeting"):
+            add_html(
                 Markup('<p class="al-sentence">{}</p><p class="quiet small">{}</p>').format(
                     describe_rules(rules),
                     "A reader has to meet every condition. Hours and days are those of the placement's time zone.",
                 ),
             )
-        with card("Conditions"):
+        with add_card("Conditions"):
             if not rules:
-                empty_state(
+                add_empty_state(
                     "tune",
                     "No conditions yet",
                     "Everyone can see this campaign. Add a condition to narrow it.",
                 )
-            with div("al-list"):
+            with add_div("al-list"):
                 for rule in rules:
                     self._show_row(rule)
             if self._may_write:
@@ -222,9 +222,9 @@ class _Targeting:
 
     def _show_row(self, rule: Json) -> None:
         words = RULE_WORDS[rule["ruleType"]]
-        with div("row-of"):
+        with add_div("row-of"):
             ui.icon(words.icon).props('aria-hidden="true"').classes("quiet")
-            html(
+            add_html(
                 Markup('<span class="quiet small">{}</span><div class="{}">{}</div>').format(
                     words.label,
                     "" if rule["isActive"] else "quiet",

@@ -15,7 +15,15 @@ from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import get_shown_currency
 from adloom.console.components.forms.amounts import PAISA_PLACES
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, div, empty_state, hint, html, notice, set_attributes
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_hint,
+    add_html,
+    add_notice,
+    set_attributes,
+)
 from adloom.console.components.table import Column, build_plain_table
 from adloom.console.components.targeting_sentence import describe_rule, describe_rules
 from adloom.console.page import PageVisit
@@ -41,31 +49,28 @@ MEASURES: Final = {
 async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
     """Show the form; nothing is simulated before somebody asks."""
     if not visit.may_write or campaign["deletedAt"]:
-        empty_state(
+        add_empty_state(
             "insights",
             "Nothing to try here",
             "Who may change this campaign can try what a change would bring.",
         )
         return
     form = Form(campaign)
-    with card("What if …", note="Nothing is changed: it is simulated, from the traffic of the last 7 days"):
-        with div("grid-of two"):
-            with div("stack tight"):
-                bid = form.price("bidAmount", "Bid", hint=strings.BID_TYPES[campaign["bidType"]])
+    with add_card(
+        "What if …", note="Nothing is changed: it is simulated, from the traffic of the last 7 days"
+    ):
+        with add_div("grid-of two"):
+            with add_div("stack tight"):
+                bid = form.add_price("bidAmount", "Bid", hint=strings.BID_TYPES[campaign["bidType"]])
                 _add_slider("Bid", bid, campaign["bidAmount"], places=4)
-                daily = form.money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
-                paisa = campaign["budgetDailyPaisa"]
-                _add_slider(
-                    "Daily budget",
-                    daily,
-                    None if paisa is None else paisa / 100,
-                    places=min(get_shown_currency().places, PAISA_PLACES),
-                )
-            with div("stack tight"):
-                form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
-                form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
-                form.choice("bidStrategy", "Bids are", strings.BID_STRATEGIES, is_required=True)
-                form.price("targetCpa", "What a conversion should cost", hint="Empty: not said.")
+                daily = form.add_money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
+                paisa, places = campaign["budgetDailyPaisa"], min(get_shown_currency().places, PAISA_PLACES)
+                _add_slider("Daily budget", daily, None if paisa is None else paisa / 100, places=places)
+            with add_div("stack tight"):
+                form.add_money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
+                form.add_choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
+                form.add_choice("bidStrategy", "Bids are", strings.BID_STRATEGIES, is_required=True)
+                form.add_price("targetCpa", "What a conversion should cost", hint="Empty: not said.")
                 _add_dates(form, campaign)
         add_category_field(
             form,
@@ -82,10 +87,10 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
             changes = list_changes(form.patch_body()) | rules.list_changes()
             with shown:
                 if not changes:
-                    hint("Change something first.")
+                    add_hint("Change something first.")
                     return
                 ui.spinner(size="lg")
-                hint("Simulating; this takes up to ten seconds.")
+                add_hint("Simulating; this takes up to ten seconds.")
             try:
                 found = await visit.api.post(f"/admin/campaigns/{campaign['id']}/what-if", changes)
             finally:
@@ -93,10 +98,10 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
             with shown:
                 _show_forecast(found)
 
-        with div("stack"):
+        with add_div("stack"):
             rules.show()
-            form.buttons("Simulate", ask, is_loss_asked=False)
-    shown = div("stack")
+            form.add_buttons("Simulate", ask, is_loss_asked=False)
+    shown = add_div("stack")
 
 
 class TriedRules:
@@ -112,8 +117,8 @@ class TriedRules:
     @ui.refreshable_method
     def show(self) -> None:
         """Show the rules as a sentence, each with buttons to change or remove it."""
-        html(Markup('<p class="al-sentence small">{}</p>').format(describe_rules(self.rules)))
-        with div("al-list"):
+        add_html(Markup('<p class="al-sentence small">{}</p>').format(describe_rules(self.rules)))
+        with add_div("al-list"):
             for rule in self.rules:
                 self._show_rule(rule)
         ui.button("Add a condition", icon="add", on_click=lambda: RuleDialog(None, self._save).open()).props(
@@ -121,8 +126,8 @@ class TriedRules:
         )
 
     def _show_rule(self, rule: Json) -> None:
-        with div("row-of"):
-            html(Markup("<span>{}</span>").format(describe_rule(rule))).classes("grow")
+        with add_div("row-of"):
+            add_html(Markup("<span>{}</span>").format(describe_rule(rule))).classes("grow")
             ui.button("Change", on_click=lambda: RuleDialog(rule, self._save).open()).props("flat")
             ui.button("Remove", on_click=lambda: self._remove(rule)).props("flat")
 
@@ -155,8 +160,8 @@ async def _read_rules(visit: PageVisit, campaign: Json) -> Sequence[Json]:
 
 def _add_dates(form: Form, campaign: Json) -> None:
     zone: Callable[[], str] = lambda: campaign["timezone"]  # noqa: E731 - fields ask for it late
-    form.moment("startsAt", "Starts", zone=zone, hint=campaign["timezone"])
-    form.moment("endsAt", "Ends", zone=zone, hint=campaign["timezone"])
+    form.add_moment("startsAt", "Starts", zone=zone, hint=campaign["timezone"])
+    form.add_moment("endsAt", "Ends", zone=zone, hint=campaign["timezone"])
 
 
 def _add_slider(label: str, field: ui.number, value: float | None, *, places: int) -> None:
@@ -180,15 +185,15 @@ def list_changes(body: Mapping[str, Any]) -> Json:
 def _show_forecast(found: Json) -> None:
     """Show the answer: a sentence, the figures with their intervals, the hours, and what is left out."""
     if not found["isEnough"]:
-        notice(found["sentence"], kind="warn", title="No forecast")
+        add_notice(found["sentence"], kind="warn", title="No forecast")
         _show_notes(found["notes"])
         return
-    notice(found["sentence"], title="Forecast")
-    html(build_plain_table(COLUMNS, build_rows(found)))
+    add_notice(found["sentence"], title="Forecast")
+    add_html(build_plain_table(COLUMNS, build_rows(found)))
     labels, series = build_series(found["hours"])
     Chart(labels, series, classes="low", description=CHART_TEXT)
     days = found["days"]
-    hint(
+    add_hint(
         f"{'The next day' if days == 1 else f'An average day of the next {days}'}, in {found['runs']} pairs of"
         " simulations; in brackets, where it lies with 90 % probability. Hours are UTC."
     )
@@ -197,7 +202,7 @@ def _show_forecast(found: Json) -> None:
 
 def _show_notes(notes: Sequence[str]) -> None:
     for note in notes:
-        hint(note)
+        add_hint(note)
 
 
 def build_rows(found: Json) -> list[Json]:

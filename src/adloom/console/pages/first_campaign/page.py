@@ -12,8 +12,16 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.format import format_count, format_moment
-from adloom.console.components.layout import card, div, heading, html, link_button, set_attributes, snippet
-from adloom.console.page import PageVisit, page
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_heading,
+    add_html,
+    add_link_button,
+    add_snippet,
+    set_attributes,
+)
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.first_campaign.steps import (
     SAMPLE_PATH,
     STEPS,
@@ -36,14 +44,14 @@ STEP_BUILDERS: Final = (show_where_step, show_what_step, show_how_step, go_step)
 async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
     placement, campaign = plan.made["placement"], plan.made["campaign"]
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
-    with div("grid-of two"):
-        with card("Your ad is on its way"), div("stack"):
+    with add_div("grid-of two"):
+        with add_card("Your ad is on its way"), add_div("stack"):
             _show_tag_ways(placement, tag)
-            with div("row-of"):
-                link_button("To the campaign", f"/console/campaigns/{campaign['id']}")
-                link_button("Make another one", ADDRESS, look="flat")
-        with card("Live check"):
-            checks = html("", tag="ul").classes("al-progress").props('aria-live="polite"')
+            with add_div("row-of"):
+                add_link_button("To the campaign", f"/console/campaigns/{campaign['id']}")
+                add_link_button("Make another one", ADDRESS, look="flat")
+        with add_card("Live check"):
+            checks = add_html("", tag="ul").classes("al-progress").props('aria-live="polite"')
 
     async def poll() -> None:
         content = await _build_checks(visit, placement, campaign)
@@ -58,15 +66,15 @@ def _show_tag_ways(placement: Json, tag: Json) -> None:
     if is_of_sample(placement):
         parts = urlsplit(str(tag["scriptUrl"]))
         ui.label("Open the page, and look for it.")
-        _link("Open the page", f"{parts.scheme}://{parts.netloc}{SAMPLE_PATH}")
+        _add_link("Open the page", f"{parts.scheme}://{parts.netloc}{SAMPLE_PATH}")
     else:
         ui.label("Put these two lines into your page where the ad should be:")
-        snippet(tag["html"])
-        _link("See it alone", tag["pageUrl"])
+        add_snippet(tag["html"])
+        _add_link("See it alone", tag["pageUrl"])
 
 
-def _link(label: str, address: str) -> None:
-    with div("row-of"):
+def _add_link(label: str, address: str) -> None:
+    with add_div("row-of"):
         link = ui.button(label, icon="open_in_new").props('target="_blank" rel="noopener" unelevated')
         set_attributes(link, href=address)
 
@@ -107,12 +115,12 @@ def _check(label: str, note: str, *, is_done: bool) -> Markup:
     )
 
 
-@page(ADDRESS, title="My first campaign", roles=ADMINS)
+@register_page(ADDRESS, title="My first campaign", roles=ADMINS)
 async def show_first_campaign(visit: PageVisit) -> None:
     plan, number = await read_plan(visit.api, visit.query.get("plan", ""))
 
     @ui.refreshable
-    async def body() -> None:
+    async def show_body() -> None:
         _show_trail(number)
         if number < len(STEP_BUILDERS):
             await STEP_BUILDERS[number](visit, plan, turn)
@@ -124,13 +132,13 @@ async def show_first_campaign(visit: PageVisit) -> None:
         number += by
         ui.run_javascript(f"adloom.address({msgspec.json.encode(write_query(plan, number)).decode()})")
         if by:
-            await body.refresh()
+            await show_body.refresh()
 
-    heading(
+    add_heading(
         "My first campaign",
         note="Four small steps, and your ad is on a page. Everything can be changed later.",
     )
-    await body()
+    await show_body()
 
 
 def _show_trail(current: int) -> None:
@@ -144,7 +152,7 @@ def _show_trail(current: int) -> None:
         for number, label in enumerate(STEP_LABELS)
     )
     label = f"Step {min(current + 1, len(STEP_LABELS))} of {len(STEP_LABELS)}"
-    set_attributes(html(steps, tag="ol").classes("al-steps"), aria_label=label)
+    set_attributes(add_html(steps, tag="ol").classes("al-steps"), aria_label=label)
 
 
 LENGTH_MAX: Final = 12_000  # Servers refuse longer addresses: then a reload begins anew.

@@ -15,7 +15,7 @@ from adloom.console.components.forms.checks import SLUG_LENGTH_MAX, make_slug
 from adloom.console.components.forms.fields import add_reference_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.forms.upload import PICTURES, PICTURES_NOTE, add_upload
-from adloom.console.components.layout import card, div, hint, html, notice, set_attributes
+from adloom.console.components.layout import add_card, add_div, add_hint, add_html, add_notice, set_attributes
 from adloom.console.page import PageVisit
 
 STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
@@ -106,10 +106,10 @@ def show_next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is
     async def go_back() -> None:
         await turn(-1)
 
-    with div("row-of"):
+    with add_div("row-of"):
         if not is_first:
             ui.button("Back", on_click=go_back).props("flat")
-        form.buttons("Next", go_on)
+        form.add_buttons("Next", go_on)
 
 
 async def show_where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
@@ -119,13 +119,13 @@ async def show_where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> N
     options = {SAMPLE: "On the sample's front page"} if sample else {}
     options |= {EXISTING: "On a placement that is there already"} if some["totalCount"] else {}
     options |= {NEW_PLACEMENT: "On a new placement"}
-    with card("Where should it appear?", classes="al-narrow"), div("stack"):
+    with add_card("Where should it appear?", classes="al-narrow"), add_div("stack"):
         chosen = plan.where.get("choice")
         choice = ui.radio(options, value=chosen if chosen in options else next(iter(options)))
         form = Form({"label": NEW_LABEL, "layoutType": "full_static", "placementId": None} | plan.where)
         if sample:
             with ui.element("div").bind_visibility_from(choice, "value", value=SAMPLE):
-                hint(
+                add_hint(
                     f"The quickest way to see it: {sample['label']}, in the magazine that came with this installation."
                 )
         with ui.element("div").bind_visibility_from(choice, "value", value=EXISTING):
@@ -140,11 +140,11 @@ async def show_where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> N
                 isActive=True,
                 delivery="direct",
             )
-        with div("stack tight").bind_visibility_from(choice, "value", value=NEW_PLACEMENT):
+        with add_div("stack tight").bind_visibility_from(choice, "value", value=NEW_PLACEMENT):
             _add_new_fields(form)
 
         async def go_on(by: int) -> None:
-            plan.where = {**form.values(), "choice": choice.value}
+            plan.where = {**form.read_values(), "choice": choice.value}
             await choose_place(visit.api, plan)
             plan.made.pop("placement", None)
             await turn(by)
@@ -154,11 +154,11 @@ async def show_where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> N
 
 
 def _add_new_fields(form: Form) -> None:
-    label = form.text("label", "What do you call the place?", check=checks.name)
-    form.choice("layoutType", "Layout", strings.LAYOUTS)
-    note = hint()
+    label = form.add_text("label", "What do you call the place?", check=checks.check_name)
+    form.add_choice("layoutType", "Layout", strings.LAYOUTS)
+    note = add_hint()
     note.bind_text_from(label, "value", backward=lambda value: describe_slug(make_slug(value or "")))
-    hint("You get two lines to put into your page.")
+    add_hint("You get two lines to put into your page.")
 
 
 async def choose_place(api: ApiClient, plan: CampaignPlan) -> None:
@@ -202,24 +202,24 @@ async def show_what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> No
         "ctaUrl": known[0]["ctaUrl"] if known else "",
     }
     form = Form(plan.banner or first, is_focused=True)
-    with div("al-editor"):
-        with card("What do readers see?"), div("stack tight"):
+    with add_div("al-editor"):
+        with add_card("What do readers see?"), add_div("stack tight"):
             uploaded: Json = {}
             fields = _add_banner_fields(form, known, visit.api, uploaded.update)
 
             def keep() -> None:
-                values = {name: value for name, value in form.values().items() if value}
+                values = {name: value for name, value in form.read_values().items() if value}
                 if values["primaryImageUrl"] == uploaded.get("primaryImageUrl"):
                     values = {name: value for name, value in uploaded.items() if value} | values
                 plan.banner = {**values, "title": values["headline"]}
                 plan.made.pop("banner", None)
 
             show_next_buttons(form, turn, keep)
-        with card("Preview"), div("stack"):
+        with add_card("Preview"), add_div("stack"):
             preview = BannerPreview()
 
     def show() -> None:
-        preview.show(with_neighbours(form.values(), plan.layout), plan.layout)
+        preview.show(with_neighbours(form.read_values(), plan.layout), plan.layout)
 
     for field in fields:
         field.on_value_change(show)
@@ -229,24 +229,24 @@ async def show_what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> No
 def _add_banner_fields(
     form: Form, known: list[Json], api: ApiClient, on_file: Callable[[Json], None]
 ) -> list[ui.input | ui.textarea]:
-    headline = form.text(
+    headline = form.add_text(
         "headline", "Headline", is_required=True, check=checks.check_at_most(HEADLINE_LENGTH_MAX)
     )
-    second = form.text("subheadline", "A second line", check=checks.check_at_most(HEADLINE_LENGTH_MAX))
+    second = form.add_text("subheadline", "A second line", check=checks.check_at_most(HEADLINE_LENGTH_MAX))
     add_upload(form, api, accepted=PICTURES, note=PICTURES_NOTE, on_file=on_file)
-    image = form.url(
+    image = form.add_url(
         "primaryImageUrl",
         "Or the address of a picture",
         is_required=True,
         hint="It has to be reachable for readers: https://…",
     )
     if known:
-        hint("Or take one that is there already:")
-        with div("al-pictures"):
+        add_hint("Or take one that is there already:")
+        with add_div("al-pictures"):
             for banner in known:
                 _show_picture(banner, image)
-    button = form.text("ctaLabel", "Button", check=checks.check_at_most(BUTTON_LENGTH_MAX))
-    leads_to = form.url("ctaUrl", "Leads to", is_required=True)
+    button = form.add_text("ctaLabel", "Button", check=checks.check_at_most(BUTTON_LENGTH_MAX))
+    leads_to = form.add_url("ctaUrl", "Leads to", is_required=True)
     return [headline, second, image, button, leads_to]
 
 
@@ -269,15 +269,15 @@ async def _read_images(api: ApiClient) -> list[Json]:
 
 async def show_how_step(_: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     form = Form(plan.campaign or {"name": "My first campaign"}, is_focused=True)
-    with card("How should it run?", classes="al-narrow"), div("stack tight"):
-        form.name("name", "Name of the campaign")
-        form.moment("endsAt", "Runs until (UTC)", zone=lambda: "UTC", hint="Empty: until you pause it.")
-        form.price(
+    with add_card("How should it run?", classes="al-narrow"), add_div("stack tight"):
+        form.add_name("name", "Name of the campaign")
+        form.add_moment("endsAt", "Runs until (UTC)", zone=lambda: "UTC", hint="Empty: until you pause it.")
+        form.add_price(
             "bidAmount",
             "Pays for a thousand impressions",
             hint="Empty: it costs nothing. Good for a first try.",
         )
-        form.money(
+        form.add_money(
             "budgetDailyPaisa",
             "A day at most",
             hint="Empty: no limit. It is never exceeded, not by one impression.",
@@ -300,7 +300,7 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
             await plan.carry_out(visit.api, show_step)
         except ProblemError as error:
             with refusal:
-                notice(
+                add_notice(
                     error.message,
                     kind="bad",
                     title="This step was refused. What was made before stays, and you can try again.",
@@ -314,20 +314,20 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 
     def show_step(step: str) -> None:
         with progress:
-            html(strings.FIRST_CAMPAIGN_PARTS[step], tag="li")
+            add_html(strings.FIRST_CAMPAIGN_PARTS[step], tag="li")
 
-    with div("al-editor"):
-        with card("All of it at a glance"), div("stack"):
+    with add_div("al-editor"):
+        with add_card("All of it at a glance"), add_div("stack"):
             ui.label(show_summary(plan)).classes("al-sentence")
             ui.label(
                 "The campaign becomes active at once: readers can see the ad within two seconds."
             ).classes("quiet")
             progress = ui.element("ul").classes("al-progress").props('aria-live="polite"')
             refusal = ui.element("div")
-            with div("row-of"):
+            with add_div("row-of"):
                 back = ui.button("Back", on_click=lambda: turn(-1)).props("flat")
                 button = ui.button("Put it on the page", on_click=make).props("unelevated")
-        with card():
+        with add_card():
             BannerPreview("desktop").show(with_neighbours(plan.banner, plan.layout), plan.layout)
 
 

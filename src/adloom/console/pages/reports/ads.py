@@ -14,21 +14,21 @@ from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.forms.fields import add_day_field
 from adloom.console.components.layout import (
     Tile,
-    badge,
-    card,
-    div,
-    empty_state,
-    heading,
-    html,
-    link_button,
-    meter,
-    notice,
-    view_links,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_heading,
+    add_html,
+    add_link_button,
+    add_notice,
+    add_view_links,
+    build_badge,
+    build_meter,
 )
 from adloom.console.components.messages import download_sheet, notify_error, notify_success, open_dialog
-from adloom.console.components.table import Column, DataTable, number_column
+from adloom.console.components.table import Column, DataTable, make_number_column
 from adloom.console.guide import GUIDE
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.reports.question import add_period_field, paginate, parse_query
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
@@ -81,19 +81,19 @@ class AdsQuery:
         return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
-@page(ADDRESS, title="Stats sync", roles=ADVERTISER_SIDE)
+@register_page(ADDRESS, title="Stats sync", roles=ADVERTISER_SIDE)
 async def show_ads(visit: PageVisit) -> None:
     is_own = visit.role is Role.ADVERTISER
     sellers = [] if is_own else await _read_sellers(visit)
     seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)
     asked = AdsQuery(visit.query, today=visit.today, seller=seller)
-    with heading(
+    with add_heading(
         await _write_title(visit, asked),
         note="What ad accounts elsewhere have cost and brought, day by day.",
         crumbs=_list_crumbs(asked),
     ):
         if is_own:  # Those of the house are in the menu.
-            link_button("Jobs", "/console/jobs?queue=stats-sync", look="flat")
+            add_link_button("Jobs", "/console/jobs?queue=stats-sync", look="flat")
         if is_own or seller:
             ui.button("Download CSV", icon="download", on_click=lambda: _download(visit, asked)).props(
                 "outline"
@@ -103,12 +103,12 @@ async def show_ads(visit: PageVisit) -> None:
                     "unelevated"
                 )
     if not is_own and seller is None:
-        empty_state(
+        add_empty_state(
             "storefront", strings.NO_ADVERTISERS, "A seller is an advertiser with ad accounts elsewhere. Make an advertiser first.", action=strings.TO_ADVERTISERS, href="/console/advertisers"
         )  # fmt: skip
         return
     _show_controls(asked, sellers, visit.today)
-    view_links(
+    add_view_links(
         [
             (label, asked.build_address(level=level, campaignId=None, adsetId=None))
             for level, label in strings.LEVELS.items()
@@ -152,7 +152,7 @@ def _list_crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
 
 
 def _show_controls(asked: AdsQuery, sellers: Sequence[Json], today: date) -> None:
-    with div("al-bar"):
+    with add_div("al-bar"):
         if sellers:
             names = {one["id"]: one["name"] for one in sellers}
             ui.select(names, label="Seller", value=asked.seller, with_input=True).props(
@@ -175,11 +175,11 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
     try:
         answer = await visit.api.get(f"{REPORTS}/{asked.level}", **asked.query())
     except ProblemError as error:
-        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+        add_notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     rows: list[Json] = answer["rows"]
     if not rows:
-        empty_state(
+        add_empty_state(
             "sync",
             "No statistics of these days",
             "Sync them now, or add an ad account with campaigns for this seller: the guide says how.",
@@ -211,7 +211,7 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
 
 def _show_totals(summary: Json, asked: AdsQuery) -> None:
     currency = summary["currency"] or "several currencies"
-    with div("grid-of tiles"):
+    with add_div("grid-of tiles"):
         Tile("Spend").update(_write_money(summary[asked.spend_field]), note=currency)
         Tile("Impressions").update(fmt.format_count(summary["impressions"]))
         Tile("Link clicks").update(
@@ -228,7 +228,7 @@ def _show_totals(summary: Json, asked: AdsQuery) -> None:
 def _show_chart(rows: Sequence[Json], asked: AdsQuery) -> None:
     field = asked.spend_field
     top = sorted(rows, key=lambda row: -(row[field] or 0))[:CHARTED_MAX]
-    with card(SPEND_AND_ROAS):
+    with add_card(SPEND_AND_ROAS):
         Chart(
             [_write_label(row) for row in top],
             [
@@ -253,23 +253,25 @@ def _build_columns(asked: AdsQuery) -> list[Column]:
         first.append(
             Column(
                 "Status",
-                lambda row: badge(STATUSES[row["status"]].lower(), STATUS_KINDS[row["status"]]),
+                lambda row: build_badge(STATUSES[row["status"]].lower(), STATUS_KINDS[row["status"]]),
                 is_wide_only=True,
             )
         )
     figures = [
-        number_column("Spend", asked.spend_field, _write_money, is_sorted=True),
-        number_column("Impressions", "impressions", is_sorted=True, is_wide_only=True),
-        number_column("Link clicks", "linkClicks", is_sorted=True, is_wide_only=True),
-        number_column("CTR", "ctr", fmt.format_percent, is_sorted=True, is_wide_only=True),
-        number_column("Purchases", "purchases", is_sorted=True),
-        number_column("Per purchase", "costPerPurchase", _write_money, is_sorted=True, is_wide_only=True),
-        number_column("ROAS", "roas", _write_money, is_sorted=True),
+        make_number_column("Spend", asked.spend_field, _write_money, is_sorted=True),
+        make_number_column("Impressions", "impressions", is_sorted=True, is_wide_only=True),
+        make_number_column("Link clicks", "linkClicks", is_sorted=True, is_wide_only=True),
+        make_number_column("CTR", "ctr", fmt.format_percent, is_sorted=True, is_wide_only=True),
+        make_number_column("Purchases", "purchases", is_sorted=True),
+        make_number_column(
+            "Per purchase", "costPerPurchase", _write_money, is_sorted=True, is_wide_only=True
+        ),
+        make_number_column("ROAS", "roas", _write_money, is_sorted=True),
     ]
     pages = [
-        number_column("Orders", "ordersCount", is_sorted=True, is_wide_only=True),
-        number_column("Revenue", "revenue", _write_money, is_sorted=True, is_wide_only=True),
-        number_column("Bought of clicks", "cr2", fmt.format_percent, is_sorted=True, is_wide_only=True),
+        make_number_column("Orders", "ordersCount", is_sorted=True, is_wide_only=True),
+        make_number_column("Revenue", "revenue", _write_money, is_sorted=True, is_wide_only=True),
+        make_number_column("Bought of clicks", "cr2", fmt.format_percent, is_sorted=True, is_wide_only=True),
     ]
     return [*first, *figures, *(pages if asked.is_of_pages else ())]
 
@@ -286,7 +288,7 @@ def _write_money(amount: float | None) -> str:
 def ask_sync(visit: PageVisit, asked: Json) -> None:
     with open_dialog("Sync these days") as dialog:
         ui.label(f"The days {asked['dateFrom']} to {asked['dateTo']} are fetched again, one job per level.")
-        progress = html("").classes("stack tight")
+        progress = add_html("").classes("stack tight")
 
         async def start() -> None:
             button.disable()
@@ -314,7 +316,7 @@ def ask_sync(visit: PageVisit, asked: Json) -> None:
             with dialog:
                 ui.timer(SAID_SECONDS, ui.navigate.reload, once=True)
 
-        with div("al-actions"):
+        with add_div("al-actions"):
             ui.button("Close", on_click=dialog.close).props("flat")
             ui.button("To the jobs").props('flat href="/console/jobs?queue=stats-sync"')
             button = ui.button("Sync now", on_click=start).props("unelevated")
@@ -324,4 +326,4 @@ def _write_line(job: Json) -> str:
     share = 1.0 if job["state"] == "completed" else job["progress"]
     kind = {"completed": "good", "failed": "bad"}.get(job["state"], "")
     label = strings.LEVELS[JOB_LEVELS[job["level"]]]
-    return f'<div class="row-of apart small"><span>{label}</span><span class="quiet">{job["state"]}</span></div>{meter(share, kind)}'
+    return f'<div class="row-of apart small"><span>{label}</span><span class="quiet">{job["state"]}</span></div>{build_meter(share, kind)}'

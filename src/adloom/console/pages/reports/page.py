@@ -14,10 +14,18 @@ from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import add_day_field, add_picker
 from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.forms.values import offer_zone
-from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
+from adloom.console.components.layout import (
+    Tile,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_heading,
+    add_notice,
+    set_attributes,
+)
 from adloom.console.components.messages import download_sheet
-from adloom.console.components.table import Column, DataTable, number_column
-from adloom.console.page import PageVisit, page
+from adloom.console.components.table import Column, DataTable, make_number_column
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.reports.question import (
     ADDRESS,
     COLUMNS,
@@ -58,7 +66,7 @@ OF_ADVERTISERS: Final = ("conversions", "conversionValue")
 STATISTICS: Final = "/admin/stats/banners"
 
 
-@page(ADDRESS, title="Reports")
+@register_page(ADDRESS, title="Reports")
 async def show_reports(visit: PageVisit) -> None:
     saved_id, zone = parse_id(visit.query.get("report", "")), visit.choose_zone(None)
     saved = await visit.api.get(f"{SAVED}/{saved_id}") if saved_id else None
@@ -69,7 +77,7 @@ async def show_reports(visit: PageVisit) -> None:
     )
     question = msgspec.structs.replace(question, is_of_publisher=visit.role is Role.PUBLISHER)
     today = visit.now.astimezone(find_zone(question.zone)).date()
-    with heading(
+    with add_heading(
         saved["name"] if saved else "Reports",
         note=f"Impressions, clicks and {question.get_label('spend').lower()}, by whatever you want to know. Days and hours are those of {question.zone}.",
     ):
@@ -83,11 +91,11 @@ async def show_reports(visit: PageVisit) -> None:
         answer = await visit.api.get(STATISTICS, **question.query)
         earlier = await visit.api.get(STATISTICS, **question.before.query) if question.is_compared else None
     except ProblemError as error:
-        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+        add_notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     rows: list[Json] = answer["items"]
     if not rows:
-        empty_state(
+        add_empty_state(
             "bar_chart",
             "Nothing was counted here",
             "Choose other days or fewer filters. Impressions are there seconds after they were seen.",
@@ -95,7 +103,7 @@ async def show_reports(visit: PageVisit) -> None:
         return
     _show_totals(answer["totals"], question, earlier and earlier["totals"])
     names = _Names(rows, question.zone)
-    with card():
+    with add_card():
         build_report_chart(
             question, rows, names.write_label, now=visit.now, earlier=earlier["items"] if earlier else ()
         )
@@ -115,7 +123,7 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
     def ask(**changes: object) -> None:
         ui.navigate.to(f"{ADDRESS}?{question.build_address(**changes)}")
 
-    with div("al-bar al-brief"):
+    with add_div("al-bar al-brief"):
         add_period_field((question.first, question.last), today, lambda days: ask(**days))
         by = ui.select(
             {one: one.capitalize() for one in FIELDS}, label="By", value=list(question.by), multiple=True
@@ -123,7 +131,7 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
         by.props('outlined dense options-dense data-field="by"').style("min-width: 12rem")
         by.on("popup-hide", lambda: ask(by=",".join(by.value)) if tuple(by.value) != question.by else None)
         more = _add_more_button(question, visit.choose_zone(None))
-        rare = div("al-rare").props('id="more-controls"')
+        rare = add_div("al-rare").props('id="more-controls"')
     more.on_click(lambda: _toggle(more, rare))
     with rare:
         add_day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
@@ -189,7 +197,7 @@ def _show_totals(totals: Json, question: ReportFilters, earlier: Json | None) ->
     def compare(metric: str) -> list[str]:
         return [] if earlier is None else [describe_change(totals[metric], earlier[metric], question.before)]
 
-    with div("grid-of tiles"):
+    with add_div("grid-of tiles"):
         for name in ("impressions", "clicks"):
             invalid, unbound = totals[f"invalid{name.title()}"], totals[f"unbound{name.title()}"]
             notes = [f"{invalid:,} are not valid, and not billed"] if invalid else []
@@ -248,20 +256,21 @@ async def _show_table(visit: PageVisit, question: ReportFilters, rows: Sequence[
         for one in question.by
     ]
     figures = {
-        "impressions": number_column(COLUMNS["impressions"], "impressions", is_sorted=True),
-        "clicks": number_column(COLUMNS["clicks"], "clicks", is_sorted=True),
-        "ctr": number_column(COLUMNS["ctr"], "ctr", fmt.format_percent, is_sorted=True),
+        "impressions": make_number_column(COLUMNS["impressions"], "impressions", is_sorted=True),
+        "clicks": make_number_column(COLUMNS["clicks"], "clicks", is_sorted=True),
+        "ctr": make_number_column(COLUMNS["ctr"], "ctr", fmt.format_percent, is_sorted=True),
     }
     if question.has_spend:
-        figures["spend"] = number_column(
+        figures["spend"] = make_number_column(
             question.get_label("spend"), "spendPaisa", fmt.format_money, is_sorted=True
         )
-        figures["overBudgetClicks"] = number_column(
+        figures["overBudgetClicks"] = make_number_column(
             COLUMNS["overBudgetClicks"], "overBudgetClicks", is_wide_only=True
         )
     if visit.role is not Role.PUBLISHER:
         figures |= {
-            one: number_column(COLUMNS[one], one, is_sorted=True, is_wide_only=True) for one in OF_ADVERTISERS
+            one: make_number_column(COLUMNS[one], one, is_sorted=True, is_wide_only=True)
+            for one in OF_ADVERTISERS
         }
     figures |= {
         one: Column(

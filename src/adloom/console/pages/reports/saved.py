@@ -9,8 +9,8 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import hint, notice, view_links
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import add_hint, add_notice, add_view_links
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.page import PageVisit
 from adloom.console.pages.reports.question import ADDRESS, COLUMNS, FIELDS, PERIODS, ReportFilters
@@ -40,15 +40,15 @@ async def show_saved(visit: PageVisit, current: Json | None) -> None:
     listed = await visit.api.get_items(SAVED, pageSize=LISTED_MAX, sort="name")
     if listed:
         views = [("New report", ADDRESS), *((one["name"], make_link(one["id"])) for one in listed)]
-        view_links(
+        add_view_links(
             views, current=make_link(current["id"]) if current else ADDRESS, label="Your saved reports"
         )
     if current is None:
         return
     if current["sendEvery"]:
-        hint(describe_sending(current, zone=visit.choose_zone(None)))
+        add_hint(describe_sending(current, zone=visit.choose_zone(None)))
     if current["lastFailure"]:
-        notice(current["lastFailure"], kind="warn", title="It was not sent the last time")
+        add_notice(current["lastFailure"], kind="warn", title="It was not sent the last time")
 
 
 def describe_sending(report: Json, *, zone: str) -> str:
@@ -82,31 +82,31 @@ def add_buttons(visit: PageVisit, question: ReportFilters, current: Json | None)
 
 def _save(visit: PageVisit, question: ReportFilters) -> None:
     async def save(form: Form) -> None:
-        made = await visit.api.post(SAVED, {**question.saved, **form.values()})
+        made = await visit.api.post(SAVED, {**question.saved, **form.read_values()})
         notify_success(f"“{made['name']}” is saved.")
         ui.navigate.to(make_link(made["id"]))
 
     period = None if question.period is None else question.period.value
-    with form_dialog(
+    with open_form_dialog(
         "Save this report", "Save", save, {"period": period, "columns": question.columns}
     ) as form:
-        form.name("name", "Name").props("autofocus")
+        form.add_name("name", "Name").props("autofocus")
         _add_fields(visit, form)
 
 
 def _edit(visit: PageVisit, report: Json) -> None:
     async def save(form: Form) -> None:
-        await _change(visit, report, form.values(), "The report is changed.")
+        await _change(visit, report, form.read_values(), "The report is changed.")
 
-    with form_dialog(f"Edit “{report['name']}”", "Save", save, report) as form:
-        form.name("name", "Name")
-        form.choices("groupBy", "By", {one: one.capitalize() for one in FIELDS})
+    with open_form_dialog(f"Edit “{report['name']}”", "Save", save, report) as form:
+        form.add_name("name", "Name")
+        form.add_choices("groupBy", "By", {one: one.capitalize() for one in FIELDS})
         _add_fields(visit, form)
-        form.flag("isCompared", "Compare with the period before")
+        form.add_flag("isCompared", "Compare with the period before")
 
 
 def _add_fields(visit: PageVisit, form: Form) -> None:
-    form.choice(
+    form.add_choice(
         "period",
         "Period",
         PERIODS,
@@ -114,27 +114,29 @@ def _add_fields(visit: PageVisit, form: Form) -> None:
         hint="Counted from the day on which the report is opened or sent.",
     )
     own = {"spend": strings.REVENUE} if visit.role is Role.PUBLISHER else {}
-    form.choices("columns", "Columns", {**COLUMNS, **own}, hint="Empty: all of them.")
+    form.add_choices("columns", "Columns", {**COLUMNS, **own}, hint="Empty: all of them.")
 
 
 def _schedule(visit: PageVisit, report: Json) -> None:
     async def save(form: Form) -> None:
-        values: dict[str, Any] = form.values()
+        values: dict[str, Any] = form.read_values()
         for name in ("sendWeekday", "sendHour"):
             values[name] = int(values[name])
         said = "The report is sent by e-mail." if values["sendEvery"] else "The report is not sent."
         await _change(visit, report, values, said)
 
     shown = {**report, **{name: str(report[name]) for name in ("sendWeekday", "sendHour")}}
-    with form_dialog(f"Send “{report['name']}” by e-mail", "Save", save, shown) as form:
+    with open_form_dialog(f"Send “{report['name']}” by e-mail", "Save", save, shown) as form:
         if not report["canBeMailed"]:
-            notice(NO_MAIL, kind="warn")
+            add_notice(NO_MAIL, kind="warn")
         ui.label(f"To {visit.email}, with what you may see on that day, as a short table and a CSV file.")
-        form.choice("sendEvery", "How often", EVERY, is_clearable=True, hint="Empty: never.")
-        form.choice("sendWeekday", "On", WEEKDAYS, is_required=True, hint="For every week.")
-        form.choice("sendHour", "At", HOURS, is_required=True, hint=f"In {visit.choose_zone(None)}.")
+        form.add_choice("sendEvery", "How often", EVERY, is_clearable=True, hint="Empty: never.")
+        form.add_choice("sendWeekday", "On", WEEKDAYS, is_required=True, hint="For every week.")
+        form.add_choice("sendHour", "At", HOURS, is_required=True, hint=f"In {visit.choose_zone(None)}.")
         if visit.is_admin:
-            form.texts("recipients", "Also to", hint="They see your figures, and not each other's addresses.")
+            form.add_texts(
+                "recipients", "Also to", hint="They see your figures, and not each other's addresses."
+            )
 
 
 def _send(visit: PageVisit, report: Json) -> None:

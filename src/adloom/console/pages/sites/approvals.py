@@ -6,8 +6,8 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components.format import format_count
-from adloom.console.components.layout import div, empty_state, heading, notice, view_links
-from adloom.console.page import PageVisit, page
+from adloom.console.components.layout import add_div, add_empty_state, add_heading, add_notice, add_view_links
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.sites.inbox import STATES, ApprovalInbox
 from adloom.console.resource_pages import Reload
 from adloom.console.shell import PUBLISHER_SIDE
@@ -16,12 +16,14 @@ ADDRESS: Final = "/console/approvals"
 SITES_MAX: Final = 100
 
 
-@page(ADDRESS, title="Approvals", roles=PUBLISHER_SIDE)
+@register_page(ADDRESS, title="Approvals", roles=PUBLISHER_SIDE)
 async def show_approvals(visit: PageVisit) -> None:
-    heading("Approvals", note="Ads that want to be shown on your sites. You decide once for a whole site.")
+    add_heading(
+        "Approvals", note="Ads that want to be shown on your sites. You decide once for a whole site."
+    )
     sites = await visit.api.get_items("/admin/approvals", pageSize=SITES_MAX)
     if not sites:
-        empty_state(
+        add_empty_state(
             "inbox",
             "No site yet",
             "Ads are approved for a site. Add one, and give it contextual placements.",
@@ -31,7 +33,7 @@ async def show_approvals(visit: PageVisit) -> None:
         return
     asked = visit.query.get("site")
     site = next((one for one in sites if one["siteId"] == asked), sites[0])
-    with div("al-bar"):
+    with add_div("al-bar"):
         names = {one["siteId"]: f"{one['name']} ({format_count(one['pending'])} waiting)" for one in sites}
         field = ui.select(names, label="Site", value=site["siteId"], with_input=True)
         field.props('outlined dense options-dense data-field="site"').style("min-width: 18rem")
@@ -44,7 +46,7 @@ async def show_approvals(visit: PageVisit) -> None:
 async def show_site_approvals(visit: PageVisit, site: Json, _: Reload) -> None:
     """Show the ads of one site, as a tab of its page."""
     if site["approvalMode"] != "manual":
-        notice("Some ads are approved by the site's settings. You can still reject each of them here.")
+        add_notice("Some ads are approved by the site's settings. You can still reject each of them here.")
     await _show(visit, site["id"], f"{visit.path}?tab=approvals&state=")
 
 
@@ -59,15 +61,15 @@ async def _show(visit: PageVisit, site_id: str, address: str) -> None:
     state = asked if asked in STATES else "pending"
 
     @ui.refreshable
-    async def tabs() -> None:
+    async def show_tabs() -> None:
         counts = await count_decisions(visit, site_id)
         views = [
             (f"{label} ({format_count(counts[name])})", f"{address}{name}") for name, label in STATES.items()
         ]
-        view_links(views, current=f"{address}{state}", label="States of ads")
+        add_view_links(views, current=f"{address}{state}", label="States of ads")
 
     async def update() -> None:
-        await tabs.refresh()
+        await show_tabs.refresh()
 
-    await tabs()
+    await show_tabs()
     await ApprovalInbox(visit, site_id, state, on_change=update).show()

@@ -11,18 +11,18 @@ from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as fmt
 from adloom.console.components.categories import build_category_chips
 from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_hint,
+    add_html,
+    add_notice,
     add_tiles,
-    badge,
-    card,
-    div,
-    empty_state,
-    hint,
-    html,
-    meter,
-    notice,
+    build_badge,
+    build_meter,
 )
 from adloom.console.components.messages import confirm, notify_error, notify_success
-from adloom.console.components.table import Column, DataTable, number_column
+from adloom.console.components.table import Column, DataTable, make_number_column
 from adloom.console.event_source import Event, follow_site
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
@@ -36,7 +36,7 @@ CANCELLED_NOTE: Final = "Pages that were read stay. The next crawl begins anew."
 
 
 def crawl_badge(crawl: Json) -> Markup:
-    return badge(STATES[crawl["state"]], KINDS[crawl["state"]])
+    return build_badge(STATES[crawl["state"]], KINDS[crawl["state"]])
 
 
 async def read_latest(visit: PageVisit, site_id: str) -> Json | None:
@@ -58,7 +58,7 @@ async def start_crawl(visit: PageVisit, site: Json) -> bool:
 async def show_crawls(visit: PageVisit, site: Json, _: Reload) -> None:
     live = LiveCrawl(visit, site)
     await live.update()
-    with div("stack") as past:
+    with add_div("stack") as past:
         table = _make_table(visit, site)
     await table.show()
     past.set_visibility(live.has_begun)
@@ -82,14 +82,14 @@ class LiveCrawl:
         self._crawl: Json | None = None
         self._pages: list[Json] = []
         self._may_write = visit.may_write
-        with card("Crawl") as self._card, div("stack"):
-            self._head = div("row-of apart")
-            with div("stack tight") as self._figures:
+        with add_card("Crawl") as self._card, add_div("stack"):
+            self._head = add_div("row-of apart")
+            with add_div("stack tight") as self._figures:
                 self._tiles = add_tiles("Read", "Classified", "Unchanged", "Failed")
-                self._progress = html("")
-                self._note = hint()
-            self._newest = html("")
-            self._failed = html("")
+                self._progress = add_html("")
+                self._note = add_hint()
+            self._newest = add_html("")
+            self._failed = add_html("")
         self._shown: object = None
 
     @property
@@ -147,7 +147,7 @@ class LiveCrawl:
             if crawl is None:
                 self._show_none()
                 return
-            html(
+            add_html(
                 Markup('<div class="row-of tight">{} <span class="quiet small">{}</span></div>').format(
                     crawl_badge(crawl), _format_times(crawl, self._visit)
                 )
@@ -160,8 +160,8 @@ class LiveCrawl:
                 ui.button("Crawl now", icon="travel_explore", on_click=self._start).props("unelevated")
 
     def _show_none(self) -> None:
-        with div("grow"):
-            empty_state(
+        with add_div("grow"):
+            add_empty_state(
                 "travel_explore",
                 "Not crawled yet",
                 "A crawl reads the pages of the site, politely and within its robots.txt, and finds out what each "
@@ -184,7 +184,7 @@ class LiveCrawl:
             kind="warn" if crawl["pagesFailed"] else "",
         )
         share = crawl["pagesFetched"] / max(1, self._site["maxPages"])
-        self._progress.content = meter(share) if self.is_under_way else ""
+        self._progress.content = build_meter(share) if self.is_under_way else ""
         self._note.set_text(crawl["reason"] or "")
 
     async def _show_failed(self) -> None:
@@ -248,10 +248,10 @@ def _make_table(visit: PageVisit, site: Json) -> DataTable:
             Column("State", crawl_badge),
             Column("Begun", lambda row: fmt.format_ago(row["startedAt"], now=visit.now)),
             Column("Took", _describe_duration, is_wide_only=True),
-            number_column("Read", "pagesFetched"),
-            number_column("Classified", "pagesClassified"),
-            number_column("Unchanged", "pagesUnchanged", is_wide_only=True),
-            number_column("Failed", "pagesFailed", is_wide_only=True),
+            make_number_column("Read", "pagesFetched"),
+            make_number_column("Classified", "pagesClassified"),
+            make_number_column("Unchanged", "pagesUnchanged", is_wide_only=True),
+            make_number_column("Failed", "pagesFailed", is_wide_only=True),
             Column("What it said", _build_reason, is_wide_only=True),
         ],
         lambda query: visit.api.get(f"/admin/sites/{site['id']}/crawls", **query),
@@ -272,5 +272,5 @@ def _build_reason(crawl: Json) -> Markup:
 def crawl_notice(site: Json, crawl: Json) -> None:
     """Say on other tabs that a crawl runs."""
     text = f"{fmt.format_count(crawl['pagesFetched'])} pages are read so far."
-    with notice(text, title="A crawl is under way"):
+    with add_notice(text, title="A crawl is under way"):
         ui.link("Watch it", f"/console/sites/{site['id']}?tab=crawls")

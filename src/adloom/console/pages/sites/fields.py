@@ -12,7 +12,7 @@ from adloom.console.components.categories import add_category_field
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, div, hint, html
+from adloom.console.components.layout import add_card, add_div, add_hint, add_html
 from adloom.console.page import PageVisit
 from adloom.core.caller import Role
 from adloom.runtime.jobs.cron import Cron, CronError
@@ -35,49 +35,53 @@ SHAPE_VALUES: Final = {
 
 
 async def add_site_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    with div("grid-of two"):
-        with card("What it is"), div("stack tight"):
-            form.text(
+    with add_div("grid-of two"):
+        with add_card("What it is"), add_div("stack tight"):
+            form.add_text(
                 "domain", "Domain", is_required=True, hint="Such as example.com.", check=checks.check_domain
             )
-            form.text("name", "Name", check=checks.name, hint="For you and for buyers; empty: its domain.")
-            form.time_zone("timezone")
+            form.add_text(
+                "name", "Name", check=checks.check_name, hint="For you and for buyers; empty: its domain."
+            )
+            form.add_time_zone("timezone")
             if is_new and visit.role is not Role.PUBLISHER:
                 await add_owner_field(form, visit.api, "publisher")
-            form.flag("isSuspended", "Suspended: no page of it gets a contextual ad")
-        with card("How its pages are read"), div("stack tight"):
+            form.add_flag("isSuspended", "Suspended: no page of it gets a contextual ad")
+        with add_card("How its pages are read"), add_div("stack tight"):
             _add_crawl_fields(visit, form)
-        with card("Which ads may appear"), div("stack tight"):
+        with add_card("Which ads may appear"), add_div("stack tight"):
             _add_approval_fields(form)
         if is_new:
-            hint("Prices and the pace over the day begin with defaults. Change them later in its settings.")
+            add_hint(
+                "Prices and the pace over the day begin with defaults. Change them later in its settings."
+            )
             return
-        with card("Prices"), div("stack tight"):
+        with add_card("Prices"), add_div("stack tight"):
             _add_price_fields(form)
-        with card("Over the day"), div("stack tight"):
+        with add_card("Over the day"), add_div("stack tight"):
             _add_pacing_fields(form)
 
 
 def _add_crawl_fields(visit: PageVisit, form: Form) -> None:
-    form.url("seedUrl", "First page", hint="Where a crawl begins. Empty: the front page of the domain.")
-    field = form.text(
+    form.add_url("seedUrl", "First page", hint="Where a crawl begins. Empty: the front page of the domain.")
+    field = form.add_text(
         "cronSchedule",
         "When it is crawled",
         check=_check_cron,
         hint="Five fields: minute, hour, day, month, weekday. Empty: only when you start it.",
     )
-    coming = hint()
+    coming = add_hint()
 
     def show_when() -> None:
-        coming.set_text(_describe_next(visit, field.value, form.values().get("timezone")))
+        coming.set_text(_describe_next(visit, field.value, form.read_values().get("timezone")))
 
     field.on_value_change(show_when)
     show_when()
-    with div("grid-of tiles"):
-        form.integer("maxPages", "Pages at most", hint="1 to 10,000")
-        form.integer("maxDepth", "Links deep", hint="0 to 5")
-        form.integer("crawlConcurrency", "At once", hint="1 to 8 requests")
-    form.text(
+    with add_div("grid-of tiles"):
+        form.add_integer("maxPages", "Pages at most", hint="1 to 10,000")
+        form.add_integer("maxDepth", "Links deep", hint="0 to 5")
+        form.add_integer("crawlConcurrency", "At once", hint="1 to 8 requests")
+    form.add_text(
         "hostPattern",
         "Hosts",
         hint="Empty: the domain and all below it. Or a regular expression: (www|news)[.]example[.]com",
@@ -102,7 +106,7 @@ def _describe_next(visit: PageVisit, expression: str | None, zone: str | None) -
 
 
 def _add_approval_fields(form: Form) -> None:
-    form.choice("approvalMode", "Who decides about banners", strings.APPROVAL_MODES, is_required=True)
+    form.add_choice("approvalMode", "Who decides about banners", strings.APPROVAL_MODES, is_required=True)
     add_category_field(
         form,
         "adProductBlocklist",
@@ -110,46 +114,46 @@ def _add_approval_fields(form: Form) -> None:
         load_products(),
         hint="Type a word such as gambling. A category blocks everything below it too.",
     )
-    form.texts(
+    form.add_texts(
         "blockedDomains",
         "Domains to which no ad may lead",
         hint="Press Enter after each one.",
         check=checks.check_domains,
     )
-    form.flag("acceptsFiller", "Pages without a category may show ads that fit any page")
+    form.add_flag("acceptsFiller", "Pages without a category may show ads that fit any page")
 
 
 def _add_price_fields(form: Form) -> None:
-    with div("grid-of tiles"):
-        form.price("floorCpm", "Floor", hint="Least for 1,000 impressions")
-        form.price("minFloorCpm", "Lowest floor", hint="How low it may move")
-    form.choice("floorMode", "The floor is", strings.FLOOR_MODES, is_required=True)
-    form.choice("auctionMode", "Auctions are", strings.AUCTION_MODES, is_required=True)
-    weight = form.price(
+    with add_div("grid-of tiles"):
+        form.add_price("floorCpm", "Floor", hint="Least for 1,000 impressions")
+        form.add_price("minFloorCpm", "Lowest floor", hint="How low it may move")
+    form.add_choice("floorMode", "The floor is", strings.FLOOR_MODES, is_required=True)
+    form.add_choice("auctionMode", "Auctions are", strings.AUCTION_MODES, is_required=True)
+    weight = form.add_price(
         "bidWeight", "Weight of the bid", hint="0.1 to 1. Less: ads that fit the page better win."
     )
     weight.prefix = None  # It is no money.
 
 
 def _add_pacing_fields(form: Form) -> None:
-    hint("Budgets are spread over the day as the traffic of the site is.")
+    add_hint("Budgets are spread over the day as the traffic of the site is.")
     _add_shape_field(form, "pacing.weekdayShape", "Traffic from Monday to Friday")
     _add_shape_field(form, "pacing.weekendShape", "Traffic on Saturday and Sunday")
-    form.integer(
+    form.add_integer(
         "pacing.dayDurationSeconds",
         "Length of a day in seconds",
         hint="86,400; shorter only to try things out.",
     )
-    form.flag("pacing.warmup", "Warm up: learn the traffic first, and show nothing")
+    form.add_flag("pacing.warmup", "Warm up: learn the traffic first, and show nothing")
 
 
 def _add_shape_field(form: Form, name: str, label: str) -> None:
     """Add a field for how much traffic each hour has: a choice of shapes, or 24 numbers, with their picture."""
-    given: Sequence[float] | None = form.initial(name)
+    given: Sequence[float] | None = form.get_initial(name)
     known = next((key for key, values in SHAPE_VALUES.items() if given and tuple(given) == values), None)
     chosen = known or ("own" if given else "")
     select = ui.select(SHAPES, label=label, value=chosen).props("outlined dense").classes("full")
-    numbers = form.text(
+    numbers = form.add_text(
         name,
         "24 numbers, from midnight on",
         hint="In any unit: only their ratios count.",
@@ -158,7 +162,7 @@ def _add_shape_field(form: Form, name: str, label: str) -> None:
     )
     form.encode(name, lambda text: parse_shape(text or "") or None)
     numbers.set_visibility(chosen == "own")
-    picture = html("")
+    picture = add_html("")
 
     def draw() -> None:
         picture.content = draw_shape(parse_shape(numbers.value or ""))

@@ -15,8 +15,17 @@ from adloom.console.client import Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.categories import describe_node
 from adloom.console.components.format import format_ago, format_count, format_quantity
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, card, div, empty_state, facts, hint, html, set_attributes
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_facts,
+    add_hint,
+    add_html,
+    build_badge,
+    set_attributes,
+)
 from adloom.console.components.messages import notify_success, notify_undoable
 from adloom.console.components.status import format_size
 from adloom.console.components.table import CLICK_HANDLER
@@ -80,20 +89,20 @@ class ApprovalInbox:
         self._keys = POSSIBLE[state] if visit.may_write else ""
 
     async def show(self) -> None:
-        with set_attributes(div("stack"), data_keys=" ".join((NEXT, PREVIOUS, SELECT, ALL, *self._keys))):
-            with div("row-of apart"):
-                html(_describe_keys(self._keys)).classes("al-keys quiet small al-wide-only")
-                self._said = hint().props('role="status"')
-            self._nothing = div("")
-            with div("al-editor") as self._body:
-                with card(classes="flush"):
-                    self._bar = div("row-of apart al-inbox-bar")
-                    self._list = html("", tag="ul").classes("al-inbox")
+        with set_attributes(add_div("stack"), data_keys=" ".join((NEXT, PREVIOUS, SELECT, ALL, *self._keys))):
+            with add_div("row-of apart"):
+                add_html(_describe_keys(self._keys)).classes("al-keys quiet small al-wide-only")
+                self._said = add_hint().props('role="status"')
+            self._nothing = add_div("")
+            with add_div("al-editor") as self._body:
+                with add_card(classes="flush"):
+                    self._bar = add_div("row-of apart al-inbox-bar")
+                    self._list = add_html("", tag="ul").classes("al-inbox")
                     self._list.on("click", self._on_click, js_handler=CLICK_HANDLER)
-                with div("al-sticky"), card("The ad as it will look"), div("stack"):
+                with add_div("al-sticky"), add_card("The ad as it will look"), add_div("stack"):
                     self._preview = BannerPreview("desktop")
-                    self._buttons = div("row-of tight")
-                    self._facts = div("")
+                    self._buttons = add_div("row-of tight")
+                    self._facts = add_div("")
         ui.on("adloom_key", self._on_key)
         await self._reload()
         follow_site(self._visit, self._site_id, self._on_events)
@@ -121,7 +130,7 @@ class ApprovalInbox:
         self._bar.clear()
         if not self._rows:
             with self._nothing:
-                empty_state("inbox", *NOTHING[self._state])
+                add_empty_state("inbox", *NOTHING[self._state])
             return
         self._list.content = Markup("").join(
             _build_row(
@@ -137,9 +146,9 @@ class ApprovalInbox:
         are_all = len(self._checked) == len(self._rows)
         ui.checkbox("Select all", value=are_all, on_change=self._check_all)
         more = f"the oldest {ROWS_MAX} of " if self._total > len(self._rows) else ""
-        hint(f"{len(self._checked)} selected" if self._checked else f"{more}{format_count(self._total)}")
+        add_hint(f"{len(self._checked)} selected" if self._checked else f"{more}{format_count(self._total)}")
         if self._checked:
-            with div("row-of tight"):
+            with add_div("row-of tight"):
                 self._add_buttons(len(self._checked))
 
     def _add_buttons(self, number: int = 0) -> None:
@@ -161,7 +170,7 @@ class ApprovalInbox:
         with self._buttons:
             self._add_buttons()
         with self._facts:
-            facts(_list_facts(self._visit, row))
+            add_facts(_list_facts(self._visit, row))
 
     async def _on_click(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         name, banner_id = event.args
@@ -210,13 +219,13 @@ class ApprovalInbox:
             return
 
         async def save(form: Form) -> None:
-            await self._decide(decision, chosen, form.values()["reason"])
+            await self._decide(decision, chosen, form.read_values()["reason"])
 
         label = next(label for name, label, _ in DECISIONS.values() if name == decision)
         what = f"{len(chosen)} ads" if len(chosen) > 1 else f"“{self._name(chosen[0])}”"
-        with form_dialog(f"{label} {what}?", label, save) as form:
+        with open_form_dialog(f"{label} {what}?", label, save) as form:
             ui.label(CONSEQUENCES[decision])
-            field = form.text(
+            field = form.add_text(
                 "reason", "Why", hint="The advertiser reads it. You may leave it empty.", is_long=True
             )
             field.props(f"autogrow autofocus maxlength={REASON_LENGTH_MAX}")
@@ -261,7 +270,7 @@ class ApprovalInbox:
 
 
 def build_state_badge(state: str) -> Markup:
-    return badge(STATES[state], KINDS[state])
+    return build_badge(STATES[state], KINDS[state])
 
 
 def _build_row(row: Json, *, is_current: bool, is_checked: bool) -> Markup:

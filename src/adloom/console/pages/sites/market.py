@@ -16,18 +16,18 @@ from adloom.console.components.format import (
     format_price,
 )
 from adloom.console.components.layout import (
+    add_card,
+    add_empty_state,
+    add_facts,
+    add_hint,
+    add_html,
     add_tiles,
-    badge,
-    card,
-    empty_state,
-    facts,
-    hint,
-    html,
-    meter,
+    build_badge,
+    build_meter,
 )
-from adloom.console.components.table import Column, build_plain_table, number_column
+from adloom.console.components.table import Column, build_plain_table, make_number_column
 from adloom.console.page import PageVisit
-from adloom.console.pages.sites.site_pages import page_address
+from adloom.console.pages.sites.site_pages import build_page_address
 from adloom.console.resource_pages import Reload
 
 CATEGORIES_MAX: Final = 50
@@ -60,7 +60,7 @@ async def show_market(visit: PageVisit, site: Json, _: Reload) -> None:
     )
     categories: list[Json] = market["categories"]
     if not categories:
-        empty_state(
+        add_empty_state(
             "storefront",
             "Nothing to sell yet",
             "Ads are sold by what pages are about. Start a crawl, or give pages yourself.",
@@ -69,12 +69,12 @@ async def show_market(visit: PageVisit, site: Json, _: Reload) -> None:
         )
         return
     _show_figures(market, unwanted["totalCount"])
-    with card("Demand by category", note=_describe_age(market["demand"]), classes="flush"):
-        html(
+    with add_card("Demand by category", note=_describe_age(market["demand"]), classes="flush"):
+        add_html(
             build_plain_table(COLUMNS, [{**one, "siteId": site["id"]} for one in categories[:CATEGORIES_MAX]])
         )
     if len(categories) > CATEGORIES_MAX:
-        hint(f"The {CATEGORIES_MAX} categories with most pages are shown.")
+        add_hint(f"The {CATEGORIES_MAX} categories with most pages are shown.")
     _show_floor(visit, market["floor"])
     _show_unwanted(visit, site, unwanted)
 
@@ -97,8 +97,8 @@ def _describe_age(demand: Json) -> str:
 
 def _show_floor(visit: PageVisit, floor: Json) -> None:
     moves = floor["mode"] == "sweep"
-    with card("Floors", note="For 1,000 impressions"):
-        facts(
+    with add_card("Floors", note="For 1,000 impressions"):
+        add_facts(
             [
                 ("The floor is", "moving, by category" if moves else "fixed"),
                 ("It begins at" if moves else "It is", format_price(floor["floorCpm"])),
@@ -107,7 +107,7 @@ def _show_floor(visit: PageVisit, floor: Json) -> None:
         )
         sweeps: Sequence[Json] = floor["sweeps"]
         if moves:
-            hint(
+            add_hint(
                 f"Each floor is tried for a while, and the one that earned most is kept. Every {TICK_MINUTES} minutes "
                 "it is looked at."
                 if sweeps
@@ -124,15 +124,15 @@ def _show_sweep(sweep: Json) -> None:
     label, kind = PHASES[sweep["phase"]]
     with ui.expansion().classes("full") as part:
         with part.add_slot("header"):
-            html(
+            add_html(
                 Markup(
                     '<div class="row-of"><span class="strong">{}</span>{}<span class="num">{}</span></div>'
-                ).format(sweep["name"], badge(label, kind), format_price(sweep["floorCpm"]))
+                ).format(sweep["name"], build_badge(label, kind), format_price(sweep["floorCpm"]))
             )
         if sweep["ticksLeft"]:
-            hint(f"Other floors are tried again in about {describe_ticks(sweep['ticksLeft'])}.")
+            add_hint(f"Other floors are tried again in about {describe_ticks(sweep['ticksLeft'])}.")
         if sweep["tried"]:
-            html(build_plain_table(TRIED_COLUMNS, sweep["tried"]))
+            add_html(build_plain_table(TRIED_COLUMNS, sweep["tried"]))
 
 
 def describe_ticks(ticks: int) -> str:
@@ -142,20 +142,20 @@ def describe_ticks(ticks: int) -> str:
 
 def _show_unwanted(visit: PageVisit, site: Json, unwanted: Json) -> None:
     pages, total = unwanted["items"], unwanted["totalCount"]
-    with card("Pages without demand", note=format_count(total) if total else ""):
+    with add_card("Pages without demand", note=format_count(total) if total else ""):
         if not pages:
-            hint("An ad wants a slot of every fresh page.")
+            add_hint("An ad wants a slot of every fresh page.")
             return
-        hint("No campaign bids on what they are about, or its bid is under the floor. They show no ad.")
+        add_hint("No campaign bids on what they are about, or its bid is under the floor. They show no ad.")
         rows = Markup("").join(
             Markup('<li><a class="cut" href="{}">{}</a>{}</li>').format(
-                page_address(site["id"], page["id"]),
+                build_page_address(site["id"], page["id"]),
                 page["title"] or page["url"],
                 build_category_chips(page["categories"]),
             )
             for page in pages
         )
-        html(Markup('<ul class="al-newest">{}</ul>').format(rows))
+        add_html(Markup('<ul class="al-newest">{}</ul>').format(rows))
         if total > len(pages):
             ui.link("All of them", f"{visit.path}?tab=pages&hasCandidates=false&isFresh=true")
 
@@ -169,7 +169,7 @@ def _name(row: Json) -> Markup:
 def _build_demand(row: Json) -> Markup:
     """Say how many campaigns want a category, how many may be shown, and why the others may not."""
     if not row["campaigns"]:
-        return badge("Nobody", "warn")
+        return build_badge("Nobody", "warn")
     parts = [
         *([f"{format_count(row['pending'])} waiting for approval"] if row["pending"] else []),
         *(
@@ -185,7 +185,7 @@ def _build_demand(row: Json) -> Markup:
 
 def _build_weight(row: Json) -> Markup:
     return Markup('<span class="al-confidence">{}<b class="num">{:.2f}</b></span>').format(
-        meter(row["weight"]), row["weight"]
+        build_meter(row["weight"]), row["weight"]
     )
 
 
@@ -195,17 +195,17 @@ def _write_click_rate(row: Json) -> str:
 
 COLUMNS: Final = (
     Column("Category", _name),
-    number_column("Pages", "pages"),
+    make_number_column("Pages", "pages"),
     Column("Campaigns", _build_demand),
     Column("Weight", _build_weight, is_wide_only=True),
-    number_column("Impressions", "impressions", is_wide_only=True),
-    number_column("Clicks", "clicks", is_wide_only=True),
+    make_number_column("Impressions", "impressions", is_wide_only=True),
+    make_number_column("Clicks", "clicks", is_wide_only=True),
     Column("Click rate", _write_click_rate, is_number=True, is_wide_only=True),
-    number_column("Floor", "floorCpm", format_price),
+    make_number_column("Floor", "floorCpm", format_price),
 )
 TRIED_COLUMNS: Final = (
-    number_column("Floor", "floorCpm", format_price),
-    number_column("For", "ticks", describe_ticks),
-    number_column("Impressions", "impressions"),
-    number_column("Earned", "revenue", format_average),
+    make_number_column("Floor", "floorCpm", format_price),
+    make_number_column("For", "ticks", describe_ticks),
+    make_number_column("Impressions", "impressions"),
+    make_number_column("Earned", "revenue", format_average),
 )

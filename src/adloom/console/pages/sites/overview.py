@@ -18,17 +18,17 @@ from adloom.console.components.format import (
     format_quantity,
 )
 from adloom.console.components.layout import (
-    badge,
-    card,
-    div,
-    empty_state,
-    hint,
-    html,
-    link_button,
-    meter,
-    notice,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_hint,
+    add_html,
+    add_link_button,
+    add_notice,
+    add_snippet,
+    build_badge,
+    build_meter,
     set_attributes,
-    snippet,
 )
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.page import PageVisit
@@ -45,7 +45,7 @@ FORCE_NOTE: Final = "It counts as verified at once and without the file. Do this
 
 
 def build_verification_badge(site: Json) -> Markup:
-    return badge("Verified", "good") if site["verifiedAt"] else badge("Not verified", "warn")
+    return build_badge("Verified", "good") if site["verifiedAt"] else build_badge("Not verified", "warn")
 
 
 def describe_verification(site: Json) -> str:
@@ -60,16 +60,16 @@ async def open_verification(visit: PageVisit, site: Json, reload: Reload) -> Non
     with open_dialog(f"Prove that {site['domain']} is yours") as dialog:
         with ui.element("ol").classes("al-numbered"):
             with ui.element("li"):
-                html("Create a text file with this line. Other lines do not matter.")
-                snippet(asked["token"])
+                add_html("Create a text file with this line. Other lines do not matter.")
+                add_snippet(asked["token"])
             with ui.element("li"):
-                html(
+                add_html(
                     "Make it readable at this address, without a log-in and without a redirect to another host."
                 )
-                snippet(asked["url"])
+                add_snippet(asked["url"])
             with ui.element("li"):
-                html("Press “Check now”. Leave the file in place: it is checked again every week.")
-        said = div("stack tight")
+                add_html("Press “Check now”. Leave the file in place: it is checked again every week.")
+        said = add_div("stack tight")
 
         async def check() -> None:
             button.disable()
@@ -78,14 +78,14 @@ async def open_verification(visit: PageVisit, site: Json, reload: Reload) -> Non
                 await visit.api.post(f"/admin/sites/{site['id']}/verify")
             except ProblemError as error:
                 with said:
-                    notice(error.message, kind="warn", title="Not yet")
+                    add_notice(error.message, kind="warn", title="Not yet")
                 button.enable()
                 return
             dialog.close()
             notify_success(f"{site['domain']} is verified.")
             await reload()
 
-        with div("al-actions"):
+        with add_div("al-actions"):
             if visit.is_admin:
                 ui.button("Verify without the file", on_click=lambda: _ask_force(visit, site, reload)).props(
                     "flat"
@@ -112,9 +112,9 @@ def show_topics(site: Json, topics: Json) -> None:
     items = sorted(topics["items"], key=lambda one: -one["pages"])
     pages_tab = f"/console/sites/{site['id']}?tab=pages"
     note = f"{format_count(topics['classified'])} classified pages" if items else ""
-    with card("What it is about", note=note):
+    with add_card("What it is about", note=note):
         if not items:
-            empty_state(
+            add_empty_state(
                 "category",
                 "Nothing is known about its pages yet",
                 "Start a crawl, or give pages yourself in the tab “Pages”.",
@@ -125,14 +125,14 @@ def show_topics(site: Json, topics: Json) -> None:
         parts = [
             TreemapPart(id=one["id"], path=one["path"] or [one["name"]], pages=one["pages"]) for one in items
         ]
-        with div("grid-of side"):
+        with add_div("grid-of side"):
             Treemap(
                 parts,
                 on_choose=lambda category: ui.navigate.to(f"{pages_tab}&category={category}"),
                 description="Areas by the number of pages of each category",
             )
-            html(_list_topics(items, topics["classified"], pages_tab))
-        hint("Categories of the Content Taxonomy 3.1 by IAB Tech Lab, CC BY 3.0.")
+            add_html(_list_topics(items, topics["classified"], pages_tab))
+        add_hint("Categories of the Content Taxonomy 3.1 by IAB Tech Lab, CC BY 3.0.")
 
 
 def _list_topics(items: list[Json], classified: int, pages_tab: str) -> Markup:
@@ -145,7 +145,7 @@ def _list_topics(items: list[Json], classified: int, pages_tab: str) -> Markup:
             href=f"{pages_tab}&category={one['id']}",
             name=describe_category(one["id"]),
             share=format_percent(one["pages"] / max(1, classified), places=0),
-            bar=meter(one["pages"] / max(1, classified)),
+            bar=build_meter(one["pages"] / max(1, classified)),
             pages=format_quantity(one["pages"], "page"),
         )
         for one in items[:LISTED_MAX]
@@ -166,13 +166,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show_overview(visit: PageVisit, site: Json, reload: Reload) -> None:
     if site["isSuspended"]:
-        notice(
+        add_notice(
             "No page of it gets a contextual ad. Switch this off in its settings.",
             kind="warn",
             title="Suspended",
         )
     if site["pacing"]["warmup"]:
-        notice(
+        add_notice(
             "Its traffic is learned, and nothing is shown on it. Switch this off in its settings.",
             kind="warn",
             title="Warming up",
@@ -185,7 +185,7 @@ async def show_overview(visit: PageVisit, site: Json, reload: Reload) -> None:
         text = (
             f"{format_count(waiting)} {'ad wants' if waiting == 1 else 'ads want'} to be shown on this site."
         )
-        with notice(text, title="Waiting for your decision"):
+        with add_notice(text, title="Waiting for your decision"):
             ui.link("Decide", f"{visit.path}?tab=approvals")
     topics = await visit.api.get(f"/admin/sites/{site['id']}/topics")
     slots = await visit.api.get("/admin/placements", siteId=site["id"], delivery="contextual", pageSize=1)
@@ -256,7 +256,7 @@ def _describe_pages(visit: PageVisit, site: Json, crawl: Json | None, topics: Js
 def _show_steps(visit: PageVisit, steps: list[Step]) -> None:
     done = sum(step.is_done for step in steps)
     with (
-        card("Set it up", note=f"{done} of {len(steps)} done", classes="flush"),
+        add_card("Set it up", note=f"{done} of {len(steps)} done", classes="flush"),
         ui.element("ul").classes("al-checks al-setup"),
     ):
         for step in steps:
@@ -268,18 +268,18 @@ def _show_step(visit: PageVisit, step: Step) -> None:
         icon = "check_circle" if step.is_done else "radio_button_unchecked"
         ui.icon(icon).classes("good" if step.is_done else "quiet").props('aria-hidden="true"')
         text = Markup('<div class="strong">{}</div><div class="quiet small">{}</div>')
-        html(text.format(step.label, step.note)).classes("say")
-        with div("share"):
+        add_html(text.format(step.label, step.note)).classes("say")
+        with add_div("share"):
             _show_action(visit, step)
 
 
 def _show_action(visit: PageVisit, step: Step) -> None:
     if not visit.may_write:
-        html(badge("Done", "good") if step.is_done else badge("Not yet", "warn"))
+        add_html(build_badge("Done", "good") if step.is_done else build_badge("Not yet", "warn"))
         return
     look = "outline" if step.is_done else "unelevated"
     if step.href:
-        link_button(step.action, step.href, look=look)
+        add_link_button(step.action, step.href, look=look)
     elif step.on_action is not None:
         button = ui.button(step.action, on_click=step.on_action)
         button.props[look] = True

@@ -10,12 +10,22 @@ from adloom.console.client import Json, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.categories import build_confidence_bar, build_evidence_list, describe_category
 from adloom.console.components.format import format_ago, format_price
-from adloom.console.components.layout import badge, card, div, empty_state, facts, heading, hint, html, notice
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_facts,
+    add_heading,
+    add_hint,
+    add_html,
+    add_notice,
+    build_badge,
+)
 from adloom.console.components.messages import confirm
-from adloom.console.components.table import Column, build_plain_table, number_column
-from adloom.console.page import PageVisit, page
+from adloom.console.components.table import Column, build_plain_table, make_number_column
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.auctions.page import make_page_address
-from adloom.console.pages.sites.site_pages import SOURCES, page_badge
+from adloom.console.pages.sites.site_pages import SOURCES, build_page_badge
 from adloom.console.pages.why.candidates import make_slot_question_url
 from adloom.console.shell import PUBLISHER_SIDE
 from adloom.core.caller import Role
@@ -23,63 +33,63 @@ from adloom.core.caller import Role
 GIVEN_NOTE: Final = "Somebody gave these categories by hand. They stay until they are given again."
 
 
-@page("/console/sites/{site_id}/pages/{page_id}", title="Page", roles=PUBLISHER_SIDE)
+@register_page("/console/sites/{site_id}/pages/{page_id}", title="Page", roles=PUBLISHER_SIDE)
 async def show_page(visit: PageVisit) -> None:
     site_id = visit.parts["site_id"]
     address = f"/admin/sites/{site_id}/pages/{visit.parts['page_id']}"
     site = await visit.api.get(f"/admin/sites/{site_id}")
     found = await visit.api.get(address)
     pages_tab = f"/console/sites/{site_id}?tab=pages"
-    with heading(
+    with add_heading(
         found["title"] or found["url"],
         crumbs=[("Sites", "/console/sites"), (site["name"], pages_tab)],
-        badge=page_badge(found),
+        badge=build_page_badge(found),
     ):
         if visit.may_write:
             ui.button("Remove", on_click=lambda: _ask_remove(visit, address, pages_tab)).props("outline")
     if found["failure"]:
-        notice(found["failure"], kind="bad", title="It could not be read")
-    with div("grid-of side"):
-        with div("stack"):
-            with card("Why these categories"):
+        add_notice(found["failure"], kind="bad", title="It could not be read")
+    with add_div("grid-of side"):
+        with add_div("stack"):
+            with add_card("Why these categories"):
                 _show_categories(found)
             show_shortlist(visit, site_id, found)
-        with card("At a glance"):
+        with add_card("At a glance"):
             _show_facts(visit, found)
 
 
 def _show_categories(found: Json) -> None:
     if not found["categories"]:
-        empty_state(
+        add_empty_state(
             "help_outline",
             "No category",
             "Nothing in its text was clear enough. Ads that fit any page may appear on it, if the site takes them.",
         )
         return
     if found["source"] == "given":
-        notice(GIVEN_NOTE)
+        add_notice(GIVEN_NOTE)
     elif found["evidence"]:
-        hint(
+        add_hint(
             "In quotes: phrases that are typical of the category. Below each: what the page says that is like it."
         )
-    with div("stack loose"):
+    with add_div("stack loose"):
         for category in found["categories"]:
             evidence = [one for one in found["evidence"] if one["category"] == category["id"]]
-            with div("stack tight"):
-                html(
+            with add_div("stack tight"):
+                add_html(
                     Markup('<div class="row-of apart"><h3>{}</h3>{}</div>').format(
                         describe_category(category["id"]), build_confidence_bar(category["confidence"])
                     )
                 )
                 if evidence:
-                    html(build_evidence_list(evidence))
+                    add_html(build_evidence_list(evidence))
 
 
 def _show_facts(visit: PageVisit, found: Json) -> None:
     address = Markup('<a href="https://{}" target="_blank" rel="noopener noreferrer nofollow">{}</a>').format(
         found["url"], found["url"]
     )
-    facts(
+    add_facts(
         [
             ("Address", address),
             ("Language", strings.LANGUAGES.get(found["language"] or "", found["language"] or strings.NONE)),
@@ -115,9 +125,9 @@ STATES: Final = {"serving": ("Competes", "good"), "pending": ("Waits for approva
 def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
     """Show the candidates of each slot, those that may be shown first."""
     slots = found["slots"]
-    with card("Who competes for its slots", note=_describe_age(visit, slots)):
+    with add_card("Who competes for its slots", note=_describe_age(visit, slots)):
         if not any(slot["candidates"] for slot in slots):
-            empty_state(
+            add_empty_state(
                 "storefront",
                 "Nobody wants its slots",
                 "No campaign bids on what the page is about, or the site has no contextual slot that is switched on.",
@@ -125,20 +135,20 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
                 href=f"/console/sites/{site_id}?tab=market",
             )
             return
-        with div("stack"):
+        with add_div("stack"):
             for slot in slots:
-                html(
+                add_html(
                     Markup('<div class="row-of apart"><h3>{}</h3>{}</div>').format(
                         slot["slot"], _build_links(visit, found, slot)
                     )
                 )
                 if slot["candidates"]:
                     rows = sorted(slot["candidates"], key=lambda one: one["state"] != "serving")
-                    html(build_plain_table(COLUMNS, rows))
+                    add_html(build_plain_table(COLUMNS, rows))
                 else:
-                    hint("Nobody wants this slot.")
+                    add_hint("Nobody wants this slot.")
         if any(one["state"] == "pending" for slot in slots for one in slot["candidates"]):
-            html(
+            add_html(
                 Markup('<a href="/console/sites/{}?tab=approvals">{}</a>').format(
                     site_id, "Decide about those that wait"
                 )
@@ -173,8 +183,8 @@ def _describe_category(row: Json) -> str:
 
 COLUMNS: Final = (
     Column("Ad", _build_ad),
-    Column("State", lambda row: badge(*STATES[row["state"]])),
+    Column("State", lambda row: build_badge(*STATES[row["state"]])),
     Column("Because of", _describe_category, is_wide_only=True),
     Column("Fits", lambda row: f"{row['categoryScore']:.2f}", is_number=True, is_wide_only=True),
-    number_column("Pays at most", "maxCpm", format_price),
+    make_number_column("Pays at most", "maxCpm", format_price),
 )

@@ -7,8 +7,8 @@ from markupsafe import Markup
 from adloom.console.client import Json, fetch_all
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import format_count, format_money, format_percent
-from adloom.console.components.layout import add_tiles, badge, card, html
-from adloom.console.components.table import Column, build_plain_table, number_column
+from adloom.console.components.layout import add_card, add_html, add_tiles, build_badge
+from adloom.console.components.table import Column, build_plain_table, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.sites.approvals import show_site_approvals
@@ -38,7 +38,7 @@ async def show_pacing(visit: PageVisit, site: Json, _: Reload) -> None:
     left_out.update(
         format_count(found["throttled"]), note="offers of campaigns that were ahead of their plan"
     )
-    with card("The usual day", note="Times the average hour, as learned so far; budgets follow it"):
+    with add_card("The usual day", note="Times the average hour, as learned so far; budgets follow it"):
         Chart(
             [f"{hour}:00" for hour in range(24)],
             [
@@ -56,15 +56,15 @@ async def _show_campaigns(visit: PageVisit, campaigns: list[Json]) -> None:
     shown = sorted(campaigns, key=lambda one: -abs(1 - (one["ratio"] or 1)))[:CAMPAIGNS_SHOWN_MAX]
     named = await fetch_all([visit.api.get(f"/admin/campaigns/{one['campaignId']}") for one in shown])
     rows = [{**one, "name": campaign["name"]} for one, campaign in zip(shown, named, strict=True)]
-    with card("Campaigns on this site", note="Those farthest from their plan first", classes="flush"):
-        html(build_plain_table(COLUMNS, rows))
+    with add_card("Campaigns on this site", note="Those farthest from their plan first", classes="flush"):
+        add_html(build_plain_table(COLUMNS, rows))
 
 
 COLUMNS: Final = (
     Column("Campaign", "name"),
-    number_column("Daily budget", "dailyBudgetPaisa", format_money, is_wide_only=True),
-    number_column("Spent", "spentPaisa", format_money),
-    number_column("By its plan", "expectedPaisa", format_money),
+    make_number_column("Daily budget", "dailyBudgetPaisa", format_money, is_wide_only=True),
+    make_number_column("Spent", "spentPaisa", format_money),
+    make_number_column("By its plan", "expectedPaisa", format_money),
     Column(
         "Of the plan",
         lambda row: "—" if row["ratio"] is None else format_percent(row["ratio"], places=0),
@@ -75,7 +75,7 @@ COLUMNS: Final = (
 
 
 def _build_site_badge(site: Json) -> Markup:
-    suspended = badge("Suspended", "bad") if site["isSuspended"] else Markup("")
+    suspended = build_badge("Suspended", "bad") if site["isSuspended"] else Markup("")
     return build_verification_badge(site) + suspended
 
 

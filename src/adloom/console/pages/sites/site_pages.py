@@ -10,8 +10,8 @@ from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.categories import add_category_field, build_category_chips, describe_category
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, div, hint
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import add_div, add_hint, build_badge
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit
@@ -31,30 +31,30 @@ TITLE_LENGTH_MAX: Final = 500
 GIVEN_CONFIDENCE: Final = 1.0
 
 
-def page_address(site_id: str, page_id: str) -> str:
+def build_page_address(site_id: str, page_id: str) -> str:
     return f"/console/sites/{site_id}/pages/{page_id}"
 
 
-def page_badge(page: Json) -> Markup:
+def build_page_badge(page: Json) -> Markup:
     if page["failure"]:
-        return badge("Failed", "bad")
+        return build_badge("Failed", "bad")
     if page["classifiedAt"] is None:
-        return badge("Waits", "info")
-    return badge("Fresh", "good") if page["isFresh"] else badge("Old", "warn")
+        return build_badge("Waits", "info")
+    return build_badge("Fresh", "good") if page["isFresh"] else build_badge("Old", "warn")
 
 
 async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
     topics = await visit.api.get(f"/admin/sites/{site['id']}/topics")
 
-    with div("row-of apart"):
-        hint("What each page is about decides which ads fit it.")
-        buttons = div("row-of tight")
+    with add_div("row-of apart"):
+        add_hint("What each page is about decides which ads fit it.")
+        buttons = add_div("row-of tight")
     table = DataTable(
         visit.query,
         [
             Column("Page", _name, sort="title"),
             Column("About", _build_topics),
-            Column("State", page_badge, is_wide_only=True),
+            Column("State", build_page_badge, is_wide_only=True),
             Column("Language", lambda row: row["language"] or strings.NONE, is_wide_only=True),
             Column("From", lambda row: SOURCES[row["source"]], is_wide_only=True),
             Column(
@@ -65,7 +65,7 @@ async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
             ),
         ],
         lambda query: visit.api.get(f"/admin/sites/{site['id']}/pages", **query),
-        href=lambda row: page_address(site["id"], row["id"]),
+        href=lambda row: build_page_address(site["id"], row["id"]),
         sort="-updatedAt",
         empty=(
             "article",
@@ -153,10 +153,10 @@ def _ask_page(visit: PageVisit, site: Json, refresh: Reload) -> None:
         notify_success("The page is added." if chosen else "The page is added and will be classified.")
         await refresh()
 
-    with form_dialog("Add a page", "Add", save, {"url": f"https://{site['domain']}/"}) as form:
-        form.url("url", "Address", is_required=True, hint=f"On {site['domain']}.")
-        form.text("title", "Title", check=checks.check_at_most(TITLE_LENGTH_MAX))
-        form.text("text", "Text", is_long=True, hint="What it says: we find out what it is about.").props(
+    with open_form_dialog("Add a page", "Add", save, {"url": f"https://{site['domain']}/"}) as form:
+        form.add_url("url", "Address", is_required=True, hint=f"On {site['domain']}.")
+        form.add_text("title", "Title", check=checks.check_at_most(TITLE_LENGTH_MAX))
+        form.add_text("text", "Text", is_long=True, hint="What it says: we find out what it is about.").props(
             "autogrow"
         )
         add_category_field(

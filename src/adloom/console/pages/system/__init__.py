@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from adloom.console.components.layout import heading, tab_links
-from adloom.console.page import PageVisit, page
+from adloom.console.components.layout import add_heading, add_tab_links
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.system import access, accounts, processes, transfer
 from adloom.console.shell import ADMINS
 
@@ -20,11 +20,11 @@ TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
 }
 
 
-@page("/console/system", title="System", roles=ADMINS)
+@register_page("/console/system", title="System", roles=ADMINS)
 async def show_system(visit: PageVisit) -> None:
     asked = visit.query.get("tab", "")
     tab = asked if asked in TABS else "processes"
-    heading("System")
+    add_heading("System")
     labels = {name: label for name, (label, _) in TABS.items()}
-    tab_links(visit.path, tab, labels, label="Parts of the system")
+    add_tab_links(visit.path, tab, labels, label="Parts of the system")
     await TABS[tab][1](visit)

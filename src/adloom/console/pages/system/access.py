@@ -10,8 +10,8 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_names
 from adloom.console.components.format import format_ago, format_moment
 from adloom.console.components.forms.fields import OPTIONS_MAX, SEARCH_WAIT_MILLISECONDS
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, copy_button, div
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import add_copy_button, add_div, build_badge
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable, build_row_button
 from adloom.console.page import PageVisit
@@ -34,24 +34,24 @@ def _use_columns(visit: PageVisit) -> list[Column]:
         expires_at = format_moment(row["expiresAt"])
         return expires_at is not None and expires_at <= visit.now
 
-    def state(row: Json) -> str | Markup:
+    def build_state(row: Json) -> str | Markup:
         if row["revokedAt"]:
-            return badge("revoked")
-        return badge("expired") if has_expired(row) else badge("in use", "good")
+            return build_badge("revoked")
+        return build_badge("expired") if has_expired(row) else build_badge("in use", "good")
 
-    def button(row: Json) -> str | Markup:
+    def build_button(row: Json) -> str | Markup:
         return "" if row["revokedAt"] or has_expired(row) else build_row_button("revoke", row["id"], "Revoke")
 
     return [
         Column("Last used", lambda row: format_ago(row["lastUsedAt"], now=visit.now), is_wide_only=True),
         Column("Ends", lambda row: format_ago(row["expiresAt"], now=visit.now), is_wide_only=True),
-        Column("State", state),
-        Column("", button, is_number=True),
+        Column("State", build_state),
+        Column("", build_button, is_number=True),
     ]
 
 
 async def show_keys(visit: PageVisit) -> None:
-    with div("row-of apart"):
+    with add_div("row-of apart"):
         ui.label("Keys for machines. A key is shown once, when it is made.").classes("quiet")
         ui.button("New key", icon="add", on_click=lambda: _create_key(visit, table)).props("unelevated")
     names: dict[str, str] = {}
@@ -131,14 +131,14 @@ async def show_tokens(visit: PageVisit) -> None:
 
 async def _create_key(visit: PageVisit, table: DataTable) -> None:
     async def save(form: Form) -> None:
-        made = await visit.api.post(KEYS, form.values())
+        made = await visit.api.post(KEYS, form.read_values())
         show_secret_once(
             "Here is the key", "Copy it now: it is not shown again, and only its hash is kept.", made["key"]
         )
         await table.refresh()
 
-    with form_dialog("New key", "Create", save, {"role": "viewer"}) as form:
-        form.text("name", "Name", is_required=True, hint="What uses it, such as “nightly import”.")
+    with open_form_dialog("New key", "Create", save, {"role": "viewer"}) as form:
+        form.add_text("name", "Name", is_required=True, hint="What uses it, such as “nightly import”.")
         await add_role_fields(form, visit.api)
 
 
@@ -149,10 +149,10 @@ def show_secret_once(
     with open_dialog(title) as dialog:
         dialog.props("persistent")
         ui.label(sentence)
-        with div("al-secret"):
+        with add_div("al-secret"):
             ui.label(secret).classes("mono grow")
-            copy_button(secret)
-        with div("al-actions"):
+            add_copy_button(secret)
+        with add_div("al-actions"):
             if button is not None:
                 ui.button(button[0], icon="mail", on_click=button[1]).props("flat")
             ui.button("I have it", on_click=dialog.close).props("unelevated")
@@ -165,8 +165,8 @@ HINT: Final = "Type to search by name."
 async def add_role_fields(form: Form, api: ApiClient, current: tuple[str, str] | None = None) -> None:
     """Add the role, and for whom it acts: a list of advertisers or of publishers. `current` is an id and its name."""
     options: dict[str, str] = dict([current]) if current else {}
-    role = form.choice("role", "Role", strings.ROLES, is_required=True)
-    field = form.choice(FIELD, "Acts for", options, is_clearable=True, is_searchable=True, hint=HINT)
+    role = form.add_choice("role", "Role", strings.ROLES, is_required=True)
+    field = form.add_choice(FIELD, "Acts for", options, is_clearable=True, is_searchable=True, hint=HINT)
     field.props(f"input-debounce={SEARCH_WAIT_MILLISECONDS}")
 
     async def offer(text: str = "") -> None:

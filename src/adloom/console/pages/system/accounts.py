@@ -10,8 +10,8 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import format_full_moment
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, div
+from adloom.console.components.forms.form import Form, open_form_dialog
+from adloom.console.components.layout import add_div, build_badge
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable, build_row_button
 from adloom.console.page import PageVisit
@@ -38,7 +38,7 @@ class AccountsTab:
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
         self._people: dict[str, Json] = {}
-        with div("row-of apart"):
+        with add_div("row-of apart"):
             ui.label("People who can log in to the console and the API.").classes("quiet")
             ui.button("New account", icon="add", on_click=self._create).props("unelevated")
         self.table = DataTable(
@@ -81,7 +81,7 @@ class AccountsTab:
 
     async def _create(self) -> None:
         async def save(form: Form) -> None:
-            made = await self._visit.api.post(ACCOUNTS, form.values())
+            made = await self._visit.api.post(ACCOUNTS, form.read_values())
             self._people[made["id"]] = made
             if made["hasPassword"]:
                 await self._report(f"{made['email']} can log in now.")
@@ -89,11 +89,11 @@ class AccountsTab:
                 await self.table.refresh()
                 await self._make_link(made["id"])
 
-        with form_dialog("New account", "Create", save, {"role": "viewer"}) as form:
-            form.text("email", "E-mail address", is_required=True)
+        with open_form_dialog("New account", "Create", save, {"role": "viewer"}) as form:
+            form.add_text("email", "E-mail address", is_required=True)
             await add_role_fields(form, self._visit.api)
-            form.time_zone("timeZone", is_required=False)
-            form.password("password", "Password", is_required=False, check=checks.check_password).props[
+            form.add_time_zone("timeZone", is_required=False)
+            form.add_password("password", "Password", is_required=False, check=checks.check_password).props[
                 "hint"
             ] = NO_PASSWORD_HINT
 
@@ -101,7 +101,7 @@ class AccountsTab:
         person = self._people[person_id]
 
         async def save(form: Form) -> None:
-            values = form.values()
+            values = form.read_values()
             changes = {name: value for name, value in values.items() if value != person[name]}
             if changes.keys() & {"role", "accountId"}:
                 changes |= {name: values[name] for name in ("role", "accountId")}
@@ -112,10 +112,10 @@ class AccountsTab:
             await self._report(f"{changed['email']} is changed.")
 
         current = (person["accountId"], person["accountName"] or person["accountId"])
-        with form_dialog(f"Edit {person['email']}", "Save", save, person) as form:
-            form.text("email", "E-mail address", is_required=True)
+        with open_form_dialog(f"Edit {person['email']}", "Save", save, person) as form:
+            form.add_text("email", "E-mail address", is_required=True)
             await add_role_fields(form, self._visit.api, current if person["accountId"] else None)
-            form.time_zone("timeZone", is_required=False)
+            form.add_time_zone("timeZone", is_required=False)
             ui.label(
                 "Another role, or acting for another, logs them out and revokes their API keys."
             ).classes("quiet small")
@@ -182,11 +182,13 @@ class AccountsTab:
         email = self._find_email(person_id)
 
         async def save(form: Form) -> None:
-            await self._visit.api.put(f"{ACCOUNTS}/{person_id}/password", form.values())
+            await self._visit.api.put(f"{ACCOUNTS}/{person_id}/password", form.read_values())
             await self._report(f"The password is set; {email} is logged out everywhere.")
 
-        with form_dialog(f"A new password for {email}", "Set password", save) as form:
-            form.password("password", "Password", check=checks.check_password).props["hint"] = PASSWORD_HINT
+        with open_form_dialog(f"A new password for {email}", "Set password", save) as form:
+            form.add_password("password", "Password", check=checks.check_password).props["hint"] = (
+                PASSWORD_HINT
+            )
 
 
 async def show_accounts(visit: PageVisit) -> None:
@@ -195,9 +197,13 @@ async def show_accounts(visit: PageVisit) -> None:
 
 def _build_state(row: Json) -> Markup:
     if row["disabledAt"]:
-        return badge("disabled")
-    state = badge("active", "good") if row["hasPassword"] or row["hasSingleSignOn"] else badge("invited")
-    return state + (Markup(" ") + badge("2nd factor", "info") if row["hasSecondFactor"] else "")
+        return build_badge("disabled")
+    state = (
+        build_badge("active", "good")
+        if row["hasPassword"] or row["hasSingleSignOn"]
+        else build_badge("invited")
+    )
+    return state + (Markup(" ") + build_badge("2nd factor", "info") if row["hasSecondFactor"] else "")
 
 
 def _build_buttons(row: Json) -> Markup:

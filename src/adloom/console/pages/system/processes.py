@@ -15,14 +15,22 @@ from adloom.console.components.format import (
     format_percent,
     format_rate,
 )
-from adloom.console.components.layout import Tile, badge, card, div, empty_state, facts, html
+from adloom.console.components.layout import (
+    Tile,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_facts,
+    add_html,
+    build_badge,
+)
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import (
     CLICK_HANDLER,
     Column,
     build_plain_table,
     build_row_button,
-    number_column,
+    make_number_column,
 )
 from adloom.console.page import PageVisit, refresh_every
 from adloom.ops.checks.processes import name_longest
@@ -34,14 +42,14 @@ DEAD_LETTERS: Final = "/admin/system/dead-letters"
 
 
 async def show_processes(visit: PageVisit) -> None:
-    with div("grid-of four"):
+    with add_div("grid-of four"):
         running, catalog = Tile("Processes"), Tile("Catalog version")
         requests, fill = Tile("Requests a second"), Tile("Filled, last hour")
-    with div("al-card flush"):
-        table = html("")
+    with add_div("al-card flush"):
+        table = add_html("")
         nothing = ui.element("div")
         with nothing:
-            empty_state("dns", strings.NO_PROCESSES, strings.NO_PROCESSES_NOTE)
+            add_empty_state("dns", strings.NO_PROCESSES, strings.NO_PROCESSES_NOTE)
 
     async def refresh() -> None:
         answer = await visit.api.get("/admin/system/processes")
@@ -71,10 +79,10 @@ def _build_columns(visit: PageVisit, catalog_version: int) -> list[Column]:
     return [
         Column("Process", lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
         Column("Machine", "host", is_wide_only=True),
-        number_column("PID", "pid", str, is_wide_only=True),
+        make_number_column("PID", "pid", str, is_wide_only=True),
         Column("Up since", lambda row: format_ago(row["startedAt"], now=visit.now)),
         Column("Index", lambda row: _describe_index(row, catalog_version)),
-        number_column("Requests/s", "requestsPerSecond", format_rate),
+        make_number_column("Requests/s", "requestsPerSecond", format_rate),
         Column("Median / 99 %", _describe_latency, is_number=True, is_wide_only=True),
         Column("Waiting", _describe_pending_events, is_number=True, is_wide_only=True),
     ]
@@ -85,7 +93,7 @@ def _describe_index(row: Json, catalog_version: int) -> str | Markup:
     if version is None:
         return strings.NONE
     if version < catalog_version:
-        return badge(f"{version}, behind {catalog_version}", "warn")
+        return build_badge(f"{version}, behind {catalog_version}", "warn")
     return str(version)
 
 
@@ -108,7 +116,7 @@ def _describe_shards(row: Json) -> str | Markup:
     if shards is None:
         return strings.NONE
     if not shards["isConnected"]:
-        return badge("no NATS", "bad")
+        return build_badge("no NATS", "bad")
     waiting = sum(shards["lag"].values())
     hint = strings.SHARDS_HINT.format(
         waiting=format_count(waiting) + name_longest(shards["lag"]),
@@ -125,7 +133,7 @@ async def show_settings(visit: PageVisit) -> None:
     )
     answer = await visit.api.get("/admin/system/settings")
     if not answer["items"]:
-        empty_state("tune", strings.NO_PROCESSES, strings.NO_PROCESSES_NOTE)
+        add_empty_state("tune", strings.NO_PROCESSES, strings.NO_PROCESSES_NOTE)
         return
     processes = {one["process"]: one["settings"] for one in answer["items"]}
     names = sorted({name for settings in processes.values() for name in settings})
@@ -137,12 +145,12 @@ async def show_settings(visit: PageVisit) -> None:
         Column("Setting", lambda row: Markup('<span class="mono">{}</span>').format(row["name"])),
         *(_build_column(process) for process in processes),
     ]
-    with card(classes="flush"):
-        html(build_plain_table(columns, rows))
+    with add_card(classes="flush"):
+        add_html(build_plain_table(columns, rows))
 
 
 def _build_column(process: str) -> Column:
-    def cell(row: dict[str, str | None]) -> Markup:
+    def build_cell(row: dict[str, str | None]) -> Markup:
         value = row[process]
         if value is None:
             return Markup("")
@@ -150,16 +158,16 @@ def _build_column(process: str) -> Column:
             return Markup('<span class="quiet">{}</span>').format("not set")
         return Markup('<span class="mono">{}</span>').format(value)
 
-    return Column(process, cell)
+    return Column(process, build_cell)
 
 
 async def show_ledger(visit: PageVisit) -> None:
-    with div("grid-of tiles"):
+    with add_div("grid-of tiles"):
         entries, memory, dead = (
             Tile(label) for label in ("Entries in the event log", "Memory", "Dead letters")
         )
-    with div("al-card flush"):
-        table = html("")
+    with add_div("al-card flush"):
+        table = add_html("")
 
     async def refresh() -> None:
         answer = await visit.api.get("/admin/system/ledger")
@@ -174,17 +182,17 @@ async def show_ledger(visit: PageVisit) -> None:
 
 def _describe_lag(row: Json) -> str:
     if not row["behindEntries"]:
-        return badge("nothing", "good")
+        return build_badge("nothing", "good")
     shown = f"{format_count(row['behindEntries'])} events, {format_duration(row['behindSeconds'])}"
-    return badge(shown, "warn" if row["behindSeconds"] > LAG_SECONDS_GOOD else "info")
+    return build_badge(shown, "warn" if row["behindSeconds"] > LAG_SECONDS_GOOD else "info")
 
 
 COLUMNS: Final = [
     Column("Projection", "name"),
     Column("Behind", _describe_lag),
-    Column("Processed by", lambda row: row["owner"] or badge("nobody", "bad"), is_wide_only=True),
-    number_column("Failing", "failing"),
-    number_column("Given up", "dead"),
+    Column("Processed by", lambda row: row["owner"] or build_badge("nobody", "bad"), is_wide_only=True),
+    make_number_column("Failing", "failing"),
+    make_number_column("Given up", "dead"),
 ]
 
 
@@ -203,11 +211,11 @@ class DeadLettersTab:
         self._visit = visit
         self._shown: list[Json] = []
         self._next: str | None = None
-        with div("al-card flush"):
-            self._table = html("").on("click", self._on_click, js_handler=CLICK_HANDLER)
+        with add_div("al-card flush"):
+            self._table = add_html("").on("click", self._on_click, js_handler=CLICK_HANDLER)
             self._nothing = ui.element("div")
             with self._nothing:
-                empty_state(
+                add_empty_state(
                     "mark_email_read", "There are no dead letters", "Every accepted event was counted."
                 )
         self._more = ui.button("Show more", on_click=self._read_on).props("outline")
@@ -231,7 +239,7 @@ class DeadLettersTab:
             Column("Letter", lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
             Column("Projection", "projection"),
             Column("Given up", lambda row: format_ago(row["at"], now=self._visit.now), is_wide_only=True),
-            number_column("Tries", "tries", str, is_wide_only=True),
+            make_number_column("Tries", "tries", str, is_wide_only=True),
             Column("Reason", "reason", is_wide_only=True),
             Column("", _build_actions, is_number=True),
         ]  # fmt: skip
@@ -252,7 +260,7 @@ class DeadLettersTab:
         letter = await self._visit.api.get(f"{DEAD_LETTERS}/{letter_id}")
         with ui.dialog(value=True) as dialog, ui.card().classes("wide"):
             dialog.props('aria-label="A dead letter"')
-            facts(
+            add_facts(
                 [
                     ("Letter", letter["id"]),
                     ("Projection", letter["projection"]),
@@ -261,8 +269,8 @@ class DeadLettersTab:
                     ("Reason", letter["reason"]),
                 ]
             )
-            html(f"<h2>Event</h2><pre>{escape(letter['event'])}</pre>")
-            with div("al-actions"):
+            add_html(f"<h2>Event</h2><pre>{escape(letter['event'])}</pre>")
+            with add_div("al-actions"):
                 ui.button("Close", on_click=dialog.close).props("flat")
 
     def _ask_to_forget(self, letter_id: str) -> None:

@@ -10,7 +10,7 @@ from nicegui import events, ui
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms.upload import add_file_field
-from adloom.console.components.layout import add_tiles, card, div, hint, html, notice
+from adloom.console.components.layout import add_card, add_div, add_hint, add_html, add_notice, add_tiles
 from adloom.console.components.messages import download_sheet, notify_success
 from adloom.console.components.table import Column, build_plain_table
 from adloom.console.history import format_value
@@ -45,16 +45,16 @@ ROW: Final = re.compile(r"(?P<row>(?:row|line) \d+)(?:\.(?P<field>.+))?")
 
 async def show_transfer(visit: PageVisit) -> None:
     """Show both: what can be taken out, and what can be brought in."""
-    with card("Export", note="All that is not deleted"), div("stack tight"):
+    with add_card("Export", note="All that is not deleted"), add_div("stack tight"):
         ui.label(
             "One document of the whole catalog: to keep, to edit in a spreadsheet, or for another installation. Pictures and statistics are not in it."
         )
-        with div("row-of"):
+        with add_div("row-of"):
             for name, label in (("csv", "Download CSV"), ("json", "Download JSON")):
                 ui.button(label, icon="download", on_click=functools.partial(_download, visit, name)).props(
                     "outline"
                 )
-    with card("Import", note="Nothing is deleted by it"), div("stack tight"):
+    with add_card("Import", note="Nothing is deleted by it"), add_div("stack tight"):
         ui.label(
             "Choose a file: first you see what it would change. It is imported as a whole, or not at all."
         )
@@ -84,7 +84,7 @@ class CatalogUpload:
             self._take,
             ", or neither CSV nor JSON",
         )
-        self._shown = div("stack").props('role="status"')
+        self._shown = add_div("stack").props('role="status"')
 
     async def _take(self, event: events.UploadEventArguments) -> None:
         name, data = event.file.name or "the file", await event.file.read()
@@ -107,19 +107,19 @@ class CatalogUpload:
             if is_dry_run:
                 self._show_preview(name, data, answer)
             else:
-                notice(describe_counts(answer), kind="good", title=f"“{name}” is imported")
+                add_notice(describe_counts(answer), kind="good", title=f"“{name}” is imported")
 
     def _show_problems(self, name: str, error: ProblemError) -> None:
         self._shown.clear()
         with self._shown:
-            notice(error.message, kind="bad", title=f"“{name}” cannot be imported as it is")
+            add_notice(error.message, kind="bad", title=f"“{name}” cannot be imported as it is")
             if not error.fields:
                 return
             rows = [describe_problem(place, message) for place, message in error.fields.items()]
             columns = [Column("Where", "where"), Column("Field", "field"), Column("What is wrong", "message")]
-            html(build_plain_table(columns, rows[:SHOWN_MAX]))
+            add_html(build_plain_table(columns, rows[:SHOWN_MAX]))
             if len(rows) > SHOWN_MAX:
-                hint(f"and {len(rows) - SHOWN_MAX:,} more")
+                add_hint(f"and {len(rows) - SHOWN_MAX:,} more")
 
     def _show_preview(self, name: str, data: bytes, answer: Json) -> None:
         for action, tile in zip(ACTIONS, add_tiles(*ACTIONS.values()), strict=True):
@@ -132,15 +132,15 @@ class CatalogUpload:
                 for action, label in ACTIONS.items()
             ),
         ]
-        html(
+        add_html(
             build_plain_table(columns, [{"what": NAMES.get(key, key), **one} for key, one in counts.items()])
         )
         total = answer["created"] + answer["updated"]
         if not total:
-            notice("The catalog is already as the file says.", title="Nothing would change")
+            add_notice("The catalog is already as the file says.", title="Nothing would change")
             return
         _show_changes(answer["changes"], total)
-        with div("al-actions"):
+        with add_div("al-actions"):
             ui.button("Cancel", on_click=self._shown.clear).props("flat")
             ui.button("Import", on_click=lambda: self._send(name, data, is_dry_run=False)).props("unelevated")
 
@@ -151,9 +151,9 @@ def _show_changes(changes: list[Json], total: int) -> None:
         Column("What", lambda row: "new" if row["action"] == "create" else "changed"),
         Column("Changes", _list_fields),
     ]
-    html(build_plain_table(columns, changes[:SHOWN_MAX]))
+    add_html(build_plain_table(columns, changes[:SHOWN_MAX]))
     if total > SHOWN_MAX:
-        hint(f"and {total - SHOWN_MAX:,} more")
+        add_hint(f"and {total - SHOWN_MAX:,} more")
 
 
 def _list_fields(change: Json) -> Markup:

@@ -13,14 +13,14 @@ from adloom.console.components.forms.fields import add_picker
 from adloom.console.components.layout import (
     NoticeKind,
     Tile,
-    badge,
-    card,
-    div,
-    empty_state,
-    html,
-    link_button,
-    meter,
-    notice,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_html,
+    add_link_button,
+    add_notice,
+    build_badge,
+    build_meter,
     set_attributes,
 )
 from adloom.console.page import PageVisit
@@ -63,7 +63,7 @@ async def show_campaign(visit: PageVisit) -> None:
     campaign_id = visit.query.get("campaign", "")
     await _show_chooser(visit.api, campaign_id)
     if not campaign_id:
-        empty_state(
+        add_empty_state(
             "campaign",
             "Which campaign does not deliver?",
             "Every step between it and a reader is looked at, with what happened in the last hour.",
@@ -72,17 +72,17 @@ async def show_campaign(visit: PageVisit) -> None:
     try:
         found = await visit.api.get(f"/admin/campaigns/{campaign_id}/delivery")
     except ProblemError as error:
-        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+        add_notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     states = {check["state"] for check in found["checks"]}
     kind: NoticeKind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
     title = "How does “{name}” deliver?" if kind == "good" else "Why does “{name}” not deliver?"
-    notice(name_fields(found["verdict"]), kind=kind, title=title.format(name=found["name"]))
+    add_notice(name_fields(found["verdict"]), kind=kind, title=title.format(name=found["name"]))
     rules = await visit.api.get_items("/admin/targeting-rules", campaignId=campaign_id, pageSize=LISTED_MAX)
     if any(rule["ruleType"] == "country" and rule["operator"] == "in" and rule["isActive"] for rule in rules):
         await warn_of_unknown_countries(visit)
     _show_figures(found)
-    with card("Step by step", note=f"Since {fmt.format_full_moment(found['since'])}", classes="flush"):
+    with add_card("Step by step", note=f"Since {fmt.format_full_moment(found['since'])}", classes="flush"):
         _show_checks(found)
     if found["auctions"]["held"]:
         _show_auctions(found["auctions"])
@@ -92,7 +92,7 @@ async def show_campaign(visit: PageVisit) -> None:
 async def warn_of_unknown_countries(visit: PageVisit) -> None:
     """Say so if rules about countries keep everybody away, because nothing tells a reader's country."""
     if not (await visit.api.get("/admin/attention"))["knowsCountries"]:
-        notice(strings.NO_COUNTRIES, kind="warn")
+        add_notice(strings.NO_COUNTRIES, kind="warn")
 
 
 async def _show_chooser(api: ApiClient, campaign_id: str) -> None:
@@ -103,7 +103,7 @@ async def _show_chooser(api: ApiClient, campaign_id: str) -> None:
 
 def _show_figures(found: Json) -> None:
     auctions = found["auctions"]
-    with div("grid-of tiles"):
+    with add_div("grid-of tiles"):
         Tile("Impressions").update(fmt.format_count(found["impressions"]))
         Tile("Clicks").update(fmt.format_count(found["clicks"]))
         if auctions["held"]:
@@ -118,9 +118,9 @@ def _show_checks(found: Json) -> None:
             label, icon, colour = STATES[check["state"]]
             with set_attributes(ui.element("li"), data_check=check["name"], data_state=check["state"]):
                 set_attributes(ui.icon(icon).classes(colour), aria_label=label)
-                html(Markup('<span class="strong">{}</span>').format(CHECKS[check["name"]][0]))
-                html(_build_sentence(check, found["campaignId"])).classes("say")
-                html(_build_share(check)).classes("share")
+                add_html(Markup('<span class="strong">{}</span>').format(CHECKS[check["name"]][0]))
+                add_html(_build_sentence(check, found["campaignId"])).classes("say")
+                add_html(_build_share(check)).classes("share")
 
 
 def _build_sentence(check: Json, campaign_id: str) -> Markup:
@@ -139,9 +139,9 @@ def _build_share(check: Json) -> Markup:
     passed, of = check["passed"], check["of"]
     label, _, kind = STATES[check["state"]]
     if passed is None or not of:
-        return badge(label, kind) if check["state"] != "ok" else Markup("")
+        return build_badge(label, kind) if check["state"] != "ok" else Markup("")
     return Markup('<div class="small num">{}</div>{}').format(
-        f"{passed:,} of {of:,}", meter(passed / of, kind)
+        f"{passed:,} of {of:,}", build_meter(passed / of, kind)
     )
 
 
@@ -161,17 +161,17 @@ def _show_auctions(auctions: Json) -> None:
     if auctions["ecpm"] is not None and auctions["winningEcpm"] is not None:
         note = f"Where it lost, its eCPM was {fmt.format_average(auctions['ecpm'])} on average; the winner's was {fmt.format_average(auctions['winningEcpm'])}."
     found.append(FunnelStep(label=STEPS["won"].label, left=auctions["won"], note=note, kind="good"))
-    with card("In the auctions since then"):
+    with add_card("In the auctions since then"):
         build_funnel(found, description="In the auctions since then")
 
 
 async def _show_placements(api: ApiClient, campaign_id: str) -> None:
     rows = await api.get_items("/admin/assignments", campaignId=campaign_id, pageSize=LISTED_MAX)
     places = {row["placementSlug"]: row["placementLabel"] for row in rows}
-    with card("Check a reader of one of its placements"):
+    with add_card("Check a reader of one of its placements"):
         if not places:
             ui.label("It has no placements yet.").classes("quiet")
             return
-        with div("row-of"):
+        with add_div("row-of"):
             for slug, label in places.items():
-                link_button(label, f"/console/why?placement={slug}", icon="person_search")
+                add_link_button(label, f"/console/why?placement={slug}", icon="person_search")

@@ -13,7 +13,16 @@ from adloom.console import strings
 from adloom.console.client import Json, ProblemError, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import FunnelStep, build_funnel
-from adloom.console.components.layout import badge, card, div, empty_state, hint, html, link_button, notice
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_empty_state,
+    add_hint,
+    add_html,
+    add_link_button,
+    add_notice,
+    build_badge,
+)
 from adloom.console.page import PageVisit
 from adloom.console.shell import ADVERTISER_SIDE, PUBLISHER_SIDE
 from adloom.console.words.field_labels import name_fields
@@ -196,8 +205,8 @@ def build_candidate_table(
     won = "won" if is_auction else "shown"
     columns: list[NumberColumn] = [
         ("Banner", "who", lambda one: _build_name(one, role)),
-        ("Outcome", "", lambda one: badge(won if one["outcome"] == WON else one["outcome"], KINDS[one["outcome"]])),
-        ("Why", "al-reason", lambda one: _build_reason(one, _link(one, role, is_auction=is_auction, placement_id=placement_id))),
+        ("Outcome", "", lambda one: build_badge(won if one["outcome"] == WON else one["outcome"], KINDS[one["outcome"]])),
+        ("Why", "al-reason", lambda one: _build_reason(one, _build_link(one, role, is_auction=is_auction, placement_id=placement_id))),
     ]  # fmt: skip
     columns += (AUCTION_NUMBERS if numbers is None else numbers) if is_auction else []
     head = Markup("").join(
@@ -210,7 +219,7 @@ def build_candidate_table(
         )
         for one in rows
     )
-    html(
+    add_html(
         Markup(
             '<div class="al-table-scroll"><table class="al-table al-candidates"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
         ).format(head, body),
@@ -241,7 +250,7 @@ def _build_reason(one: Json, link: Markup) -> Markup:
     return Markup("<div>{}</div>{}").format(name_fields(one.get("reason") or ""), change)
 
 
-def _link(one: Json, role: Role, *, is_auction: bool, placement_id: str | None) -> Markup:
+def _build_link(one: Json, role: Role, *, is_auction: bool, placement_id: str | None) -> Markup:
     kind = find_noun_to_change(one.get("removedBy"), one["outcome"], is_auction=is_auction)
     if kind is None or one.get("campaignId") is None:
         return Markup("")
@@ -292,7 +301,7 @@ AUCTION_NUMBERS: Final[list[NumberColumn]] = [
 async def show_recorded(visit: PageVisit) -> None:
     auction_id = visit.query.get("auction", "")
     if not auction_id:
-        empty_state(
+        add_empty_state(
             "gavel",
             "Which auction?",
             "Every auction of the last days is on record. Take one from the list, or enter its id.",
@@ -303,22 +312,22 @@ async def show_recorded(visit: PageVisit) -> None:
     try:
         auction = await visit.api.get(f"/api/v1/admin/auctions/{auction_id}")
     except ProblemError as error:
-        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+        add_notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
-    with div("row-of apart"):
+    with add_div("row-of apart"):
         ui.label(f"Held {fmt.format_full_moment(auction['auctionTime'])}").classes("quiet")
-        with div("row-of"):
+        with add_div("row-of"):
             again = await make_question_url(visit, auction)
             if again:
-                link_button("Ask the same now", again, icon="replay")
-            link_button("The auction in full", f"/console/auctions/{auction['id']}")
+                add_link_button("Ask the same now", again, icon="replay")
+            add_link_button("The auction in full", f"/console/auctions/{auction['id']}")
     show_auction(auction, visit.role)
 
 
 def show_auction(auction: Json, role: Role) -> None:
     bids: list[Json] = auction["bids"]
     won = sum(bid["outcome"] == "won" for bid in bids)
-    with card(strings.AUCTION_FUNNEL):
+    with add_card(strings.AUCTION_FUNNEL):
         build_funnel(
             list_funnel_steps(
                 _count_removed(auction),
@@ -329,11 +338,11 @@ def show_auction(auction: Json, role: Role) -> None:
             ),
             description=strings.AUCTION_FUNNEL,
         )
-    with card("Candidates", note=f"{len(bids):,}", classes="flush"):
+    with add_card("Candidates", note=f"{len(bids):,}", classes="flush"):
         explained = [_name_bid(bid, auction["names"]) for bid in bids]
         build_candidate_table(explained, role=role, is_auction=True, placement_id=auction["placementId"])
     if len(bids) >= BIDS_MAX:
-        hint("At most 256 bids of an auction are recorded one by one; the funnel counts all.")
+        add_hint("At most 256 bids of an auction are recorded one by one; the funnel counts all.")
 
 
 def _name_bid(bid: Json, names: Mapping[str, str]) -> Json:

@@ -15,17 +15,17 @@ from adloom.console.components.charts.bars import build_funnel
 from adloom.console.components.forms.fields import add_picker
 from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.layout import (
-    card,
-    div,
-    empty_state,
-    facts,
-    heading,
-    notice,
+    add_card,
+    add_div,
+    add_empty_state,
+    add_facts,
+    add_heading,
+    add_notice,
+    add_view_links,
     set_attributes,
-    view_links,
 )
 from adloom.console.components.messages import notify_success
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.why.campaign import show_campaign, warn_of_unknown_countries
 from adloom.console.pages.why.candidates import build_candidate_table, list_funnel_steps, show_recorded
 from adloom.console.pages.why.slot import show_slot
@@ -64,14 +64,14 @@ IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
 async def show_reader(visit: PageVisit) -> None:
     asked = visit.query.get("placement", "")
     placement = await _find_placement(visit, asked) if asked else None
-    with div("al-aside"):
-        with card("The reader"):
+    with add_div("al-aside"):
+        with add_card("The reader"):
             await _show_form(visit)
-        beside = div("stack")
-    below = div("stack")
+        beside = add_div("stack")
+    below = add_div("stack")
     if not asked:
         with beside:
-            empty_state(
+            add_empty_state(
                 "help_outline",
                 "Choose a placement",
                 "Describe a reader, and see step by step which banners are left and why the others are not.",
@@ -81,7 +81,7 @@ async def show_reader(visit: PageVisit) -> None:
         await _answer(visit, asked, placement, beside, below)
     except ProblemError as error:
         with beside:
-            notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+            add_notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
 
 
 def _list_path(visit: PageVisit) -> str:
@@ -97,7 +97,7 @@ async def _find_placement(visit: PageVisit, slug: str) -> Json | None:
 async def _show_form(visit: PageVisit) -> None:
     query = visit.query
     fields: dict[str, Any] = {}
-    with div("al-fields"):
+    with add_div("al-fields"):
         placement = await add_picker(
             "Placement",
             query.get("placement"),
@@ -143,7 +143,7 @@ async def _show_form(visit: PageVisit) -> None:
         ui.navigate.to(f"{ADDRESS}?{urlencode(given)}")
 
     fields["userId"].on("keydown.enter", ask)
-    with div("row-of apart").style("margin-top: 1.5rem"):
+    with add_div("row-of apart").style("margin-top: 1.5rem"):
         ui.button("Explain", icon="search", on_click=ask).props("unelevated")
         ui.button("Copy link", on_click=_copy).props("flat")
 
@@ -164,7 +164,7 @@ async def _answer(
     is_auction = placement is not None and placement["delivery"] == "auction"
     if placement is not None and is_auction and visit.role is Role.PUBLISHER:
         with beside:
-            notice(AUCTION_OF_PUBLISHER if placement["isActive"] else "The placement is switched off.")
+            add_notice(AUCTION_OF_PUBLISHER if placement["isActive"] else "The placement is switched off.")
         return
     if is_auction:
         answer = await _ask_auction(visit.api, slug, given, at)
@@ -183,13 +183,13 @@ async def _answer(
         if BY_COUNTRY in answer["removed"] and not visit.query.get("country"):
             await warn_of_unknown_countries(visit)
         title = strings.AUCTION_FUNNEL if is_auction else "From all candidates to what is shown"
-        with card(title):
+        with add_card(title):
             # In a large market not all candidates are sent, but all are counted.
             lost = _count(answer) - sum(answer["removed"].values()) - len(won)
             steps = list_funnel_steps(answer["removed"], lost=lost, won=len(won), is_auction=is_auction)
             build_funnel(steps, description=title)
     with below:
-        with card("Candidates", note=f"{_count(answer):,}", classes="flush"):
+        with add_card("Candidates", note=f"{_count(answer):,}", classes="flush"):
             build_candidate_table(
                 candidates,
                 role=visit.role,
@@ -197,9 +197,9 @@ async def _answer(
                 placement_id=placement["id"] if placement else None,
             )
         if "context" in answer:
-            with card("As the rules see the reader"):
+            with add_card("As the rules see the reader"):
                 context = answer["context"]
-                facts(
+                add_facts(
                     [(label, _format_context(name, context[name])) for name, label in CONTEXT_NAMES.items()]
                 )
 
@@ -207,10 +207,10 @@ async def _answer(
 def _show_nothing_assigned(visit: PageVisit) -> None:
     title = "Nothing is assigned to this placement"
     if visit.role is Role.PUBLISHER:
-        empty_state("inbox", title, "No campaign has a banner on it yet.")
+        add_empty_state("inbox", title, "No campaign has a banner on it yet.")
         return
     note = "Link a campaign to it, and assign a banner to it there."
-    empty_state("inbox", title, note, action="To the campaigns", href="/console/campaigns")
+    add_empty_state("inbox", title, note, action="To the campaigns", href="/console/campaigns")
 
 
 def _count(answer: Json) -> int:
@@ -235,19 +235,19 @@ def _format_context(name: str, value: object) -> str:
 
 def _show_chosen(won: list[Json]) -> None:
     if not won:
-        notice("No banner would be shown to this reader.", kind="warn")
+        add_notice("No banner would be shown to this reader.", kind="warn")
     elif len(won) == 1:
-        notice(f"“{won[0]['title']}” would be shown to this reader.", kind="good")
+        add_notice(f"“{won[0]['title']}” would be shown to this reader.", kind="good")
     else:
-        notice(f"{len(won)} banners would be shown to this reader.", kind="good")
+        add_notice(f"{len(won)} banners would be shown to this reader.", kind="good")
 
 
 def _show_winner(won: list[Json], answer: Json) -> None:
     if not won:
-        notice("No banner would win this auction.", kind="warn")
+        add_notice("No banner would win this auction.", kind="warn")
         return
     title, price = won[0].get("title") or "another account's", fmt.format_price(answer["finalPrice"])
-    notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
+    add_notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
 
 
 def _parse_moment(text: str | None) -> str | None:
@@ -261,16 +261,16 @@ def _parse_moment(text: str | None) -> str | None:
     return f"{at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-@page(ADDRESS, title="Why?")
+@register_page(ADDRESS, title="Why?")
 async def show_why(visit: PageVisit) -> None:
-    heading(
+    add_heading(
         "Why?", note="Which ad a reader would get, how an auction was decided, and what stops a campaign."
     )
     views = [("For a reader", ADDRESS)]
     if visit.role is not Role.PUBLISHER:
         views += [("A campaign", f"{ADDRESS}?campaign="), ("A recorded auction", f"{ADDRESS}?auction=")]
     shown = next((name for name in ("campaign", "auction") if name in visit.query), "")
-    view_links(views, current=f"{ADDRESS}?{shown}=" if shown else ADDRESS, label="Ways to ask")
+    add_view_links(views, current=f"{ADDRESS}?{shown}=" if shown else ADDRESS, label="Ways to ask")
     match shown:
         case "campaign":
             await show_campaign(visit)

@@ -8,7 +8,7 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import build_funnel
-from adloom.console.components.layout import card, empty_state, facts, notice
+from adloom.console.components.layout import add_card, add_empty_state, add_facts, add_notice
 from adloom.console.page import PageVisit
 from adloom.console.pages.why.candidates import (
     NumberColumn,
@@ -47,8 +47,8 @@ async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below
     candidates = [_adapt(one) for one in answer["candidates"]]
     with beside:
         _show_chosen(answer, candidates)
-        with card("The page"):
-            facts(
+        with add_card("The page"):
+            add_facts(
                 [
                     ("Address", answer["page"]["url"]),
                     ("State", _describe_state(answer)),
@@ -59,12 +59,12 @@ async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below
             won = sum(one["outcome"] == "won" for one in candidates)
             lost = sum(one["outcome"] == "lost" for one in candidates)
             removed = Counter(one["removedBy"] for one in candidates if one["outcome"] == "removed")
-            with card(FUNNEL):
+            with add_card(FUNNEL):
                 steps = list_funnel_steps(removed, lost=lost, won=won, is_auction=True, is_contextual=True)
                 build_funnel(steps, description=FUNNEL)
     with below:
         if candidates:
-            with card("Creatives", note=f"{len(candidates):,}", classes="flush"):
+            with add_card("Creatives", note=f"{len(candidates):,}", classes="flush"):
                 build_candidate_table(
                     candidates,
                     role=visit.role,
@@ -76,7 +76,7 @@ async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below
 
 def _ask_for_page(visit: PageVisit, placement: Json) -> None:
     can_open = visit.role in PUBLISHER_SIDE and placement["siteId"] is not None
-    empty_state(
+    add_empty_state(
         "article",
         "Which page?",
         "This placement is filled by what its page says: enter the page's address.",
@@ -107,13 +107,13 @@ def _show_chosen(answer: Json, candidates: list[Json]) -> None:
     if won is not None:
         price = answer.get("priceCpm")
         paid = "" if price is None else f", for {fmt.format_price(price)} per thousand impressions"
-        notice(f"“{won['title']}” is shown in this draw{paid}.", kind="good")
+        add_notice(f"“{won['title']}” is shown in this draw{paid}.", kind="good")
     elif candidates:
-        notice("None of the creatives that want this slot is shown.", kind="warn")
+        add_notice("None of the creatives that want this slot is shown.", kind="warn")
     else:
-        notice("No creative wants this slot.", kind="warn")
+        add_notice("No creative wants this slot.", kind="warn")
     if answer["throttle"]:
-        notice(
+        add_notice(
             f"Pacing holds back {fmt.format_percent(answer['throttle'])} of the requests of those that are left."
         )
 
