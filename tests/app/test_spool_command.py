@@ -100,7 +100,7 @@ async def test_the_report_shows_the_events_the_age_and_the_process_of_each_file(
     assert head.startswith(f"{tmp_path}: 4 events in 2 files, ")
     assert lines[0].startswith("delivery-1.00000000000000000000000000000001.000001.spool: 3 events, ")
     assert "the oldest of 2026-11-15 12:00:00 UTC; held by a living process." in lines[0]
-    assert lines[1].endswith("held by nobody.")
+    assert lines[1].endswith("held by no process.")
     await held.release()
 
 

@@ -65,7 +65,7 @@ _changed = msgspec.structs.replace
 def advance(state: SweepState, tick: TickResult) -> SweepState:
     """Return the state after a tick; the floor is never under the lowest one, and never above the highest bid."""
     bids = sorted((bid for bid in tick.bids if bid >= state.floor_min), reverse=True)
-    if len(bids) < 2:  # noqa: PLR2004 - one bidder has nobody to outbid
+    if len(bids) < 2:  # noqa: PLR2004 - a single bid outbids no other
         floor = state.floor_min if not bids else _clip(bids[0] * UNDER_BID, state.floor_min)
         return SweepState(floor=floor, floor_min=state.floor_min)
     if state.phase is SweepPhase.TRYING and state.floor <= bids[0]:

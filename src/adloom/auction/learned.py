@@ -294,7 +294,7 @@ class LearnedScorer:
 
     def select(self, bids: RankedBids, among: Iterable[int], needed: float) -> list[SelectedBid]:
         """Select bids by their banner's weights for this visitor, see `RankedScorer.select`."""
-        # Inlined: about a hundred bids are scored for a visitor of whom nothing is cached.
+        # Inlined: about a hundred bids are scored for a visitor without cached strengths.
         log_caps, numbers, hashes = bids.log_caps, bids.placement_numbers, bids.banner_hashes
         here, log_odds = self._placement_factors.get_group(bids.placement_keys).logs, self._log_odds
         at_most, weights, segment = self._cross_max, self._weights, self._segment

@@ -70,7 +70,7 @@ class ConfigureCampaign(msgspec.Struct, frozen=True, kw_only=True, tag="configur
 
 
 class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
-    """A process reports what it gave out of a lease, and how much it wants to have.
+    """A process reports what it gave out of a lease, and how much it asks for.
 
     A process has one report per campaign in flight and repeats it until it is answered. `lease` is 0 if
     it has none. If it wants less than it has, it has already set the difference aside.
@@ -80,7 +80,7 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     report: int
     lease: int
     given: tuple[tuple[int, int], ...] = ()
-    # Of a campaign with an impression cap: how many offers were made, and how many more it wants to make.
+    # Of a campaign with an impression cap: how many offers were made, and how many more it asks for.
     impressions: tuple[tuple[int, int], ...] = ()
     want_impressions: int = 0
     want: Micros

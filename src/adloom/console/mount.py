@@ -1,6 +1,6 @@
 """The console on the control plane: NiceGUI behind its own addresses, everything else stays the API's.
 
-NiceGUI is one application a process. It is set up once, and told with each request whose control plane it serves.
+NiceGUI is one application a process. It is set up once, and gets with each request the control plane that it serves.
 """
 
 import functools

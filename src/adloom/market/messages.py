@@ -58,7 +58,7 @@ DistributorMessage: TypeAlias = CategoryDemand | DemandTaken | CheckClock
 
 
 class BidRequest(msgspec.Struct, frozen=True, tag="bid_request.v1"):
-    """A site wants the bids of a category for its groups of slots."""
+    """A site asks for the bids of a category for its groups of slots."""
 
     site_id: SiteId
     number: int
@@ -93,7 +93,7 @@ BidderMessage: TypeAlias = CategoryDemand | BidRequest | CheckClock
 
 
 class Quote(msgspec.Struct, frozen=True, tag="quote.v1"):
-    """A site wants to know how well a category does."""
+    """A site asks how well a category does."""
 
     site_id: SiteId
 
@@ -117,7 +117,7 @@ class LoadResults(msgspec.Struct, frozen=True, tag="load_results.v1"):
 
 
 class Quoted(msgspec.Struct, frozen=True, tag="quoted.v1"):
-    """What a ranker knows; `site` may be all sites together."""
+    """The counts of a ranker; `site` may be all sites together."""
 
     category: str
     site: str

@@ -77,7 +77,7 @@ class ShardsAnswer(Answer):
 
 
 class ProcessAnswer(Answer):
-    """A process that was heard of in the last 10 seconds."""
+    """A process with a heartbeat in the last 10 seconds."""
 
     id: str
     process: str

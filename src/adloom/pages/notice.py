@@ -1,4 +1,4 @@
-"""The notice that pages of a site changed, for whoever holds pages in memory."""
+"""The notice that pages of a site changed, for processes that keep pages in memory."""
 
 from collections.abc import Iterable
 from typing import Final

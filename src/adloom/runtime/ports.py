@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Final
 
-# Below those that a system gives to connections and to who asks for any: one that was found free stays so for a while.
+# Below those that a system gives to connections and to programs that ask for any: a port that was found free stays so for a while.
 FREE_PORTS: Final = range(20_000, 32_000)
 PORTS_APART: Final = 499  # Processes that look at the same time begin elsewhere.
 

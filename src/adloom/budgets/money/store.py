@@ -67,7 +67,7 @@ MARK_OVER_BUDGET: Final = """
 
 
 # Given back where it was charged, so that statistics agree with the bill. A day that is just being rolled up for the
-# first time is rolled up again; the rows of others are written by nobody else, or PostgreSQL refuses the later one.
+# first time is rolled up again; the rows of others are written by no other job, or PostgreSQL refuses the later one.
 TAKE_FROM_HOURS: Final = """
     WITH given AS (
         SELECT said.hour, banner.id AS banner_id, placement.id AS placement_id, campaign.id AS campaign_id,

@@ -133,7 +133,7 @@ UNKNOWN_REQUEST: Final = RequestInfo()
 
 
 class CatalogIds(Protocol):
-    """What the index knows of the catalog: everything that has a row, whether it serves now or not.
+    """What the index has of the catalog: everything that has a row, whether it serves now or not.
 
     A report comes after its offer, and what was offered may have been paused or deleted since.
     """

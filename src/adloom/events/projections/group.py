@@ -224,7 +224,7 @@ class ConsumerGroup:
                 return self._unpack(rows, after, count_max)
             if not await self._set(self._keys, [self._projection, self._lock.holder, after]):
                 return None
-        raise UnavailableError(f"Somebody else reads in the group {self._projection}.")
+        raise UnavailableError(f"Another worker reads in the group {self._projection}.")
 
     async def _fetch(self, count_max: int) -> tuple[object, object, object, _Rows]:
         """Return the lock's holder, the group's position and the entries after it, as of one moment."""

@@ -34,7 +34,7 @@ PACE_SECONDS: Final = 0.2
 LARGE_BATCH_MIN: Final = 500
 LARGE_PACE_SECONDS: Final = 0.5
 # A few events at a time at that pace would keep an idle machine busy. After some small batches in a row the pause is
-# a second, and longer for projections that nobody waits for.
+# a second, and longer for projections that nothing waits for.
 SMALL_BATCH_MAX: Final = 50  # Entries in a second.
 SMALL_PACE_SECONDS: Final = 1.0
 SMALL_BATCHES_IN_A_ROW: Final = 5

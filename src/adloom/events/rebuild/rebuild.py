@@ -1,7 +1,7 @@
 """Rebuilds the event tables from the log beside those in use, and swaps them.
 
 What the log still has is applied again; rows of entries that the log has trimmed are copied. The live projection
-goes on meanwhile, and nobody sees the new tables before they are complete: the last entries are applied and the
+goes on meanwhile, and nothing reads the new tables before they are complete: the last entries are applied and the
 schemas renamed in one transaction, under the lock of the projection's cursor. The cursor stays where it is, so the
 projection notices nothing. A rebuild that ends before that has changed nothing; the next one drops what it left.
 """

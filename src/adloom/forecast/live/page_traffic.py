@@ -57,7 +57,7 @@ class PageShare(msgspec.Struct, frozen=True):
 
 
 class WantedPages(msgspec.Struct, frozen=True):
-    """What a campaign wants of pages, before or after a change."""
+    """The pages that a campaign bids for, before or after a change."""
 
     categories: frozenset[str] = frozenset()
     takes_filler: bool = False

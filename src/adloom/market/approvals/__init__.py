@@ -1,1 +1,1 @@
-"""What publishers say of the banners that want to be shown on their sites."""
+"""What publishers say of the banners that bid for their sites."""

@@ -55,7 +55,7 @@ class ApprovalBody(Body):
 
 ApprovalAnswer: Final = build_answer(
     "ApprovalAnswer",
-    "A banner that wants to be shown on a site; `pages`, `slots` and `layoutType` are where it is a candidate now.",
+    "A banner that bids for a site; `pages`, `slots` and `layoutType` are where it is a candidate now.",
     Approval,
     landing_domain=(str | None, ...),
 )
@@ -95,7 +95,7 @@ async def list_site_approvals(  # noqa: PLR0913, PLR0917 - what the framework ha
     caller: CurrentCaller,
     now: Now,
 ) -> Page[Any]:
-    """List the banners that want to be shown on a site, or were decided about."""
+    """List the banners that bid for a site, or were decided about."""
     async with catalog.read() as connection:
         site = await sites.table.find(connection, scope, site_id)
         listed = await list_approvals(

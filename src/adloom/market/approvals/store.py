@@ -47,7 +47,7 @@ MOVES: Final[Mapping[ApprovalDecision, tuple[frozenset[ApprovalState], ApprovalS
     ApprovalDecision.UNFLAG: (frozenset({_FLAGGED}), _PENDING),
 }
 
-# Nobody waits in vain: a campaign that runs must show the banner, and the site block neither its product nor where it
+# No banner waits in vain: a campaign that runs must show the banner, and the site block neither its product nor where it
 # leads. `{nodes}` are products, each beside itself or one above it in `{blocked}`.
 WANTED: Final = """
     (it.state <> 'pending' OR (

@@ -1,4 +1,4 @@
-"""What an auctioneer knows of its site, and what it is told."""
+"""The state of an auctioneer: its site, and the bids that it was sent."""
 
 # pure
 

@@ -95,7 +95,7 @@ def _load(loaded: LoadDemand) -> DirectoryState:
 
 
 class _CampaignChange(NamedTuple):
-    """What a campaign wants now; without demand it bids no more."""
+    """The demand of a campaign now; without any it bids no more."""
 
     campaign_id: CampaignId
     demand: CampaignDemand | None

@@ -1,6 +1,6 @@
 """The projection `contextual_results`: what happened in contextual slots by creative, category and minute, in PostgreSQL.
 
-Rows are only added, in the order of the event log, and numbered: whoever reads them remembers how far it has read.
+Rows are only added, in the order of the event log, and numbered: a reader keeps how far it has read.
 They follow the event tables, so only what these have counted and believe is in them.
 """
 
@@ -30,7 +30,7 @@ from adloom.runtime.postgres import Connection, Pool
 
 CONTEXTUAL_RESULTS: Final = "contextual_results"
 ROWS_MAX: Final = 5_000
-KEPT: Final = timedelta(days=2)  # Much longer than anybody takes to read them.
+KEPT: Final = timedelta(days=2)  # Much longer than any reader needs.
 
 # What was deleted meanwhile has no results.
 ADD: Final = """

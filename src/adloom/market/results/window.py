@@ -33,7 +33,7 @@ class ResultRow(msgspec.Struct, frozen=True):
     minute: datetime
     impressions: int
     clicks: int
-    batch: int = 0  # Whoever reads the table finds all rows of a batch or none.
+    batch: int = 0  # A reader of the table finds all rows of a batch or none.
 
 
 class SiteResults(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class ResultWindows:
 
 
 def sum_for_rankers(rows: Iterable[ResultRow]) -> list[tuple[Address, RecordResults]]:
-    """Return what each ranker is told: by batch the sum of its rows, and the last of them.
+    """Return what each ranker is sent: by batch the sum of its rows, and the last of them.
 
     A ranker that wakes reads the table: it knows some batches already, and drops these.
     """

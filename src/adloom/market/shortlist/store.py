@@ -12,7 +12,7 @@ from adloom.market.shortlist.model import Shortlist
 from adloom.market.shortlist.table import ListedPage, ShortlistTable
 from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
 
-ROWS_A_BATCH: Final = 200  # About a millisecond: whoever answers requests does so in between.
+ROWS_A_BATCH: Final = 200  # About a millisecond: requests are answered in between.
 
 VERSIONS: Final = """
     SELECT site.public_id, coalesce(newest.version, 0)

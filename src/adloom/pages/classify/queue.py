@@ -171,7 +171,7 @@ class ClassifyQueue:
         return [(entry_id, fields, counts.get(entry_id, 1)) for entry_id, fields in rows]
 
     async def _decode_all(self, rows: Sequence[tuple[bytes, dict[bytes, bytes], int]]) -> list[QueuedRequest]:
-        """Decode entries; what cannot be read is of another version or nobody's, and is dropped."""
+        """Decode entries; what cannot be read is of another version or of another program, and is dropped."""
         found: list[QueuedRequest] = []
         broken: list[str] = []
         for entry_id, fields, deliveries in rows:

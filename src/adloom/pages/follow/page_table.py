@@ -1,6 +1,6 @@
 """The classified pages of one site: an immutable table, which a newer one replaces whole.
 
-Messages about pages may come twice or late: a page that is older than what the table knows changes nothing.
+Messages about pages may come twice or late: a page that is older than the one in the table changes nothing.
 """
 
 # pure

@@ -69,7 +69,7 @@ CHANGED: Final = f"""
 
 
 class ApprovalEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A banner that wants to be shown on the site, and what holds for it now."""
+    """A banner that bids for the site, and what holds for it now."""
 
     banner_id: UUID
     campaign_id: UUID

@@ -113,7 +113,7 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         if caller.role is Role.VIEWER:
             raise ForbiddenError("A viewer may read, but not change anything.")
         with _limit_to_one_per_caller(request, caller):
-            # Read before the turn is taken: a client that sends slowly keeps nobody waiting.
+            # Read before the turn is taken: a client that sends slowly keeps no other waiting.
             parse, body = _choose_parser(request), await _read_body(request, caller)
             with _turn(request):
                 items = await asyncio.to_thread(parse, body, lists)

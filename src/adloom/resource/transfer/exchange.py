@@ -24,7 +24,7 @@ from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
 from adloom.runtime.http.api.exception_handlers import list_field_problems
 from adloom.runtime.process.tuning import pause_gc
 
-PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.
+PROBLEMS_MAX: Final = 1_000  # More cannot be read at a time, and the next import finds the rest.
 NATURAL_KEY_LENGTH_MAX: Final = 253
 
 ExportedLists = Mapping[ResourceSpec[Any], Sequence[Mapping[str, Any]]]

@@ -29,7 +29,7 @@ CONFIG_NAME: Final = "nats.conf"
 PID_NAME: Final = "nats.pid"
 STORE_NAME: Final = "jetstream"
 USER: Final = "adloom"
-# The server greets whoever connects; this is what a client would say next.
+# The server greets each connection; this is what a client would say next.
 NATS_QUESTION: Final = b"PING\r\n"
 
 

@@ -46,7 +46,7 @@ class EmbeddedPostgres:
         self._options = options or {}
         self._user = find_unprivileged_user()
         self._home = find_postgres_home(reachable_by=self._user)
-        # A server that we find running is told by this: its folder may be known to it by another path.
+        # A server that we find running is recognised by this: its folder may be known to it by another path.
         self._mark = f"cluster_name=adloom-{zlib.crc32(bytes(folder)):08x}"
 
     @property

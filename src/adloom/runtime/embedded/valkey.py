@@ -60,7 +60,7 @@ class EmbeddedValkey:
         self._rights = "+@all" if has_all_rights else RIGHTS
         self._user = find_unprivileged_user()
         self._server = find_valkey_server(reachable_by=self._user)
-        # A server that we find running is told by this: its folder may be known to it by another path.
+        # A server that we find running is recognised by this: its folder may be known to it by another path.
         self._mark = f"adloom-{zlib.crc32(bytes(folder)):08x}"
         self._places = {"dir": folder, "pidfile": folder / PID_NAME, "logfile": folder / LOG_NAME}
         self._memory_bytes_max = memory_bytes_max or _choose_memory_bytes() // MEMORY_SHARE

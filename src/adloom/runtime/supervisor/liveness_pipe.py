@@ -17,7 +17,7 @@ READ_BYTES_MAX: Final = 65_536
 
 
 def is_supervised(variables: Mapping[str, str]) -> bool:
-    """Whether somebody listens, who also starts this process again when it ends."""
+    """Whether a supervisor listens, which also starts this process again when it ends."""
     return bool(variables.get(SIGN_FD))
 
 

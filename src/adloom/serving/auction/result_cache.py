@@ -25,7 +25,7 @@ from adloom.targeting.context import Context
 AUCTIONS_MAX: Final = 2_048  # Cached; beyond, the oldest go.
 RECORDS_MAX: Final = 512  # Of them with all their bids: at most 8 MB.
 
-# What a result follows from, besides who is eligible: market, context, visitor, and the hours of its other zones.
+# What a result follows from, besides the eligible set: market, context, visitor, and the hours of its other zones.
 CacheKey = tuple[Market | Context | VisitorInfo | LocalTime, ...]
 
 

@@ -60,7 +60,7 @@ class SentText(msgspec.Struct, frozen=True):
 
 
 class PagesOfSites(Protocol):
-    """The pages of sites, as far as this process knows them."""
+    """The pages of sites, as far as this process has them."""
 
     async def wait_for(self, site_id: SiteId, *, seconds_max: float) -> PageTable | None: ...
 

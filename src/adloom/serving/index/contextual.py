@@ -28,7 +28,7 @@ MIME_DEFAULT = "image/*"
 
 
 class CreativeTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a campaign wants, and what its banner is, beside what an assignment says."""
+    """What a campaign bids for, and what its banner is, beside what an assignment says."""
 
     width: int | None = None
     height: int | None = None

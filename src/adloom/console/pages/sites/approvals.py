@@ -18,9 +18,7 @@ SITES_MAX: Final = 100
 
 @register_page(ADDRESS, title="Approvals", roles=PUBLISHER_SIDE)
 async def show_approvals(visit: PageVisit) -> None:
-    add_heading(
-        "Approvals", note="Ads that want to be shown on your sites. You decide once for a whole site."
-    )
+    add_heading("Approvals", note="Ads that bid for your sites. You decide once for a whole site.")
     sites = await visit.api.get_items("/admin/approvals", pageSize=SITES_MAX)
     if not sites:
         add_empty_state(

@@ -1,4 +1,4 @@
-"""The ads that want to be shown on a site: looked at one by one or many at once, by mouse or by keys.
+"""The ads that bid for a site: looked at one by one or many at once, by mouse or by keys.
 
 Only the ad that is looked at is loaded, in the preview's frame, which has no rights.
 """
@@ -39,7 +39,7 @@ KINDS: Final = {"pending": "info", "approved": "good", "rejected": "bad", "flagg
 NOTHING: Final = {
     "pending": (
         "No ad waits for you",
-        "An ad appears here by itself when it wants to be on a page of this site.",
+        "An ad appears here by itself when it bids for a page of this site.",
     ),
     "approved": ("No ad is approved", "An approved ad is shown on the pages that it fits."),
     "rejected": ("No ad is rejected", "A rejected ad is not shown until you approve it."),

@@ -1,4 +1,4 @@
-"""The market of a site: who wants which of its categories, how ads do there, its floors, and pages that nobody wants."""
+"""The market of a site: which campaigns bid for which of its categories, how ads do there, its floors, and pages without bids."""
 
 from collections.abc import Sequence
 from typing import Final

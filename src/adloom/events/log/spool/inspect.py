@@ -78,7 +78,7 @@ def describe_spool(folder: Path) -> list[str]:
 
 def _describe_file(file: SpoolFileInfo, has: SpoolContents) -> str:
     oldest = "" if has.oldest_at is None else f", the oldest of {has.oldest_at:%Y-%m-%d %H:%M:%S} UTC"
-    held = "held by a living process" if file.is_held else "held by nobody"
+    held = "held by a living process" if file.is_held else "held by no process"
     state = "damaged; all that could be read was drained" if file.is_damaged else held
     return f"{file.name}: {_count(has.events, 'event')}, {file.size_bytes:,} bytes{oldest}; {state}."
 

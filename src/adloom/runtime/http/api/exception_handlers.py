@@ -31,7 +31,7 @@ from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-ERRORS_MAX: Final = 50  # A body of 1 MiB can have a hundred thousand wrong fields; nobody reads so many.
+ERRORS_MAX: Final = 50  # A body of 1 MiB can have a hundred thousand wrong fields; no reader needs so many.
 FIELD_LENGTH_MAX: Final = 200
 RETRY_SECONDS: Final = 1
 

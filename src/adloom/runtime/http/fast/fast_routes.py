@@ -101,7 +101,7 @@ class DeferredAnswer(msgspec.Struct, eq=False):
             call(self, answer)
 
     def fail(self, error: AdloomError) -> None:
-        """Answer with an error, which whoever awaits it gets raised."""
+        """Answer with an error, which is raised where it is awaited."""
         self._error = error
         self.resolve(make_problem_answer(error))
 
