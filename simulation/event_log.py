@@ -45,6 +45,7 @@ class EventLogServer:
         self.appended = 0
         self.trimmed = 0
         self.groups = 0
+        self.scripts = 0
         self.refused = 0
         self.repeated_ids: list[str] = []  # Of events. There must be none.
         self._clock = clock
@@ -97,6 +98,7 @@ class EventLogServer:
 
     def _add_groups(self, groups: Sequence[bytes]) -> int:
         """Append numbers of events and groups in turn, as the script does; return the millisecond."""
+        self.scripts += 1
         for count, packed in zip(groups[::2], groups[1::2], strict=True):
             millis, sequence = self._find_next()
             self.take(packed, GROUP_FIELD, f"{millis}-{sequence + int(count) - 1}", count=int(count))
@@ -137,7 +139,7 @@ class EventLogServer:
         self.tries.clear()
 
 
-class _EventLogClient:
+class EventLogClient:
     """What `ValkeyEventLog` asks beside appending: all processes are of this version, and memory is not short."""
 
     def register_script(self, script: str) -> None:
@@ -158,7 +160,7 @@ class EventLogConnection(Connection):
     def __init__(self, server: EventLogServer, host: Host) -> None:
         super().__init__(server.faults, server.outages, host, hang_seconds_max=HANG_SECONDS)
         self._server = server
-        self._client = ValkeyEventLog(cast("Valkey", _EventLogClient()), cast("DedicatedConnection", self))
+        self._client = ValkeyEventLog(cast("Valkey", EventLogClient()), cast("DedicatedConnection", self))
 
     async def append(self, entries: Sequence[bytes]) -> None:
         await self._client.append(entries)
@@ -167,7 +169,7 @@ class EventLogConnection(Connection):
         """Append all and confirm it; or some, or all, without confirming."""
         faults = self._faults
         is_lost = faults.strikes("append half done", faults.rates.answer_lost)
-        commands = _unpack_commands(packed)
+        commands = unpack_commands(packed)
         assert len(commands) == count
         taken = commands[: faults.chance.randrange(len(commands) + 1)] if is_lost else commands
         answers = await self.transact("append", lambda: self._server.execute(taken))
@@ -200,7 +202,7 @@ class EventLogConnection(Connection):
         return EventLogSize(entries=self._server.appended - self._server.trimmed, dead=len(self._server.dead))
 
 
-def _unpack_commands(packed: bytes) -> list[Command]:
+def unpack_commands(packed: bytes) -> list[Command]:
     reader = hiredis.Reader()
     reader.feed(packed)
     commands: list[Command] = []

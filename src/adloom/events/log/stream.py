@@ -45,7 +45,7 @@ REFUSED_ID: Final = "equal or smaller"
 # Appends groups; the arguments are the number of events and the events of each. Every event of a group takes a sequence
 # number, and the last of them is the group's id. No number is used twice, whatever the clock does and whichever process
 # appends. The script costs the server as much as twenty entries, so it is called only where `GroupIds` cannot choose an id,
-# or the server refuses the one that it chose.
+# or the server has refused two.
 ADD_GROUPS: Final = """
 local function add_groups(stream, groups)
     local millis, sequence = 0, 0
@@ -69,6 +69,8 @@ end
 """
 # With its first line the server treats the call as a write, which it refuses before a transaction where it takes none.
 GROUPS_SCRIPT: Final = f"#!lua\n{ADD_GROUPS}return add_groups(KEYS[1], ARGV)\n"
+# Mostly another process has appended in the same millisecond: then the next block in it is free, or the next millisecond.
+CHOICES_MAX: Final = 2
 FORMAT_CHECKED_SECONDS: Final = 5.0
 # A process whose last heartbeat is older by our clock may run all the same: on a machine whose clock is behind ours.
 CLOCKS_DIFFER_MAX: Final = timedelta(minutes=1)
@@ -225,21 +227,26 @@ class ValkeyEventLog:
 
     async def _append_groups(self, groups: Sequence[EventGroup], adds: bytes, count: int) -> None:
         """Append groups, and then so many events that stay alone; the script appends groups whose ids are refused."""
-        now = asyncio.get_running_loop().time
-        ids = self._ids.choose(len(groups), at=now())
-        if ids is None:
-            await self._append_by_script(groups, adds, count)
-            return
+        for _ in range(CHOICES_MAX):
+            ids = self._ids.choose(len(groups), at=asyncio.get_running_loop().time())
+            if ids is None:
+                break
+            groups = await self._append_by_ids(groups, ids, adds, count)
+            if not groups:
+                return
+            adds, count = b"", 0
+        await self._append_by_script(groups, adds, count)
+
+    async def _append_by_ids(
+        self, groups: Sequence[EventGroup], ids: Sequence[str], adds: bytes, count: int
+    ) -> Sequence[EventGroup]:
+        """Append groups under these ids, and so many events; return the groups whose ids are refused."""
         packed = b"".join(map(_pack_group, ids, groups)) + adds + TIME
         answers = await self._transact(packed, len(groups) + count + 1, refusable=len(groups))
         self._note_time(answers[-1])
-        refused = [group for group, answer in zip(groups, answers, strict=False) if _is_refused_id(answer)]
-        if refused:
-            await self._append_by_script(refused)
+        return [group for group, answer in zip(groups, answers, strict=False) if _is_refused_id(answer)]
 
-    async def _append_by_script(
-        self, groups: Sequence[EventGroup], adds: bytes = b"", count: int = 0
-    ) -> None:
+    async def _append_by_script(self, groups: Sequence[EventGroup], adds: bytes, count: int) -> None:
         millis, *_, time = await self._transact(_pack_groups(groups) + adds + TIME, count + 2)
         self._note_time(time)
         self._ids.note_used(millis)
