@@ -78,6 +78,35 @@ async def test_a_new_campaign_has_the_time_zone_of_its_advertiser(
     assert [form.text.count("Europe/Oslo") for form in forms] == [1, 2]
 
 
+async def test_an_advertiser_s_new_campaign_has_its_time_zone(console: ControlPlane) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        owner = await admin.made("/admin/advertisers", {"name": "Birch & Co", "timezone": "Europe/Oslo"})
+    await make_person(console, "oslo@example.com", Role.ADVERTISER, account_id=UUID(owner["id"]))
+
+    async with Visitor(console) as visitor:
+        await visitor.log_in("oslo@example.com")
+        form = await visitor.get("/console/campaigns/new")
+
+    assert form.text.count("Europe/Oslo") == 2  # One of the choices, and the one that is chosen.
+
+
+async def test_the_calendar_says_whose_hours_conditions_have(console: ControlPlane, ann: Visitor) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        plain, timed = (
+            await admin.make_campaign(timezone="Europe/Oslo"),
+            await admin.make_campaign(timezone="Europe/Oslo"),
+        )
+        await admin.make_rule(timed, ruleType="hour_of_day", operator="between", value=[22, 5])
+
+    of_plain, of_timed = [
+        await ann.get(f"/console/campaigns/{one['id']}?tab=schedule") for one in (plain, timed)
+    ]
+
+    said = "as if that were Europe/Oslo, the campaign"
+    assert said not in of_plain.text
+    assert said in of_timed.text
+
+
 async def test_the_form_of_a_banner_shows_the_variants_of_its_picture(
     console: ControlPlane, ann: Visitor
 ) -> None:

@@ -49,6 +49,7 @@ class PageVisit:
         self.api = api
         self.email = session.email
         self.role = session.user.role
+        self.account_id = session.user.account_id  # The advertiser or publisher that the person acts for.
         self.zone = session.time_zone  # None until the person has chosen one.
         self.path = request.url.path
         self.query = dict(request.query_params)

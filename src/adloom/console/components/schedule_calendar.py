@@ -92,14 +92,17 @@ def is_banner_on(banner: Mapping[str, Any]) -> IsOn:
     return lambda at: is_open(schedule, now=at)
 
 
+def is_timed(rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule of a campaign depends on the hour or the day."""
+    return rule["isActive"] and rule["ruleType"] in {"hour_of_day", "day_of_week"}
+
+
 def is_campaign_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> IsOn:
     """Return a function of time that applies the campaign's dates and its rules about hours and days."""
     starts_at, ends_at = format_moment(campaign["startsAt"]), format_moment(campaign["endsAt"])
     zone = find_zone(campaign["timezone"]) or ZoneInfo("UTC")
     timed = [
-        parse_rule(rule["ruleType"], rule["operator"], rule["value"])
-        for rule in rules
-        if rule["isActive"] and rule["ruleType"] in {"hour_of_day", "day_of_week"}
+        parse_rule(rule["ruleType"], rule["operator"], rule["value"]) for rule in rules if is_timed(rule)
     ]
 
     def is_on(at: datetime) -> bool:

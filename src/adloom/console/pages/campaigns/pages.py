@@ -1,6 +1,7 @@
 """The pages of campaigns: the form, the tabs and what the list is made of."""
 
 from typing import Final
+from uuid import UUID
 
 from nicegui import ui
 
@@ -9,7 +10,13 @@ from adloom.console.client import Json
 from adloom.console.components.forms.fields import add_owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import add_card, add_div, add_hint, add_link_button
-from adloom.console.components.schedule_calendar import is_banner_on, is_campaign_on, list_days, show_calendar
+from adloom.console.components.schedule_calendar import (
+    is_banner_on,
+    is_campaign_on,
+    is_timed,
+    list_days,
+    show_calendar,
+)
 from adloom.console.components.status import build_campaign_badge
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.assignments import show_assignments
@@ -60,6 +67,11 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
         )
         zone = visit.choose_zone(campaign["timezone"])
         show_calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
+        if any(is_timed(rule) for rule in rules["items"]):
+            add_hint(
+                "Hours and days of conditions are those of each placement's time zone. They are drawn as if that were"
+                f" {campaign['timezone']}, the campaign's."
+            )
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     ids = list(dict.fromkeys(row["bannerId"] for row in assigned["items"] if row["bannerId"]))
     for banner_id in ids[:BANNERS_SHOWN_MAX]:
@@ -109,10 +121,11 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             form.add_text("advertiserContact", "Contact")
             form.add_text("contractRef", "Contract")
     if is_new:
-        await _take_time_zone(visit, form, form.get_initial("advertiserId"))
+        own_id = visit.account_id if visit.role is Role.ADVERTISER else None
+        await _take_time_zone(visit, form, own_id or form.get_initial("advertiserId"))
 
 
-async def _take_time_zone(visit: PageVisit, form: Form, advertiser_id: str | None) -> None:
+async def _take_time_zone(visit: PageVisit, form: Form, advertiser_id: UUID | str | None) -> None:
     """Let a new campaign run by the clock of its advertiser; its own time zone can be chosen afterwards."""
     if advertiser_id:
         advertiser = await visit.api.get(f"/admin/advertisers/{advertiser_id}")
