@@ -7,7 +7,7 @@ import pytest
 
 from adloom.schedule.schedule import ScheduleStatus
 from tests.support.builders import NOON
-from tests.support.control import Client, ControlPlane
+from tests.support.control import Client, ControlPlane, problem
 from tests.support.for_each import for_each
 
 PAST, FUTURE, FAR = ((NOON + timedelta(days=days)).isoformat().replace("+00:00", "Z") for days in (-1, 1, 2))
@@ -67,3 +67,12 @@ async def test_an_expired_banner_is_active_again_with_a_later_end(
     back = await admin.patch(f"/admin/banners/{banner['id']}/schedule", json={"expiresAt": FAR})
 
     assert (expired.json()["scheduleStatus"], back.json()["scheduleStatus"]) == ("expired", "active")
+
+
+async def test_a_message_that_is_a_sentence_ends_with_one_full_stop(admin: Client) -> None:
+    banner = await admin.make_banner()
+
+    answer = await admin.patch(f"/admin/banners/{banner['id']}/schedule", json={"scheduleTimezone": "Berlin"})
+
+    said = problem(answer, 400, "VALIDATION_FAILED")["detail"]
+    assert said == "scheduleTimezone: There is no zone 'Berlin': give an IANA name like Europe/Berlin."

@@ -236,7 +236,7 @@ def _show(spec: ResourceSpec[Any], things: Sequence[msgspec.Struct]) -> list[Map
 
 
 def _make_invalid_error(problems: Sequence[FieldProblem]) -> ValidationFailedError:
-    first = "; ".join(f"{problem.field}: {problem.message}" for problem in problems[:3])
+    first = "; ".join(f"{problem.field}: {problem.message.removesuffix('.')}" for problem in problems[:3])
     more = f" The first {PROBLEMS_MAX} are listed." if len(problems) > PROBLEMS_MAX else ""
     count = f"{len(problems)} problems" if len(problems) > 1 else "1 problem"
     return ValidationFailedError(

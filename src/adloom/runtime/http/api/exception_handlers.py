@@ -152,7 +152,8 @@ async def _answer_invalid(_request: Request, error: Exception) -> Response:
     problems = list_field_problems(error.errors())
     if any(one["type"] == "json_invalid" for one in error.errors()):
         problems = (FieldProblem("body", _MESSAGES["json_invalid"]),)
-    detail = "; ".join(f"{problem.field}: {problem.message}" for problem in problems[:3])
+    # Some messages are sentences already.
+    detail = "; ".join(f"{problem.field}: {problem.message.removesuffix('.')}" for problem in problems[:3])
     return build_problem_response(ValidationFailedError(f"{detail}.", errors=problems))
 
 
