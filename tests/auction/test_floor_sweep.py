@@ -1,3 +1,6 @@
+from math import pi, sin
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +92,62 @@ def test_a_sweep_finds_the_floor_that_earns_most() -> None:
     for _ in range(TICKS_OF_USE):
         state = advance(state, TickResult(bids=bids))
     assert state.phase is SweepPhase.TRYING
+
+
+@pytest.mark.parametrize("start", range(0, 96, 3))
+def test_traffic_that_changes_over_the_day_does_not_choose_the_floor(start: int) -> None:
+    """Traffic changes by a factor of 3. Two bids a visitor, each as likely as any up to 10: the best floor is 5."""
+
+    def find_share_sold(floor: float) -> float:
+        return 1 - (floor / 10) ** 2
+
+    def find_revenue(floor: float) -> float:
+        x = floor / 10
+        return 10 * (2 * x * x * (1 - x) + (1 - 3 * x * x + 2 * x**3) / 3)
+
+    bids = prices(*range(10, 0, -1))
+    state = advance(a_sweep(), TickResult(bids=bids))
+    tick = start
+    while state.phase is SweepPhase.TRYING:
+        floor = state.floor / UNIT
+        visitors = 1000 * (1 + 0.5 * sin(2 * pi * tick / 96))
+        sold, revenue = round(visitors * find_share_sold(floor)), prices(visitors * find_revenue(floor))[0]
+        state = advance(state, TickResult(bids=bids, impressions=sold, revenue=revenue))
+        tick += 1
+
+    floors = [one.floor for one in state.tried]
+    best = max(range(len(floors)), key=lambda place: find_revenue(floors[place] / UNIT))
+    assert abs(floors.index(state.floor) - best) <= 1
+    assert {one.ticks for one in state.tried} == {TICKS_A_CANDIDATE}
+
+
+def test_a_sweep_that_was_stored_in_its_middle_goes_on() -> None:
+    """Earlier, each candidate was held for all its ticks before the next."""
+    bids = prices(9, 8, 7, 6, 5)
+    state = advance(a_sweep(), TickResult(bids=bids))
+    tried = (TriedFloor(state.tried[0].floor, 4, 80, prices(1)[0]), *state.tried[1:])
+    stored = SweepState(
+        floor=tried[1].floor, floor_min=LOWEST, phase=SweepPhase.TRYING, tried=tried, position=1
+    )
+    ticks = 0
+    while stored.phase is SweepPhase.TRYING:
+        stored = advance(stored, TickResult(bids=bids, impressions=20, revenue=prices(0.1)[0]))
+        ticks += 1
+
+    assert ticks == 7 * TICKS_A_CANDIDATE
+    assert {one.ticks for one in stored.tried} == {TICKS_A_CANDIDATE}
+
+
+def test_a_candidate_that_no_bid_reaches_any_more_is_not_chosen() -> None:
+    bids = prices(9, 8, 7, 6, 5)
+    state = advance(a_sweep(), TickResult(bids=bids))
+    while state.floor != state.tried[0].floor or state.tried[0].ticks < TICKS_A_CANDIDATE - 1:
+        state = advance(state, TickResult(bids=bids, impressions=20, revenue=Micros(state.floor)))
+
+    while state.phase is SweepPhase.TRYING:
+        state = advance(state, TickResult(bids=prices(6, 5), impressions=20, revenue=Micros(state.floor)))
+
+    assert state.floor == max(one.floor for one in state.tried if one.floor <= prices(6)[0])
 
 
 def test_no_floor_is_chosen_above_a_lower_one_that_was_not_tried_enough() -> None:

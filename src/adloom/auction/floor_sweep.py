@@ -1,8 +1,9 @@
 """A floor that finds its own height: try some, keep the one that earned most, and look again later.
 
 Bids say between which prices it is worth looking. Each candidate is held for a few ticks while impressions and
-revenue are counted; then the best is kept for a long time. With one bidder there is nothing to find out, and without
-any the floor is as low as it may be. Only bids that may be shown count.
+revenue are counted; then the best is kept for a long time. Candidates take turns, so that none is tried only while
+traffic is high. With one bidder there is nothing to find out, and without any the floor is as low as it may be. Only
+bids that may be shown count.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from adloom.core.money import Micros
 
 CANDIDATES: Final = 8
 TICKS_A_CANDIDATE: Final = 4
+# Up, down, down, up: so traffic that rises or falls, and the bend of its curve, add the same to all candidates.
+ROUNDS_UPWARD: Final = frozenset({0, 3})
 TICKS_OF_USE: Final = 60
 IMPRESSIONS_MIN: Final = 3
 TIE: Final = 0.05  # Of the best revenue: within it the higher floor is as good.
@@ -102,14 +105,14 @@ def _count(state: SweepState, tick: TickResult) -> SweepState:
 
 
 def _go_on(state: SweepState, bid_max: Micros) -> SweepState:
-    """Stay with a candidate, take the next one that a bid reaches, or choose."""
-    if state.tried[state.position].ticks < TICKS_A_CANDIDATE:
-        return state
-    position = state.position + 1
-    if position < len(state.tried) and state.tried[position].floor <= bid_max:
-        return _changed(state, position=position, floor=state.tried[position].floor)
-    floor = choose_floor(state.tried)
-    return _changed(state, floor=floor, phase=SweepPhase.USING, ticks_left=TICKS_OF_USE)
+    """Take the next candidate of those that a bid reaches, or choose when all had enough ticks."""
+    reached = [one for one in state.tried if one.floor <= bid_max]
+    fewest = min(one.ticks for one in reached)
+    if fewest >= TICKS_A_CANDIDATE:
+        return _changed(state, floor=choose_floor(reached), phase=SweepPhase.USING, ticks_left=TICKS_OF_USE)
+    waiting = [position for position, one in enumerate(reached) if one.ticks == fewest]
+    position = waiting[0] if fewest in ROUNDS_UPWARD else waiting[-1]
+    return _changed(state, position=position, floor=state.tried[position].floor)
 
 
 def choose_floor(tried: Sequence[TriedFloor]) -> Micros:
