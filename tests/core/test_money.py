@@ -14,6 +14,7 @@ from adloom.core.money import (
     micros_from_paisa,
     paisa_from_micros,
     price_impression,
+    split_paisa,
 )
 
 amounts = st.decimals(min_value=0, max_value=10**9, places=4)
@@ -45,3 +46,12 @@ def test_the_cost_of_an_impression_is_rounded_up_by_less_than_a_micro(cpm: int) 
 @given(st.integers(0, 10**12))
 def test_micros_are_rounded_down_to_paisa(micros: int) -> None:
     assert micros_from_paisa(paisa_from_micros(Micros(micros))) <= micros
+
+
+@given(st.lists(st.integers(-(10**9), 10**9).map(Micros), max_size=30))
+def test_hundredths_that_were_split_add_up_and_are_less_than_one_away(amounts: list[Micros]) -> None:
+    parts = split_paisa(amounts)
+
+    assert sum(parts) == paisa_from_micros(Micros(sum(amounts)))
+    for part, amount in zip(parts, amounts, strict=True):
+        assert abs(micros_from_paisa(part) - amount) < micros_from_paisa(1)

@@ -12,11 +12,13 @@ from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.budgets.money.store import MoneyWriter
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.runtime.postgres import Pool
+from adloom.runtime import migrate
+from adloom.runtime.postgres import Pool, open_pool
 from tests.budgets.test_money_store import a_charge
 from tests.stats.event_writer import EventWriter, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, error_fields, problem
+from tests.support.migrating import go_back_to
 
 MONTH = f"{NOON:%Y-%m}"
 EARLIER = NOON - timedelta(days=3)
@@ -51,6 +53,11 @@ async def set_share(pool: Pool, publisher: Json, since: date, percent: int) -> N
     )
 
 
+async def make_paid_campaign(admin: Client) -> Json:
+    advertiser = await admin.make_advertiser()
+    return await admin.make_campaign(advertiserId=advertiser["id"])
+
+
 async def read(client: Client, publisher: Json, **params: str) -> Json:
     answer = await client.get(
         f"/admin/publishers/{publisher['id']}/statement", params={"month": MONTH, **params}
@@ -65,7 +72,7 @@ async def test_a_statement_has_the_share_that_each_day_had(
     [own] = (await publisher.get("/admin/publishers")).json()["items"]
     placement = await publisher.make_placement(label="=Aside")
     other = await admin.make_placement()
-    banner, campaign = await admin.make_banner(), await admin.make_campaign()
+    banner, campaign = await admin.make_banner(), await make_paid_campaign(admin)
     await set_share(pool, own, EARLIER.date() + timedelta(days=1), 60)
     await charge(
         pool, (campaign, placement, banner), 1_000_000, EARLIER
@@ -78,13 +85,9 @@ async def test_a_statement_has_the_share_that_each_day_had(
 
     [item] = to_house["items"]
     assert (item["chargedPaisa"], item["revenuePaisa"], item["impressions"]) == (300, 220, 1)
-    assert to_house["totals"] == {"impressions": 1, "clicks": 0, "chargedPaisa": 300, "revenuePaisa": 220}
-    assert to_publisher["totals"] == {
-        "impressions": 1,
-        "clicks": 0,
-        "chargedPaisa": None,
-        "revenuePaisa": 220,
-    }
+    seen_once = {"impressions": 1, "clicks": 0, "invalidImpressions": 0, "invalidClicks": 0}
+    assert to_house["totals"] == {**seen_once, "chargedPaisa": 300, "revenuePaisa": 220}
+    assert to_publisher["totals"] == {**seen_once, "chargedPaisa": None, "revenuePaisa": 220}
     assert not to_house["isFinal"]
     # What it is shown elsewhere is its share too, rolled up or not.
     for _ in range(2):
@@ -147,7 +150,7 @@ async def test_a_refund_counts_in_the_month_in_which_it_is_made(
     """A month that was paid stays as it was, whatever is given back later."""
     [own] = (await publisher.get("/admin/publishers")).json()["items"]
     placement = await publisher.make_placement()
-    banner, campaign = await admin.make_banner(), await admin.make_campaign()
+    banner, campaign = await admin.make_banner(), await make_paid_campaign(admin)
     a_month_ago = NOON.replace(month=NOON.month - 1)
     await set_share(pool, own, a_month_ago.date(), 70)
     await set_share(pool, own, NOON.date(), 50)
@@ -179,12 +182,116 @@ async def test_a_refund_counts_in_the_month_in_which_it_is_made(
 async def test_shares_are_rounded_once(admin: Client, publisher: Client, pool: Pool) -> None:
     [own] = (await publisher.get("/admin/publishers")).json()["items"]
     placement = await publisher.make_placement()
-    banner, campaign = await admin.make_banner(), await admin.make_campaign()
+    banner, campaign = await admin.make_banner(), await make_paid_campaign(admin)
     await set_share(pool, own, EARLIER.date(), 50)
     for hour in range(4):
         await charge(pool, (campaign, placement, banner), 5_001, NOON - timedelta(hours=hour))
 
     assert (await read(admin, own))["totals"]["revenuePaisa"] == 1
+
+
+async def test_campaigns_of_the_house_earn_a_publisher_nothing(
+    admin: Client, publisher: Client, writer: EventWriter, pool: Pool
+) -> None:
+    """Nobody pays for them. What they are charged is the house's own reckoning."""
+    [own] = (await publisher.get("/admin/publishers")).json()["items"]
+    placement = await publisher.make_placement()
+    banner, house, paid = (
+        await admin.make_banner(),
+        await admin.make_campaign(),
+        await make_paid_campaign(admin),
+    )
+    await set_share(pool, own, EARLIER.date(), 50)
+    of_house = a_row((house, placement, banner), 1, 7_000_000, at=NOON)
+    await write_money(pool, of_house)
+    await write_money(pool, a_row((paid, placement, banner), 2, 3_000_000, at=NOON))
+    await writer.write(seen(banner, placement, house, at=NOON), seen(banner, placement, paid, at=NOON))
+    query = {"from": str(NOON.date()), "to": str(NOON.date()), "groupBy": "campaign"}
+
+    for _ in range(2):
+        totals = (await read(admin, own))["totals"]
+        assert (totals["chargedPaisa"], totals["revenuePaisa"], totals["impressions"]) == (300, 150, 2)
+        assert (await read(publisher, own))["totals"]["revenuePaisa"] == 150
+        own_report = (await publisher.get("/admin/stats/banners", params=query)).json()
+        assert own_report["totals"]["spendPaisa"] == 150
+        report = (await admin.get("/admin/stats/banners", params=query)).json()
+        assert report["totals"]["spendPaisa"] == 1_000, "admins see what was charged"
+        await writer.roll_up()
+    await give_back(pool, of_house, 3, 1_000_000, at=NOON)
+    assert (await read(admin, own))["totals"]["revenuePaisa"] == 150, "what was not earned is not taken back"
+
+
+async def test_a_month_that_may_have_been_paid_keeps_what_the_house_was_charged(
+    admin: Client, publisher: Client, writer: EventWriter, pool: Pool
+) -> None:
+    [own] = (await publisher.get("/admin/publishers")).json()["items"]
+    placement, banner, house = (
+        await publisher.make_placement(),
+        await admin.make_banner(),
+        await admin.make_campaign(),
+    )
+    month = NOON.date().replace(day=1)
+    await pool.execute("UPDATE publishers SET house_paid_before = $1", month)
+    a_month_ago = NOON.replace(month=NOON.month - 1)
+    earlier = await write_money(pool, a_row((house, placement, banner), 1, 7_000_000, at=a_month_ago))
+    await write_money(pool, a_row((house, placement, banner), 2, 5_000_000, at=NOON))
+    await writer.write(*[seen(banner, placement, house, at=at) for at in (a_month_ago, NOON)])
+
+    for _ in range(2):
+        then = await read(admin, own, month=f"{a_month_ago:%Y-%m}")
+        assert (then["totals"]["chargedPaisa"], then["totals"]["revenuePaisa"]) == (700, 700)
+        assert (await read(admin, own))["totals"]["revenuePaisa"] == 0
+        await writer.roll_up()
+    await give_back(pool, earlier, 3, 1_000_000, at=NOON)
+    assert (await read(admin, own))["totals"]["revenuePaisa"] == -100, "it was paid, and comes back"
+
+
+async def test_publishers_that_were_there_are_paid_for_the_house_until_this_month(database_url: str) -> None:
+    await go_back_to(database_url, "0048")
+    add = "INSERT INTO publishers (public_id, name) VALUES ($1, $2)"
+    async with open_pool(database_url, size_max=1) as pool:
+        await pool.execute(add, UUID(int=1), "Old")
+
+        await migrate.upgrade(database_url)
+
+        await pool.execute(add, UUID(int=2), "New")
+        found = await pool.fetch("SELECT name, house_paid_before FROM publishers")
+        month = await pool.fetchval("SELECT date_trunc('month', now() AT TIME ZONE 'UTC')::date")
+    assert dict(map(tuple, found)) == {"Old": month, "New": None}
+
+
+async def test_the_lines_of_a_statement_add_up_to_its_total(
+    admin: Client, publisher: Client, pool: Pool
+) -> None:
+    [own] = (await publisher.get("/admin/publishers")).json()["items"]
+    banner, campaign = await admin.make_banner(), await make_paid_campaign(admin)
+    await set_share(pool, own, EARLIER.date(), 50)
+    for amount in (19_999, 19_998, 30_002, 20_000):
+        await charge(pool, (campaign, await publisher.make_placement(), banner), amount, NOON)
+
+    found = await read(admin, own)
+
+    for field, total in (("chargedPaisa", 8), ("revenuePaisa", 4)):
+        assert found["totals"][field] == total
+        assert sum(one[field] for one in found["items"]) == total
+
+
+async def test_a_statement_says_what_of_it_is_invalid(
+    admin: Client, publisher: Client, writer: EventWriter
+) -> None:
+    [own] = (await publisher.get("/admin/publishers")).json()["items"]
+    placement, banner = await publisher.make_placement(), await admin.make_banner()
+    await writer.write(seen(banner, placement), seen(banner, placement, is_valid=False))
+
+    found = await read(publisher, own)
+    answer = await publisher.get(
+        f"/admin/publishers/{own['id']}/statement", params={"month": MONTH, "format": "csv"}
+    )
+
+    assert (found["totals"]["impressions"], found["totals"]["invalidImpressions"]) == (2, 1)
+    assert [one["invalidImpressions"] for one in found["items"]] == [1]
+    row, _ = csv.DictReader(io.StringIO(answer.text))
+    assert (row["Impressions"], row["Invalid impressions"], row["Invalid clicks"]) == ("2", "1", "0")
 
 
 async def write_money(pool: Pool, row: MoneyRow) -> MoneyRow:

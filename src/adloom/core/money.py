@@ -4,6 +4,7 @@ The API speaks of hundredths (`…Paisa`) and of decimals with at most 4 places;
 converted here, and every rounding is named.
 """
 
+from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final, NewType
 
@@ -23,6 +24,16 @@ def micros_from_paisa(paisa: int) -> Micros:
 def paisa_from_micros(micros: Micros) -> int:
     """Convert to hundredths, rounded down: what is shown as spent was spent in full."""
     return micros // MICROS_PER_PAISA
+
+
+def split_paisa(amounts: Sequence[Micros]) -> list[int]:
+    """Convert amounts to hundredths that add up to their sum, rounded down; those with the largest rest are rounded up."""
+    parts = [paisa_from_micros(amount) for amount in amounts]
+    missing = paisa_from_micros(Micros(sum(amounts))) - sum(parts)
+    by_rest = sorted(range(len(amounts)), key=lambda place: -(amounts[place] % MICROS_PER_PAISA))
+    for place in by_rest[:missing]:
+        parts[place] += 1
+    return parts
 
 
 def micros_from_decimal(amount: Decimal) -> Micros:

@@ -145,6 +145,13 @@ OF_CAMPAIGN: Final = "LEFT JOIN campaigns ON campaigns.id = campaign_id"
 OF_SLOT: Final = "LEFT JOIN placements ON placements.id = placement_id"
 
 
+class PublisherTerms(NamedTuple):
+    """What a publisher gets of charges: its shares, the newest first, and until when it got them of the house too."""
+
+    shares: Sequence[Record]
+    house_paid_before: date | None
+
+
 class GroupingColumns(NamedTuple):
     """The columns of counts that a grouping needs, the name it has outside, and the tables that say it."""
 
@@ -189,6 +196,9 @@ SHARES: Final = """
     SELECT since, percent FROM publisher_shares AS share JOIN publishers AS owner ON owner.id = share.publisher_id
      WHERE owner.public_id = $1 ORDER BY since DESC
 """
+HOUSE_PAID_BEFORE: Final = "SELECT house_paid_before FROM publishers WHERE public_id = $1"
+# Nobody pays for campaigns of the house. Months of before are left as they were paid.
+OF_HOUSE: Final = "campaign_id IN (SELECT id FROM campaigns WHERE advertiser_id IS NULL)"
 # An advertiser's counts are those of its campaigns; without a campaign, those of its banners.
 OF_ADVERTISER: Final = "(it.campaign_id = ANY ({}) OR it.campaign_id IS NULL AND it.banner_id = ANY ({}))"
 OF_PUBLISHER: Final = "it.placement_id = ANY ({})"
@@ -217,8 +227,8 @@ async def read_statistics(
     async with read_snapshot(pool) as connection:
         where = await _read_sources(connection, question, today)
         filters = Filters()
-        shares = await _read_shares(connection, question)
-        read = _read(where, filters, question, shares)
+        terms = await _read_terms(connection, question)
+        read = _read(where, filters, question, terms)
         _narrow(filters, question)
         await _narrow_to_account(connection, filters, question)
         chosen = [COLUMNS[grouping] for grouping in question.groupings]
@@ -243,23 +253,27 @@ async def _read_sources(connection: Connection, question: StatsQuestion, today: 
     return find_sources(whole, [row["day"] for row in rows])
 
 
-async def _read_shares(connection: Connection, question: StatsQuestion) -> list[Record]:
-    """Read what a publisher gets of charges, the newest share first."""
-    if question.publisher_id is None or not question.is_shared:
-        return []
-    return await connection.fetch(SHARES, question.publisher_id)
+async def _read_terms(connection: Connection, question: StatsQuestion) -> PublisherTerms | None:
+    """Read what a publisher gets of charges; None where the question is of no publisher."""
+    if question.publisher_id is None:
+        return None
+    shares = await connection.fetch(SHARES, question.publisher_id) if question.is_shared else []
+    return PublisherTerms(shares, await connection.fetchval(HOUSE_PAID_BEFORE, question.publisher_id))
 
 
-def _take_share(amount: str, day: str, shares: Sequence[Record]) -> str:
-    """Return the SQL of a publisher's share; a day before the first has all of it."""
-    if not shares:
+def _take_share(amount: str, day: str, terms: PublisherTerms | None) -> str:
+    """Return the SQL of what a publisher gets; a day before the first share has all of it."""
+    if terms is None:
         return f"{amount} AS spend_micros"
+    shares = terms.shares
     cases = " ".join(f"WHEN {day} >= DATE '{one['since']}' THEN {one['percent']}" for one in shares)
     # Exact: sums are rounded, and not each hour or day of them.
-    return f"{amount} * CASE {cases} ELSE 100 END / 100.0 AS spend_micros"
+    share = f"{amount} * CASE {cases} ELSE 100 END / 100.0" if shares else amount
+    is_unpaid = f"{OF_HOUSE} AND {day} >= DATE '{terms.house_paid_before or date.min}'"
+    return f"CASE WHEN {is_unpaid} THEN 0 ELSE {share} END AS spend_micros"
 
 
-def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Sequence[Record]) -> str:
+def _read(where: Sources, filters: Filters, question: StatsQuestion, terms: PublisherTerms | None) -> str:
     """Build the FROM part; the filters bind the values."""
     zone = f"{filters.bind(question.zone.key)}::text" if where.live else ""
 
@@ -269,20 +283,20 @@ def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Seq
     parts = [
         statement.format(zone=zone, spend=spend, spans=" OR ".join(bounds(filters, span) for span in spans))
         for statement, spans, bounds, spend in (
-            (ROLLED_UP, where.rolled_up, _filter_days, _take_share("spend_micros", "stat_date", shares)),
+            (ROLLED_UP, where.rolled_up, _filter_days, _take_share("spend_micros", "stat_date", terms)),
             (LIVE, where.live, filter_hours, ""),
             (
                 SPEND,
                 () if question.is_of_readers else where.live,
                 filter_hours,
-                _take_share("spent_micros", "(hour AT TIME ZONE 'UTC')::date", shares),
+                _take_share("spent_micros", "(hour AT TIME ZONE 'UTC')::date", terms),
             ),
         )
         if spans
     ]
     if question.counts_refunds_when_made:
         first, last = _bind_bounds(filters, SourceSpan(question.first, question.last), question.zone)
-        spend = _take_share("spent_micros", "(hour AT TIME ZONE 'UTC')::date", shares)
+        spend = _take_share("spent_micros", "(hour AT TIME ZONE 'UTC')::date", terms)
         parts.append(GIVEN_BACK.format(spend=spend, first=first, last=last))
     return " UNION ALL ".join(parts)
 

@@ -66,8 +66,12 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
         )
         if totals["chargedPaisa"] is not None:
             Tile("Charged to advertisers").update(fmt.format_money(totals["chargedPaisa"]))
-        Tile("Impressions").update(fmt.format_count(totals["impressions"]))
-        Tile("Clicks").update(fmt.format_count(totals["clicks"]))
+        for label, counted, invalid in (
+            ("Impressions", totals["impressions"], totals["invalidImpressions"]),
+            ("Clicks", totals["clicks"], totals["invalidClicks"]),
+        ):
+            note = f"{fmt.format_count(invalid)} of them invalid, not billed" if invalid else ""
+            Tile(label).update(fmt.format_count(counted), note=note)
     if not found["items"]:
         add_empty_state("receipt_long", "Nothing was shown in this month", "Choose another month.")
         return

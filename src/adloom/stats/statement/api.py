@@ -3,6 +3,7 @@
 import calendar
 import csv
 import io
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -13,17 +14,18 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from adloom.catalog.publisher import publishers
 from adloom.core.formula import quote_formula
-from adloom.core.money import Micros, decimal_from_micros, paisa_from_micros
+from adloom.core.money import Micros, decimal_from_micros, split_paisa
 from adloom.resource.api import CurrentCatalog, PublisherReads, make_catalog_router
 from adloom.runtime.http.api.dependencies import Database, Now
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.http.api.sheets import ALSO_CSV, CSV, AcceptHeader, SheetFormat, answer_file, wants_csv
 from adloom.runtime.postgres import Pool
-from adloom.stats.model import Counts, Grouping, StatsQuestion, sum_rows
+from adloom.stats.model import Grouping, StatsQuestion, StatsRow
 from adloom.stats.store import read_statistics
 
 ROWS_MAX: Final = 100_000
 ONE_DAY: Final = timedelta(days=1)
+COUNTED: Final = ("Impressions", "Clicks", "Invalid impressions", "Invalid clicks")
 NAMES: Final = """
     SELECT placement.public_id, placement.slug, placement.label, site.domain
       FROM placements AS placement
@@ -57,8 +59,13 @@ class StatementFigures(Answer):
 
     impressions: int
     clicks: int
+    invalid_impressions: Annotated[int, Field(description="Of `impressions`; they are not billed.")]
+    invalid_clicks: Annotated[int, Field(description="Of `clicks`; they are not billed.")]
     charged_paisa: Annotated[
-        int | None, Field(description="What advertisers paid; null for publishers themselves.")
+        int | None,
+        Field(
+            description="What advertisers paid, without campaigns of the house; null for publishers themselves."
+        ),
     ]
     revenue_paisa: Annotated[int, Field(description="The publisher's share of it.")]
 
@@ -114,15 +121,17 @@ async def publisher_statement(  # noqa: PLR0913, PLR0917 - all that the route de
         counts_refunds_when_made=True,
     )
     rows = await read_statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
-    charged: dict[object, Counts] = {}
-    charged_total: Micros | None = None
+    charged: dict[object, Micros] | None = None
     if scope.account_id is None:
         gross = await read_statistics(
             pool, msgspec.structs.replace(question, is_shared=False), today=now.date(), rows_max=ROWS_MAX
         )
-        charged = {row.key[0]: row.counts for row in gross}
-        charged_total = sum_rows(gross).spend
+        charged = {row.key[0]: row.counts.spend or Micros(0) for row in gross}
     names = await _read_names(pool, [row.key[0] for row in rows])
+    items = [
+        StatementItem(**names[row.key[0]], **figures)
+        for row, figures in zip(rows, _list_figures(rows, charged), strict=True)
+    ]
     answer = StatementAnswer(
         publisher_id=publisher_id,
         name=publisher.name,
@@ -132,14 +141,8 @@ async def publisher_statement(  # noqa: PLR0913, PLR0917 - all that the route de
         is_final=now.date() > last,
         currency=request.app.state.currency.code or None,
         revenue_share_percent=publisher.revenue_share_percent,
-        items=[
-            StatementItem(
-                **names[row.key[0]],
-                **_list_figures(row.counts, charged[row.key[0]].spend if charged else None),
-            )
-            for row in rows
-        ],
-        totals=StatementFigures(**_list_figures(sum_rows(rows), charged_total)),
+        items=items,
+        totals=_sum_items(items, sees_charges=charged is not None),
     )
     if not wants_csv(query.format, accept):
         return answer
@@ -157,13 +160,32 @@ async def _read_names(pool: Pool, placement_ids: list[Any]) -> dict[object, dict
     return found
 
 
-def _list_figures(counts: Counts, charged: Micros | None) -> dict[str, Any]:
-    return {
-        "impressions": counts.impressions,
-        "clicks": counts.clicks,
-        "charged_paisa": None if charged is None else paisa_from_micros(charged),
-        "revenue_paisa": paisa_from_micros(counts.spend or Micros(0)),
-    }
+def _list_figures(
+    rows: Sequence[StatsRow], charged: Mapping[object, Micros] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the figures of each row; its amounts add up to their sum, which is rounded down."""
+    revenues = split_paisa([row.counts.spend or Micros(0) for row in rows])
+    gross = None if charged is None else split_paisa([charged[row.key[0]] for row in rows])
+    for place, row in enumerate(rows):
+        yield {
+            "impressions": row.counts.impressions,
+            "clicks": row.counts.clicks,
+            "invalid_impressions": row.counts.invalid_impressions,
+            "invalid_clicks": row.counts.invalid_clicks,
+            "charged_paisa": None if gross is None else gross[place],
+            "revenue_paisa": revenues[place],
+        }
+
+
+def _sum_items(items: Sequence[StatementItem], *, sees_charges: bool) -> StatementFigures:
+    return StatementFigures(
+        impressions=sum(one.impressions for one in items),
+        clicks=sum(one.clicks for one in items),
+        invalid_impressions=sum(one.invalid_impressions for one in items),
+        invalid_clicks=sum(one.invalid_clicks for one in items),
+        charged_paisa=sum(one.charged_paisa or 0 for one in items) if sees_charges else None,
+        revenue_paisa=sum(one.revenue_paisa for one in items),
+    )
 
 
 def _encode_csv(answer: StatementAnswer) -> bytes:
@@ -171,23 +193,17 @@ def _encode_csv(answer: StatementAnswer) -> bytes:
     unit = f" ({answer.currency})" if answer.currency else ""
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
-    writer.writerow(["Month", "Placement", "Slug", "Site", "Impressions", "Clicks", f"Revenue{unit}"])
+    writer.writerow(["Month", "Placement", "Slug", "Site", *COUNTED, f"Revenue{unit}"])
     for one in answer.items:
         texts = [quote_formula(text or "") for text in (one.label or one.slug, one.slug, one.site)]
-        writer.writerow([answer.month, *texts, one.impressions, one.clicks, _write_amount(one.revenue_paisa)])
-    totals = answer.totals
-    writer.writerow(
-        [
-            answer.month,
-            "Total",
-            "",
-            "",
-            totals.impressions,
-            totals.clicks,
-            _write_amount(totals.revenue_paisa),
-        ]
-    )
+        writer.writerow([answer.month, *texts, *_list_cells(one)])
+    writer.writerow([answer.month, "Total", "", "", *_list_cells(answer.totals)])
     return sheet.getvalue().encode()
+
+
+def _list_cells(one: StatementFigures) -> list[object]:
+    counted = (one.impressions, one.clicks, one.invalid_impressions, one.invalid_clicks)
+    return [*counted, _write_amount(one.revenue_paisa)]
 
 
 def _write_amount(paisa: int) -> str:
