@@ -51,11 +51,12 @@ FIT_MILLISECONDS = 2_000  # Charts take the width of a window a little later.
 FRAME = (".al-header", ".q-drawer")
 TABS = """(links) => links.filter((one) => !one.hasAttribute("aria-current"))
   .map((one) => one.getAttribute("href")).filter((one) => one.includes("?tab="))"""
-# Tabs that are tables of their own: they fit a phone too.
+# Tables that fit a phone as a whole, without being scrolled.
 FITTED = (
     "/console/sites/{}?tab=market",
     "/console/sites/{}?tab=approvals",
     "/console/campaigns/{}?tab=contextual",
+    "/console/history",
     "/console/system?tab=accounts",
     "/console/system?tab=transfer",
 )

@@ -1,6 +1,8 @@
 """The history in the console: who by name, over everything, and old values put back into the form."""
 
 from datetime import UTC, datetime
+from html import unescape
+from urllib.parse import urlencode
 from uuid import UUID
 
 import pytest
@@ -82,6 +84,26 @@ async def test_an_old_value_is_put_back_into_the_form(console: ControlPlane, ann
     assert '"Autumn"' in form.replace("&quot;", '"')
     assert "Old values are filled in" not in plain
     assert [one.status_code for one in odd] == [200, 200]
+
+
+async def test_an_old_schedule_is_put_back_on_its_tab(console: ControlPlane, ann: Visitor) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        banner = await admin.make_banner(scheduleTimezone="Europe/Berlin")
+        path = f"/admin/banners/{banner['id']}"
+        await admin.patch(f"{path}/schedule", json={"scheduleTimezone": "Asia/Tokyo"})
+        await admin.patch(path, json={"title": "Other"})
+        other, entry = (await admin.get("/admin/audit", params={"nounId": banner["id"]})).json()["items"][:2]
+    address = f"/console/banners/{banner['id']}"
+
+    history = unescape(unescape((await ann.get(f"{address}?tab=history")).text))
+    back = urlencode({"back": entry["at"], "request": entry["requestId"]})
+    form = (await ann.get(f"{address}?tab=schedule&{back}")).text
+
+    assert f"{address}?tab=schedule&{back}" in history
+    assert f"{address}?tab=look&{urlencode({'back': other['at'], 'request': other['requestId']})}" in history
+    assert "Old values are filled in" in form
+    assert '"Europe/Berlin"' in form.replace("&quot;", '"')
+    assert "not changed here" not in form
 
 
 async def test_a_viewer_puts_nothing_back(console: ControlPlane) -> None:

@@ -1,6 +1,6 @@
 """The history of an item: who changed what, and when."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -116,10 +116,12 @@ TAXONOMIES: Final = {
 }
 
 
-async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str = "") -> None:
+async def show_history(
+    visit: PageVisit, noun: str, noun_id: str, *, find_form: Callable[[Set[str]], str] | None = None
+) -> None:
     """Show the changes of an item, newest first; campaigns and sites include those of their parts.
 
-    `form` is the address of the form in which old values are put back.
+    `find_form` returns the address of the form in which old values of some fields are put back.
     """
     about = {f"{noun}Id": noun_id} if noun in WITH_PARTS else {"noun": noun, "nounId": noun_id}
     number = 1
@@ -130,8 +132,9 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str =
     def show(answer: Json) -> None:
         with entries:
             for entry in answer["items"]:
-                is_own = bool(form) and entry["noun"] == noun and entry["action"] == "update"
-                add_html(_build_entry(entry, visit.now, form if is_own else ""), tag="li")
+                is_own = entry["noun"] == noun and entry["action"] == "update"
+                form = find_form(entry["changes"].keys()) if find_form is not None and is_own else ""
+                add_html(_build_entry(entry, visit.now, form), tag="li")
         more.set_visibility(answer["page"] < answer["totalPages"])
 
     async def show_more() -> None:

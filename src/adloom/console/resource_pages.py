@@ -45,10 +45,11 @@ ON_OR_OFF: Final = ("On or off", {"true": "On", "false": "Off"})
 
 
 class Tab(msgspec.Struct, frozen=True):
-    """A tab of a detail page; without a builder it has the form."""
+    """A tab of a detail page; without a builder it has the form. `fields` are those of the form that a builder shows."""
 
     label: str
     build: Build | None = None
+    fields: AbstractSet[str] = frozenset()
 
 
 def _add_no_actions(visit: PageVisit, item: Json, reload: Reload) -> None:
@@ -279,7 +280,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         form = Form(item, suggested=before)
         await self._add_fields(visit, form, is_new=False)
         if before:
-            _notify_put_back(told, before, form)
+            notify_put_back(told, before, form.names)
         if may_write and not item.get("deletedAt"):
             form.add_buttons("Save", lambda: save_changes(visit, f"{self.api}/{item['id']}", form, reload))
 
@@ -291,11 +292,15 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             await self.fields(visit, form, is_new)
 
     async def _show_history(self, visit: PageVisit, item: Json, _: Reload) -> None:
-        form = next(name for name, tab in self.all_tabs.items() if tab.build is None)
+        def find_form(changed: AbstractSet[str]) -> str:
+            special = (name for name, tab in self.all_tabs.items() if tab.fields and changed <= tab.fields)
+            form = next(special, None) or next(
+                name for name, tab in self.all_tabs.items() if tab.build is None
+            )
+            return f"{visit.path}?tab={form}"
+
         may_put_back = self.may_write(visit) and not item.get("deletedAt")
-        await show_history(
-            visit, self.noun, item["id"], form=f"{visit.path}?tab={form}" if may_put_back else ""
-        )
+        await show_history(visit, self.noun, item["id"], find_form=find_form if may_put_back else None)
 
     def ask_delete(self, visit: PageVisit, item: Json, reload: Reload) -> None:
         """Say what deleting means, and do it when confirmed; where it can be undone, offer that."""
@@ -332,10 +337,10 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
                 ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")
 
 
-def _notify_put_back(place: ui.element, before: Mapping[str, object], form: Form) -> None:
-    """Say which fields have their old values, and which have to be changed elsewhere."""
-    labels = ", ".join(f"“{label_field(name)}”" for name in before if name in form.names)
-    others = ", ".join(f"“{label_field(name)}”" for name in before if name not in form.names)
+def notify_put_back(place: ui.element, before: Mapping[str, object], names: AbstractSet[str]) -> None:
+    """Say which fields of a form have their old values, and which have to be changed elsewhere."""
+    labels = ", ".join(f"“{label_field(name)}”" for name in before if name in names)
+    others = ", ".join(f"“{label_field(name)}”" for name in before if name not in names)
     with place:
         if labels:
             add_notice(

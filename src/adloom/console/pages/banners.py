@@ -18,11 +18,19 @@ from adloom.console.components.messages import notify_success
 from adloom.console.components.schedule_calendar import is_banner_on, list_days, show_calendar
 from adloom.console.components.status import build_banner_badge, build_campaign_badge, build_thumbnail
 from adloom.console.components.table import Column
+from adloom.console.history import read_values_before
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import show_results
 from adloom.console.pages.frequency_caps import show_caps
 from adloom.console.pages.preview_link import preview_button
-from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
+from adloom.console.resource_pages import (
+    ON_OR_OFF,
+    Reload,
+    ResourcePages,
+    Tab,
+    notify_put_back,
+    switch_button,
+)
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
 from adloom.schedule.schedule import derive_status
@@ -37,6 +45,17 @@ PRESETS: Final = {
     "FREQ=WEEKLY;BYDAY=SA,SU": "On weekends",
     "own": "As a rule says",
 }
+SCHEDULE_FIELDS: Final = frozenset(
+    {
+        "scheduleStatus",
+        "scheduleTimezone",
+        "publishAt",
+        "expiresAt",
+        "recurrenceRule",
+        "recurrenceWindowStart",
+        "recurrenceWindowEnd",
+    }
+)
 OWN = "own"
 DRAFT = "draft"
 ASSIGNMENTS_MAX: Final = 100
@@ -156,12 +175,15 @@ def _find_wrong_lines(text: str) -> str | None:
 async def show_schedule(visit: PageVisit, banner: Json, reload: Reload) -> None:
     """Show the fields, and a live calendar of the next weeks beside them."""
     may_write = visit.may_write and not banner["deletedAt"]
-    form = Form(banner)
+    before = await read_values_before(visit, "banner", banner) if may_write else {}
+    form = Form(banner, suggested=before)
+    told = add_div("stack")
     with add_div("al-editor"):
         with add_card("Schedule"), add_div("stack tight"):
             _add_fields(form)
             draft = ui.switch(
-                "Still a draft: not shown, whatever the dates say", value=banner["scheduleStatus"] == DRAFT
+                "Still a draft: not shown, whatever the dates say",
+                value=form.get_initial("scheduleStatus") == DRAFT,
             )
             add_hint("Without dates it may be shown at any time.")
 
@@ -179,6 +201,8 @@ async def show_schedule(visit: PageVisit, banner: Json, reload: Reload) -> None:
                 form.add_buttons("Save", save)
         with add_card(strings.NEXT_WEEKS):
             _show_calendar(visit, banner, form, draft)
+    if before:
+        notify_put_back(told, before, SCHEDULE_FIELDS)
 
 
 def _add_fields(form: Form) -> None:
@@ -340,7 +364,7 @@ BANNERS: Final = ResourcePages(
     tabs={
         "look": Tab("Look and text"),
         "where": Tab("Where it is shown", _show_uses),
-        "schedule": Tab("Schedule", show_schedule),
+        "schedule": Tab("Schedule", show_schedule, SCHEDULE_FIELDS),
         "caps": Tab("Frequency caps", show_caps),
     },
     tab_after_create="where",

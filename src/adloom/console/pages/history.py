@@ -79,8 +79,8 @@ async def show_everything(visit: PageVisit) -> None:
         visit.query,
         [
             Column("When", lambda entry: format_ago(entry["at"], now=visit.now)),
-            Column("Who", name_author),
-            Column("What", lambda entry: describe_action(entry, name_thing(entry))),
+            Column("Who", name_author, is_wide_only=True),
+            Column("What", _show_action),
             Column("Old and new values", _show_changes, is_wide_only=True),
         ],
         read,
@@ -129,6 +129,14 @@ def _find_old_name(entry: Json) -> list[str]:
     """Return the name that a thing had which is not there any more."""
     found = (entry["changes"].get(field, {}) for field in NAME_FIELDS)
     return [name for change in found if isinstance(name := change.get("from") or change.get("to"), str)][:1]
+
+
+def _show_action(entry: Json) -> Markup:
+    """Say what was done; on a phone also by whom, as there is no room for a column."""
+    done = describe_action(entry, name_thing(entry))
+    return Markup('<div class="wrap"><span class="al-phone-only">{} </span>{}</div>').format(
+        name_author(entry), done
+    )
 
 
 def _show_changes(entry: Json) -> Markup:

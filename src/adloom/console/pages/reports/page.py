@@ -77,16 +77,17 @@ async def show_reports(visit: PageVisit) -> None:
     )
     question = msgspec.structs.replace(question, is_of_publisher=visit.role is Role.PUBLISHER)
     today = visit.now.astimezone(find_zone(question.zone)).date()
-    with add_heading(
+    heading = add_heading(
         saved["name"] if saved else "Reports",
         note=f"Impressions, clicks and {question.get_label('spend').lower()}, by whatever you want to know. Days and hours are those of {question.zone}.",
-    ):
-        add_buttons(visit, question, saved)
-        ui.button(
-            "Download CSV", icon="download", on_click=lambda: _download(visit.api, question, saved)
-        ).props("outline")
+    )
     await show_saved(visit, saved)
-    await _show_controls(visit, question, today)
+    by = await _show_controls(visit, question, today)
+    with heading:
+        add_buttons(visit, question, saved, by)
+        ui.button(
+            "Download CSV", icon="download", on_click=lambda: _download(visit.api, question, saved, by)
+        ).props("outline")
     try:
         answer = await visit.api.get(STATISTICS, **question.query)
         earlier = await visit.api.get(STATISTICS, **question.before.query) if question.is_compared else None
@@ -110,8 +111,9 @@ async def show_reports(visit: PageVisit) -> None:
     await _show_table(visit, question, rows, names)
 
 
-async def _download(api: ApiClient, question: ReportFilters, saved: Json | None) -> None:
-    if saved is None:
+async def _download(api: ApiClient, question: ReportFilters, saved: Json | None, by: ui.select) -> None:
+    shown, question = question, question.split_by(by.value)
+    if saved is None or question != shown:
         text = await api.get_text(STATISTICS, **question.query, format="csv")
     else:
         text = await api.get_text(f"{SAVED}/{saved['id']}/statistics", format="csv")
@@ -119,7 +121,9 @@ async def _download(api: ApiClient, question: ReportFilters, saved: Json | None)
     download_sheet(text, name)
 
 
-async def _show_controls(visit: PageVisit, question: ReportFilters, today: date) -> None:
+async def _show_controls(visit: PageVisit, question: ReportFilters, today: date) -> ui.select:
+    """Show the fields of the question, and return that of its dimensions: its list may be open with others chosen."""
+
     def ask(**changes: object) -> None:
         ui.navigate.to(f"{ADDRESS}?{question.build_address(**changes)}")
 
@@ -154,6 +158,7 @@ async def _show_controls(visit: PageVisit, question: ReportFilters, today: date)
         for name, field in (await _add_filters(visit, question)).items():
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
+    return by
 
 
 def _add_more_button(question: ReportFilters, zone: str) -> ui.button:

@@ -49,6 +49,7 @@ COLUMNS: Final = {
 SPEND: Final = ("spend", "spendPaisa")  # As saved reports and as statistics name it.
 
 DAYS_DEFAULT: Final = 7
+BY_DEFAULT: Final = ("day",)
 FILTERS: Final = ("campaignId", "placementId", "bannerId", "country", "device")
 OF_READERS: Final = frozenset({"country", "device"})
 # The field of each dimension in the answer.
@@ -81,7 +82,7 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
     last: date
     period: ReportPeriod | None = None  # What the days are called today.
     columns: tuple[str, ...] = ()
-    by: tuple[str, ...] = ("day",)
+    by: tuple[str, ...] = BY_DEFAULT
     metric: str = "impressions"
     filters: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     is_compared: bool = False  # With the period before.
@@ -126,6 +127,10 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the spend is known: charges are not counted by country or device."""
         return OF_READERS.isdisjoint((*self.by, *self.filters))
 
+    def split_by(self, dimensions: Sequence[str]) -> "ReportFilters":
+        """Return the same question by other dimensions."""
+        return msgspec.structs.replace(self, by=tuple(dimensions) or BY_DEFAULT)
+
     def build_address(self, **changes: object) -> str:
         """Return the address with some changes; None removes a parameter."""
         asked: dict[str, object] = {
@@ -153,7 +158,7 @@ def parse_query(query: Mapping[str, str], *, today: date, zone: str = UTC) -> Re
     asked = ReportFilters(
         first=min(first, last),
         last=last,
-        by=by or ("day",),
+        by=by or BY_DEFAULT,
         filters=filters,
         is_compared=query.get("compare") == "1",
         zone=named if find_zone(named) else zone,

@@ -66,12 +66,20 @@ def describe_sending(report: Json, *, zone: str) -> str:
     return " ".join(said)
 
 
-def add_buttons(visit: PageVisit, question: ReportFilters, current: Json | None) -> None:
-    """Add the buttons of a report that is saved, or of one that can be."""
+def add_buttons(visit: PageVisit, question: ReportFilters, current: Json | None, by: ui.select) -> None:
+    """Add the buttons of a report that is saved, or of one that can be; `by` is the field of its dimensions."""
+
+    def save() -> None:
+        if question.split_by(by.value) == question:
+            _save(visit, question)
+        else:
+            # The list closes with this click, and its choice opens another page: the dialog is there.
+            ui.navigate.to(f"{ADDRESS}?{question.build_address(by=','.join(by.value), save='1')}")
+
     if current is None:
-        ui.button("Save report", icon="bookmark_add", on_click=lambda: _save(visit, question)).props(
-            "outline"
-        )
+        ui.button("Save report", icon="bookmark_add", on_click=save).props("outline")
+        if visit.query.get("save"):
+            _save(visit, question)
         return
     ui.button("E-mail", icon="schedule_send", on_click=lambda: _schedule(visit, current)).props("outline")
     if current["canBeMailed"]:
