@@ -305,6 +305,26 @@ async def test_an_account_with_campaigns_keeps_its_platform_and_currency(
     assert changed.json()[field] == value
 
 
+@pytest.mark.parametrize("account", [{"currency": "EUR"}, {"platform": "meta"}])
+async def test_nothing_moves_to_an_account_of_another_platform_or_currency(
+    account: dict[str, str], seller: Seller
+) -> None:
+    other, alike = await seller.make("accounts", **account), await seller.make("accounts")
+    campaigns = [await seller.make("campaigns", adAccountId=one["id"]) for one in (other, alike)]
+    adsets = [await seller.make("adsets", campaignId=one["id"]) for one in campaigns]
+
+    for noun, field, (elsewhere, there) in (
+        ("ads", "adsetId", adsets),
+        ("adsets", "campaignId", campaigns),
+        ("campaigns", "adAccountId", (other, alike)),
+    ):
+        refused = await seller.client.patch(seller.path(noun), json={field: elsewhere["id"]})
+        moved = await seller.client.patch(seller.path(noun), json={field: there["id"]})
+
+        problem(refused, 409, "STILL_IN_USE")
+        assert moved.json()[field] == there["id"]
+
+
 # --- access
 
 

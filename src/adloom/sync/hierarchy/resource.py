@@ -4,7 +4,7 @@ A deleted row stays in its table, out of sight, because statistics are still abo
 cannot be deleted; whatever is to hang on a row locks it first.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -59,6 +59,39 @@ HAS_CAMPAIGNS: Final = """
          WHERE ad_account_id = (SELECT id FROM sync.ad_accounts WHERE public_id = $1)
     )
 """
+
+# The platforms and currencies of the accounts of some parents; one row if they are the same.
+TERMS: Final = {
+    "ad_account_id": "SELECT DISTINCT platform, currency FROM sync.ad_accounts WHERE public_id = ANY ($1::uuid[])",
+    "campaign_id": """
+        SELECT DISTINCT account.platform, account.currency FROM sync.campaigns AS it
+          JOIN sync.ad_accounts AS account ON account.id = it.ad_account_id
+         WHERE it.public_id = ANY ($1::uuid[])
+    """,
+    "adset_id": """
+        SELECT DISTINCT account.platform, account.currency FROM sync.adsets AS it
+          JOIN sync.campaigns AS campaign ON campaign.id = it.campaign_id
+          JOIN sync.ad_accounts AS account ON account.id = campaign.ad_account_id
+         WHERE it.public_id = ANY ($1::uuid[])
+    """,
+}
+
+
+def _keep_terms(words: str, parent: str) -> Callable[[CatalogWrite, Scope, Any, Any], Awaitable[None]]:
+    """Refuse to move what has a parent to an account of another platform or currency."""
+
+    async def check(write: CatalogWrite, _scope: Scope, before: Any, after: Any) -> None:  # noqa: ANN401 - any struct of the hierarchy
+        if before is None or getattr(before, parent) == getattr(after, parent):
+            return
+        parents = [getattr(before, parent), getattr(after, parent)]
+        if len(await write.connection.fetch(TERMS[parent], parents)) > 1:
+            raise ConflictError(
+                f"The {words} cannot move to an account of another platform or currency:"
+                f" its statistics are in those that it has. Make another {words}.",
+                code=STILL_IN_USE,
+            )
+
+    return check
 
 
 def _refuse_while_used(words: str, table: str, by: str, column: str, children: str) -> BeforeDelete:
@@ -188,6 +221,7 @@ synced_campaigns = Resource(
     filters=("status", "ad_account_id", "sellpage_id"),
     search=("name", "external_campaign_id"),
     sort=("name", "status", "budget"),
+    check=_keep_terms("synced campaign", "ad_account_id"),
     before_delete=_refuse_while_used(
         "synced campaign", "sync.campaigns", "sync.adsets", "campaign_id", "ad sets"
     ),
@@ -209,6 +243,7 @@ adsets = Resource(
     filters=("status", "campaign_id"),
     search=("name", "external_adset_id"),
     sort=("name", "status"),
+    check=_keep_terms("adset", "campaign_id"),
     before_delete=_refuse_while_used("adset", "sync.adsets", "sync.ads", "adset_id", "ads"),
     taken=_make_taken_error("adset", "externalAdsetId"),
 )
@@ -228,5 +263,6 @@ ads = Resource(
     filters=("status", "adset_id"),
     search=("name", "external_ad_id"),
     sort=("name", "status"),
+    check=_keep_terms("ad", "adset_id"),
     taken=_make_taken_error("ad", "externalAdId"),
 )
