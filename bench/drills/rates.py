@@ -132,7 +132,7 @@ async def _run_local(cluster: Cluster) -> AsyncGenerator[ActorHost]:
     clock = SystemClock()
     host = ActorHost(
         make_kinds(),
-        PostgresStateStore(cluster.pool, MoneyWriter(), clock),
+        PostgresStateStore(cluster.pool, MoneyWriter(clock), clock),
         introduction=EntityConfigurer(BudgetCatalog(cluster.pool), clock, hold_seconds=HOLD_SECONDS),
         audience=ValkeyBroadcaster(cluster.valkey),
         clock=clock,

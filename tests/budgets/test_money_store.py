@@ -10,6 +10,7 @@ import pytest
 
 from adloom.budgets.messages import ChargeKind, DayRefund, DayTotal, MoneyKind, MoneyRow, WaitingOffer
 from adloom.budgets.money.store import MoneyWriter
+from adloom.core.clock import ManualClock
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.ports import DecodedEntry
@@ -60,7 +61,7 @@ def a_total(spent: int, *, kind: str = "campaign", of: UUID = CAMPAIGN, day: dat
 class MoneyTables:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.writer = MoneyWriter()
+        self.writer = MoneyWriter(ManualClock(NOON))
 
     async def write(self, *records: msgspec.Struct) -> None:
         async with self.pool.acquire() as connection, connection.transaction():

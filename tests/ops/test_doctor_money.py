@@ -73,7 +73,7 @@ RECORDS: tuple[msgspec.Struct, ...] = (
 
 async def write(pool: Pool, *records: msgspec.Struct) -> None:
     async with pool.acquire() as connection, connection.transaction():
-        await MoneyWriter().write(connection, records)
+        await MoneyWriter(ManualClock(NOON)).write(connection, records)
 
 
 async def prove(database_url: str, *, seconds: float = 0.01) -> tuple[bool, str]:

@@ -12,6 +12,7 @@ from adloom.budgets.messages import DayTotal
 from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.budgets.money.store import MoneyWriter
 from adloom.core.caller import Role
+from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.runtime.postgres import Pool
@@ -20,7 +21,7 @@ from adloom.stats.refunds.store import PendingRefunds
 from tests.budgets.test_money_store import a_charge
 from tests.budgets.worker_stage import Stage
 from tests.stats.test_spend_routes import a_busy_state, keep
-from tests.support.builders import UNKNOWN_ID, Json
+from tests.support.builders import NOON, UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
 TODAY = date(2026, 11, 15)
@@ -62,7 +63,7 @@ async def a_charged(client: Client, pool: Pool, control: ControlPlane, *, charge
         for ago in (0, 1)
     ]
     async with pool.acquire() as connection, connection.transaction():
-        await MoneyWriter().write(connection, [*rows, *totals])
+        await MoneyWriter(ManualClock(NOON)).write(connection, [*rows, *totals])
     return campaign
 
 

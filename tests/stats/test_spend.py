@@ -10,9 +10,12 @@ import pytest
 from adloom.budgets.messages import ChargeKind, MoneyKind, MoneyRow
 from adloom.budgets.money.store import MoneyWriter
 from adloom.core.caller import Role
+from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
+from adloom.stats.rollup import Rollup
+from adloom.stats.rollup_store import read_stale_days
 from tests.stats.event_writer import EventWriter, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
@@ -42,7 +45,7 @@ def a_charge(banner: Json, placement: Json, campaign: Json, amount: int, at: dat
 
 async def charge(pool: Pool, *rows: msgspec.Struct) -> None:
     async with pool.acquire() as connection, connection.transaction():
-        await MoneyWriter().write(connection, rows)
+        await MoneyWriter(ManualClock(NOON)).write(connection, rows)
 
 
 async def spent(
@@ -97,3 +100,45 @@ async def test_an_account_sees_only_its_own_charges(admin: Client, pool: Pool, c
     for account, paisa in ((payer, 7), (other_advertiser, 0)):
         async with control.acting_as(Role.ADVERTISER, UUID(account["id"])) as client:
             assert (await spent(client))[1] == paisa
+
+
+async def test_a_charge_that_is_written_after_the_rollup_of_its_day_is_in_the_next_one(
+    admin: Client, pool: Pool
+) -> None:
+    """At midnight a charge waits up to half a second to be written; while PostgreSQL is busy, for longer."""
+    banner, placement = await admin.make_banner(), await admin.make_placement()
+    campaign = await admin.make_campaign()
+    midnight = datetime(2026, 11, 15, tzinfo=UTC)
+    last_moment = midnight - timedelta(milliseconds=300)
+    await EventWriter(pool).write(seen(banner, placement, campaign, at=NOON - timedelta(days=1)))
+    await charge(pool, a_charge(banner, placement, campaign, 30_000, NOON - timedelta(days=1)))
+    rollup = Rollup(pool, ManualClock(midnight))
+
+    async with pool.acquire() as connection, connection.transaction():
+        # It begins before the day is over, and is committed after the rollup has read.
+        await MoneyWriter(ManualClock(last_moment)).write(
+            connection, [a_charge(banner, placement, campaign, 20_000, last_moment)]
+        )
+        await rollup.roll_up(YESTERDAY)
+    assert await spent(admin) == ([("2026-11-14", 5)], 5), "read live until it is rolled up again"
+    await rollup.roll_up(YESTERDAY, only_if_stale=True)
+    assert await spent(admin) == ([("2026-11-14", 5)], 5)
+
+    late = a_charge(banner, placement, campaign, 10_000, last_moment - timedelta(hours=1))
+    async with pool.acquire() as connection, connection.transaction():
+        await MoneyWriter(ManualClock(midnight + timedelta(hours=2))).write(connection, [late])
+    assert await spent(admin) == ([("2026-11-14", 6)], 6)
+    assert [one.day for one in await read_stale_days(pool, before=TODAY, quiet_since=midnight)] == [YESTERDAY]
+    await rollup.roll_up(YESTERDAY, only_if_stale=True)
+    assert await pool.fetchval("SELECT spend_micros FROM banner_stats") == 60_000
+    assert not await read_stale_days(pool, before=TODAY, quiet_since=midnight)
+
+
+async def test_a_charge_of_today_makes_no_day_stale(admin: Client, pool: Pool) -> None:
+    banner, placement = await admin.make_banner(), await admin.make_placement()
+    campaign = await admin.make_campaign()
+    await EventWriter(pool).write(seen(banner, placement, campaign))
+
+    await charge(pool, a_charge(banner, placement, campaign, 10_000))
+
+    assert await pool.fetchval("SELECT sum(corrections) FROM events.event_days") == 0

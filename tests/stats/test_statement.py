@@ -10,6 +10,7 @@ import pytest
 
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.budgets.money.store import MoneyWriter
+from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime import migrate
@@ -296,7 +297,7 @@ async def test_a_statement_says_what_of_it_is_invalid(
 
 async def write_money(pool: Pool, row: MoneyRow) -> MoneyRow:
     async with pool.acquire() as connection, connection.transaction():
-        await MoneyWriter().write(connection, [row])
+        await MoneyWriter(ManualClock(NOON)).write(connection, [row])
     return row
 
 

@@ -83,7 +83,7 @@ async def compare_campaigns(nats_url: str, pool: Pool, *, seed: int) -> Figures:
 
 def _make_played(pool: Pool, clock: Clock) -> PlayedKinds:
     configurer = EntityConfigurer(BudgetCatalog(pool), clock, hold_seconds=HOLD_SECONDS)
-    return PlayedKinds(make_kinds(), MoneyWriter(), configurer)
+    return PlayedKinds(make_kinds(), MoneyWriter(clock), configurer)
 
 
 def _make_log(seed: int, campaigns: Sequence[Address], now: datetime) -> list[list[Message]]:

@@ -85,7 +85,7 @@ class AllRecords:
     """Writes what actors of any kind record."""
 
     def __init__(self) -> None:
-        self._money = MoneyWriter()
+        self._money = MoneyWriter(SystemClock())
         self._market = MarketWriter()
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:

@@ -176,7 +176,7 @@ def _make_parts(
     decider = BidDecider(BidCountStore(pool), load_nets=cache_nets(weights))
     return _Parts(
         configurer=EntityConfigurer(BudgetCatalog(pool), clock, hold_seconds=hold_seconds),
-        money=MoneyWriter(),
+        money=MoneyWriter(clock),
         decider=decider,
         broadcaster=broadcaster,
         topics=LocalTopics(broadcaster, decider.take),

@@ -6,7 +6,7 @@ already, that is a bug: the whole transaction fails.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from adloom.budgets.bid_model import BidRow
 from adloom.budgets.bids.store import write_decisions
 from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow, WaitingOffer
 from adloom.budgets.money.copy_rows import COLUMNS, RowGroup, encode_rows
+from adloom.core.clock import Clock
 from adloom.core.money import MICROS_PER_PAISA
 from adloom.events.cursor_store import BY_INDEX
 from adloom.events.log.event import OCCURRED_AGE_MAX
@@ -57,6 +58,10 @@ ADD_HOURS: Final = """
        SET charges = it.charges + EXCLUDED.charges, spent_micros = it.spent_micros + EXCLUDED.spent_micros,
            over_budget_clicks = it.over_budget_clicks + EXCLUDED.over_budget_clicks
 """
+# A day whose charges are written when it is over, or nearly, may be rolled up already: it is rolled up again.
+MARK_LATE: Final = "UPDATE events.event_days SET corrections = corrections + 1 WHERE day = ANY ($1::date[])"
+# How long a transaction may take from here to its commit, with what clocks of workers differ by.
+COMMITTED_WITHIN: Final = timedelta(minutes=1)
 # Of an offer's clicks, the one that was to be charged. The conditions are those of the index, word for word.
 MARK_OVER_BUDGET: Final = """
     UPDATE events.banner_clicks AS it SET marks = array_append(coalesce(marks, '{}'), 'over_budget')
@@ -109,7 +114,8 @@ _HourKey: TypeAlias = tuple[datetime, int, int, int]
 class MoneyWriter:
     """Writes what campaigns and advertisers record."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         # Plain counters, read by a collector; after a crash they may include rows that were not written.
         self.rows: Counter[str] = Counter({kind.value: 0 for kind in MoneyKind})
         self.charged_micros = 0
@@ -145,7 +151,7 @@ class MoneyWriter:
             columns=COLUMNS,
             format="binary",
         )
-        await _add_hours(connection, groups)
+        await _add_hours(connection, groups, now=self._clock.now())
         kinds = {group.row.kind for group in groups}
         if _OVER_BUDGET in kinds:
             await _mark_over_budget(connection, [row for row in rows if row.kind is _OVER_BUDGET])
@@ -214,7 +220,7 @@ async def _mark_over_budget(connection: Connection, free: Sequence[MoneyRow]) ->
     )
 
 
-async def _add_hours(connection: Connection, groups: Sequence[RowGroup]) -> None:
+async def _add_hours(connection: Connection, groups: Sequence[RowGroup], *, now: datetime) -> None:
     """Add charges, and clicks that are free."""
     found: dict[_HourKey, tuple[MoneyRow, list[int]]] = {}
     for group in groups:
@@ -240,3 +246,7 @@ async def _add_hours(connection: Connection, groups: Sequence[RowGroup]) -> None
             [spent for _, (_, spent, _) in found.values()],
             [free for _, (_, _, free) in found.values()],
         )
+        # After the hours and before clicks, as the event tables lock them.
+        today = (now + COMMITTED_WITHIN).astimezone(UTC).date()
+        if late := sorted({hour.date() for hour, _, _, _ in found if hour.date() < today}):
+            await connection.execute(MARK_LATE, late)
