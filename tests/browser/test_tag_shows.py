@@ -194,19 +194,26 @@ def test_video_html_and_text_creatives_are_shown(
 ) -> None:
     script = "<script>try { parent.document; } catch { document.title = 'alone'; }</script>"
     creative = site.page("/creative.html", f"<p>Hello</p>{script}")
-    seller.ads("film", "sidebar_single", videoUrl=f"{site.url}/film.webm")
+    film = f"{site.url}/film.webm"
+    seller.ads("film", "sidebar_single", videoUrl=film)
+    wordless: Any = dict.fromkeys(("headline", "subheadline", "description", "ctaLabel", "ctaUrl"))
+    seller.ads("mute", "sidebar_single", videoUrl=film, **wordless)
     seller.ads("html", "sidebar_single", mediaVariants={"html": creative})
     tablet = {"tablet": site.picture(2)}
     seller.ads("sizes", "full_static", mediaVariants=tablet, mobileImageUrl=site.picture(3))
     text = place("full-static", 'data-format="text"')
-    address = site.page("/kinds", place("film") + place("html") + place("sizes") + text, head=tag(product))
+    address = site.page(
+        "/kinds", place("film") + place("mute") + place("html") + place("sizes") + text, head=tag(product)
+    )
 
     with a_visit(chromium, viewport={"width": 390, "height": 800}) as visit:
         page = visit.page
         page.goto(address)
 
-        expect(page.locator("video")).to_have_js_property("muted", value=True)
-        expect(page.locator("video")).to_have_attribute("controls", "")
+        video = page.locator('[data-adloom="film"] video')
+        expect(video).to_have_js_property("muted", value=True)
+        expect(video).to_have_attribute("controls", "")
+        expect(page.locator('[data-adloom="mute"]')).to_have_text("Ad")
         expect(page.locator('[data-adloom="film"] a')).to_contain_text("Have a look")
         frame = page.locator("iframe")
         expect(frame).to_have_attribute(

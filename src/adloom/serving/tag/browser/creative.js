@@ -77,7 +77,7 @@ function cardOf(banner, isText, shown, clicked) {
   } else if (video) {
     card.classList.add("video");
     card.prepend(videoOf(video, web(primaryImageUrl) || "", alt || NAME));
-    link.append(text || written("text", click && "Visit"));
+    link.append(text || written("text", click && "Visit") || "");
     shown(card);
   } else {
     const onload = () => shown(card);
