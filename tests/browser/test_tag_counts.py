@@ -55,6 +55,32 @@ def test_an_ad_seen_and_clicked_counts_one_impression_and_one_click(
     is_counted(seller, banner_id, 1, 1)
 
 
+def test_a_click_counts_where_the_page_has_its_links_fetched_ahead(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    site.page("/shop", "<h1>The shop</h1>")
+    [banner_id] = seller.ads("ahead", "full_static")
+    fetch_ahead = """(link) => document.head.append(Object.assign(document.createElement("script"), {
+      type: "speculationrules", textContent: JSON.stringify({ prefetch: [{ urls: [link.href] }] }),
+    }))"""
+
+    def counted() -> tuple[int, int]:
+        totals = seller.totals(banner_id)
+        return totals["clicks"] - totals["invalidClicks"], totals["invalidClicks"]
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        with page.expect_response(f"**{BATCH}"):
+            page.goto(site.page("/ahead", place("ahead", SPACE), head=tag(product)))
+        link = page.get_by_role("link", name="Autumn")
+        link.evaluate(fetch_ahead)
+        wait_until(lambda: counted() == (0, 1), seconds=COUNTED_SECONDS_MAX, what="it was fetched ahead")
+        link.click()
+        page.wait_for_url(f"{site.url}/shop")
+
+        wait_until(lambda: counted()[0] == 1, seconds=COUNTED_SECONDS_MAX, what="the click is counted")
+
+
 def test_an_ad_counts_when_half_of_it_is_in_view_for_a_second_and_not_before(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from adloom.core.clock import Clock
-from adloom.core.errors import BannerNotFoundError, UnavailableError
+from adloom.core.errors import BannerNotFoundError, ForbiddenError, UnavailableError
 from adloom.core.ids import PlacementId
 from adloom.core.query_string import add_parameters
 from adloom.events.ingest.accept import (
@@ -46,7 +46,7 @@ from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
-from adloom.events.log.event import encode_event
+from adloom.events.log.event import Mark, encode_event
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
@@ -54,6 +54,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     encode_head,
+    make_problem_answer,
 )
 
 IMPRESSION_PATH: Final = b"/banners/events/impression"
@@ -70,6 +71,11 @@ SEALED_USER: Final = b"u="  # As our own answers have it.
 _NO_STORE: Final = (b"cache-control", b"no-store")
 ACCEPTED: Final = FastAnswer(encode_head(HTTPStatus.ACCEPTED, b"application/json"), b'{"accepted":true}')
 PIXEL: Final = FastAnswer(encode_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _GIF)
+# A browser that has fetched the redirect ahead follows it without asking again: the click itself would not be counted.
+NOT_AHEAD: Final = make_problem_answer(
+    ForbiddenError("A click is counted here. Ask when a visitor follows the link.", code="CLICK_PREFETCHED"),
+    _NO_STORE,
+)
 
 _impressions: Final = BodyDecoder(ImpressionRequest)
 _clicks: Final = BodyDecoder(ClickRequest)
@@ -256,6 +262,8 @@ class EventRoutes:
             return answer
         report = build_click_report(offer, destination)
         sender, info = self._identify_sender(request), self._read_request_info(request)
+        if Mark.PREFETCH in sender.marks:
+            answer = NOT_AHEAD
         entry = self._encode_offered(report, offer, request, sender, info, now, is_immediate)
         # The visitor wants the shop, and the advertiser wants the visitor, more than either wants our count. So a log
         # that is away or slow costs the count, which a metric shows.
