@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from tests.sync.builders import a_row, an_entity
 from tests.sync.shop import DAY, NOW, Seller, a_job, a_processor, a_seller, daily, insert, stamps, tables
 
 PART = ("00", "01", "02")
+LATER = DAY + timedelta(days=1)
 
 
 @pytest.fixture
@@ -169,6 +171,57 @@ async def test_figures_of_deleted_entities_stay(pool: Pool, seller: Seller) -> N
 
     assert outcome.raw_inserted == 1
     assert await tables(pool) == before
+
+
+async def test_what_is_entered_again_after_it_was_deleted_counts_once(pool: Pool, seller: Seller) -> None:
+    """Whatever is deleted and entered again, its id on the platform has the figures of a day once."""
+    first, second, third = (
+        an_entity(id=campaign, external_id="c1")
+        for campaign in (*seller.campaigns, (await another_campaign(pool, seller)))
+    )
+    await append(pool, seller, [a_row(first, spend=Decimal(5)), a_row(first, LATER, spend=Decimal(6))])
+    await add_up(pool, seller)
+
+    await append(pool, seller, [a_row(second, LATER, spend=Decimal(7))], minutes=1)
+    changed = await add_up(pool, seller)
+    again = await add_up(pool, seller)
+    await append(pool, seller, [a_row(third, LATER, spend=Decimal(8))], minutes=2)
+    await add_up(pool, seller)
+
+    found = await pool.fetch("SELECT entity_id, stat_date, spend FROM sync.ad_stats_daily ORDER BY stat_date")
+    assert (changed, again) == (1, 0)
+    assert [tuple(row) for row in found] == [(first.id, DAY, 5), (third.id, LATER, 8)]
+    pages = await pool.fetch("SELECT ad_spend FROM sync.sellpage_stats_daily ORDER BY stat_date")
+    assert [row["ad_spend"] for row in pages] == [5, 8]
+
+
+@pytest.mark.parametrize(("platform", "counted"), [(Platform.META, 1), (Platform.ADLOOM, 2)])
+async def test_the_same_placement_in_two_campaigns_counts_for_both(
+    pool: Pool, seller: Seller, platform: Platform, counted: int
+) -> None:
+    fetched = FetchSource(provider=platform, semantics=Semantics.SNAPSHOT, at=NOW)
+    rows = [a_row(an_entity(id=adset, external_id="p1"), spend=Decimal(5)) for adset in seller.adsets]
+
+    await store.append_raw(pool, key_of(seller, Level.ADSET), fetched, rows)
+    await store.add_up_days(pool, key_of(seller, Level.ADSET), now=NOW)
+
+    assert await pool.fetchval("SELECT count(*) FROM sync.ad_stats_daily") == counted
+
+
+async def another_campaign(pool: Pool, seller: Seller) -> UUID:
+    copied = "advertiser_id, ad_account_id, sellpage_id, name, budget"
+    return await pool.fetchval(
+        f"INSERT INTO sync.campaigns (public_id, {copied})"  # noqa: S608 - our own names
+        f" SELECT gen_random_uuid(), {copied} FROM sync.campaigns WHERE public_id = $1 RETURNING public_id",
+        seller.campaigns[0],
+    )
+
+
+async def add_up(pool: Pool, seller: Seller) -> int:
+    key = msgspec.structs.replace(key_of(seller), last=LATER)
+    changed = await store.add_up_days(pool, key, now=NOW)
+    await store.add_up_sellpages(pool, key, now=NOW)
+    return changed
 
 
 async def test_our_own_delivery_is_a_separate_source(pool: Pool, seller: Seller) -> None:

@@ -34,7 +34,31 @@ RAW_COLUMNS: Final = (
     *("seller_id", "entity_type", "entity_id", "external_entity_id", "provider", "semantics", "part"),
     *("fetched_at", "date_start", "date_stop", *COUNTED, *RATIOS),
 )
-TABLES: Final = {Level.CAMPAIGN: "sync.campaigns", Level.ADSET: "sync.adsets", Level.AD: "sync.ads"}
+
+
+class _EntityTable(msgspec.Struct, frozen=True):
+    """The table of a level, and the parents' own names of an entity, which are those on its platform."""
+
+    name: str
+    joins: str = ""
+    above: str = "''"
+
+
+def _name_entity(table: str, external_id: str) -> str:
+    return f"coalesce({table}.{external_id}, {table}.public_id::text)"
+
+
+_IN_CAMPAIGN: Final = "JOIN sync.campaigns AS campaign ON campaign.id = {}.campaign_id"
+_CAMPAIGN: Final = _name_entity("campaign", "external_campaign_id")
+TABLES: Final = {
+    Level.CAMPAIGN: _EntityTable("sync.campaigns"),
+    Level.ADSET: _EntityTable("sync.adsets", _IN_CAMPAIGN.format("entity"), _CAMPAIGN),
+    Level.AD: _EntityTable(
+        "sync.ads",
+        f"JOIN sync.adsets AS adset ON adset.id = entity.adset_id {_IN_CAMPAIGN.format('adset')}",
+        f"{_CAMPAIGN} || ' ' || {_name_entity('adset', 'external_adset_id')}",
+    ),
+}
 
 ENSURE_MONTHS: Final = "SELECT sync.ensure_month(day) FROM unnest($1::date[]) AS day"
 # One lock per day, always taken in the order of the days, so that two syncs cannot deadlock.
@@ -66,36 +90,55 @@ _DAILY_RATIOS: Final = ", ".join(
 # The last row of an entity and day decides: a snapshot counts alone, of deltas the last one of each part counts.
 # Entities come from their own table, deleted ones too, so that each is one index look-up and no row is read in vain,
 # however many were appended. Ids break ties of `fetched_at`.
+# An external id may be that of another entity by now: after it was deleted and entered again, or given to another one.
+# Of all that were fetched by it for a day, the last one has the figures of that day, so that they count once. Ids of
+# Meta are unique; elsewhere they are within their parents.
 ADD_UP_DAYS: Final = {
     level: f"""
+        WITH last AS MATERIALIZED (
+            SELECT entity.public_id AS entity_id, day::date AS stat_date, row.*,
+                   row_number() OVER (
+                       PARTITION BY day, row.provider, row.external_entity_id,
+                                    CASE WHEN row.provider <> 'meta' THEN {table.above} END
+                       ORDER BY row.fetched_at DESC, row.id DESC
+                   ) AS place
+              FROM {table.name} AS entity
+              JOIN advertisers AS seller ON seller.id = entity.advertiser_id AND seller.public_id = $1
+              {table.joins}
+             CROSS JOIN generate_series($3::date, $4::date, interval '1 day') AS day
+             CROSS JOIN LATERAL (
+                SELECT id, fetched_at, provider, external_entity_id, semantics, {_join_columns(COUNTED)}
+                  FROM sync.ad_stats_raw
+                 WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id AND date_start = day::date
+                 ORDER BY fetched_at DESC, id DESC
+                 LIMIT 1
+             ) AS row
+        ), forgotten AS (
+            DELETE FROM sync.ad_stats_daily AS it USING last
+             WHERE last.place > 1 AND it.seller_id = $1 AND it.entity_type = $2
+               AND it.entity_id = last.entity_id AND it.stat_date = last.stat_date
+        )
         INSERT INTO sync.ad_stats_daily AS it (
             seller_id, entity_type, entity_id, stat_date, {_join_columns(_DAILY_FIGURES)}, created_at, updated_at
         )
         SELECT $1, $2, entity_id, stat_date, {_join_columns(COUNTED)}, {_DAILY_RATIOS}, $5, $5
           FROM (
-            SELECT entity.public_id AS entity_id, day::date AS stat_date, figures.*
-              FROM {table} AS entity
-              JOIN advertisers AS seller ON seller.id = entity.advertiser_id AND seller.public_id = $1
-             CROSS JOIN generate_series($3::date, $4::date, interval '1 day') AS day
-             CROSS JOIN LATERAL (
-                SELECT semantics, {_join_columns(COUNTED)} FROM sync.ad_stats_raw
-                 WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id AND date_start = day::date
-                 ORDER BY fetched_at DESC, id DESC
-                 LIMIT 1
-             ) AS last
+            SELECT last.entity_id, last.stat_date, figures.*
+              FROM last
              CROSS JOIN LATERAL (
                 SELECT {_join_columns(COUNTED, "last.")} WHERE last.semantics = 'snapshot'
                 UNION ALL
                 SELECT {", ".join(f"sum({name})" for name in COUNTED)}
                   FROM (
                     SELECT DISTINCT ON (part) {_join_columns(COUNTED)} FROM sync.ad_stats_raw
-                     WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id
-                       AND date_start = day::date AND semantics = 'delta'
+                     WHERE seller_id = $1 AND entity_type = $2 AND entity_id = last.entity_id
+                       AND date_start = last.stat_date AND semantics = 'delta'
                      ORDER BY part, fetched_at DESC, id DESC
                   ) AS parts
                  WHERE last.semantics = 'delta'
                 HAVING last.semantics = 'delta'
              ) AS figures
+             WHERE last.place = 1
           ) AS summed
         ON CONFLICT (seller_id, entity_type, entity_id, stat_date) DO UPDATE
            SET {", ".join(f"{name} = EXCLUDED.{name}" for name in _DAILY_FIGURES)}, updated_at = EXCLUDED.updated_at
