@@ -1,5 +1,7 @@
 """Laws of simulated markets: no budget is overspent, a seed gives the same run, caps hold."""
 
+from datetime import timedelta
+from random import Random
 from typing import Any
 
 import msgspec
@@ -11,10 +13,13 @@ from adloom.auction.bid import BidType
 from adloom.auction.learned import LEARNED
 from adloom.auction.score import HEURISTIC
 from adloom.bidding.window import BidStrategy
-from adloom.core.money import MICROS_PER_UNIT
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
+from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.events.frequency.windows import Window
+from adloom.forecast.delivery import SESSION, SimulatedDelivery
 from adloom.forecast.file.parts import AdvertiserPart, CampaignPart, FrequencyPart, RivalsPart
 from adloom.forecast.market import SimulatedMarket, thin_out
+from adloom.forecast.traffic import Arrival
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import Delivery
 from tests.forecast.markets import HOURS, a_campaign, a_market, a_placement, shown, simulate, spent_micros
@@ -129,11 +134,54 @@ def test_a_bid_from_outside_sets_the_price_or_wins(median: float, share_won: flo
     assert spent_micros(tally, 1) == shown(tally, 1) * 1_010
 
 
+def test_a_bid_from_outside_sets_the_price_also_where_a_pace_leaves_out_the_best() -> None:
+    rivals = RivalsPart(share=1.0, median=1.0, spread=0.0)
+    market = a_market(
+        a_campaign("Paced", bid=3.0, daily_budget=4.0),
+        a_campaign("Next", bid=2.0),
+        placements=(a_placement(requests_a_day=6_000.0, rivals=rivals),),
+    )
+
+    tally = simulate(market)
+
+    assert shown(tally, 1) > 500
+    assert shown(tally, 2) > 500
+    assert spent_micros(tally, 2) == shown(tally, 2) * 1_010
+
+
 def test_a_frequency_cap_holds_for_each_visitor() -> None:
     capped = a_campaign(frequency=FrequencyPart(window=Window.DAY, impressions=2))
     market = a_market(capped, people=20)
 
     assert 0 < shown(simulate(market), 1) <= 2 * 20
+
+
+def test_a_frequency_cap_holds_where_a_pace_leaves_out_all_before_it() -> None:
+    paced: dict[str, Any] = {"bid": 3.0, "daily_budget": 9.0}
+    capped = a_campaign("Capped", frequency=FrequencyPart(window=Window.DAY, impressions=2), daily_budget=9.0)
+    market = a_market(a_campaign(**paced), a_campaign("Next", **paced), capped, people=20)
+    delivery = SimulatedDelivery(market, market.compile_index(), Random(1))  # noqa: S311 - seeded
+    now, second = market.starts_at, int(market.starts_at.timestamp())
+    for terms, usage in delivery.leases.collect_reports(
+        second=second, at=1.0, most=3, is_wanted=lambda _: True
+    ):
+        answer = LeaseAnswer(
+            campaign_id=terms.campaign_id,
+            session=SESSION,
+            report=usage.report,
+            lease=7,
+            granted=Micros(1_000_000),
+            given=Micros(0),
+            ends_at=now + timedelta(hours=1),
+            verdict=BudgetVerdict.GRANTED,
+            throttle=0.0 if terms.campaign_id == market.campaigns[2].config.campaign_id else 1.0,
+        )
+        delivery.receive(answer, now, 1.0)
+    delivery.apply_changes()
+
+    offers = [offer for _ in range(9) for offer in delivery.serve(Arrival(second, 0, *[0.5] * 4), now)]
+
+    assert [offer.lease for offer in offers] == [7, 7]
 
 
 @pytest.mark.parametrize("delivery", [Delivery.AUCTION, Delivery.DIRECT])

@@ -1,7 +1,7 @@
 """One delivery process of a simulated market: the real index, decisions, auctions, leases and pace, without HTTP."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
@@ -33,6 +33,8 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.http.fast.known_heads import Head
 from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
+from adloom.serving.auction.bid_record import AuctionInput
+from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, VisitorInfo, share_visitor
 from adloom.serving.auction.result_cache import DecidedAuction
@@ -41,7 +43,13 @@ from adloom.serving.direct.encode import NO_LEASES
 from adloom.serving.direct.fill import SlotFill
 from adloom.serving.eligibility.caps import find_reached
 from adloom.serving.eligibility.eligible_set import Exclusions
-from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, NOTHING_KNOWN, CappedBannerCache
+from adloom.serving.eligibility.frequency_lookup import (
+    NO_BANNERS,
+    NOTHING_KNOWN,
+    NOTHING_SEEN,
+    CappedBannerCache,
+    SeenBanners,
+)
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Candidate, Index, IndexedPlacement
 from adloom.serving.index.steps import run_steps
@@ -82,6 +90,18 @@ class _Asked(msgspec.Struct, frozen=True, gc=False):
     slot: PageSlot | None = None  # Of a page.
 
 
+class SimulatedAuctioneer(Auctioneer):
+    """Runs auctions again as the product does, with the bid from outside that takes part in all of them."""
+
+    rival = 0
+
+    def _find_winner(
+        self, market: Market, auction_input: AuctionInput, unreserved: Collection[int]
+    ) -> WinningBid | None:
+        win = super()._find_winner(market, auction_input, unreserved)
+        return None if win is None else raise_price(win, self.rival)
+
+
 class SimulatedDelivery:
     """Answers requests, and reports its leases."""
 
@@ -107,7 +127,7 @@ class SimulatedDelivery:
         self._markets.install(run_steps(self._markets.prepare(index, now=now)))
         if self._clicks is not None:
             self._clicks.begin(self._markets.rank)
-        self._auctioneer = Auctioneer(self._markets, contexts, reserver, states.find_reason)
+        self._auctioneer = SimulatedAuctioneer(self._markets, contexts, reserver, states.find_reason)
         self._fill = SlotFill(states, reserver)
         self._capped = CappedBannerCache()
         self._demand = Demand(self.leases.list_placements)
@@ -173,24 +193,27 @@ class SimulatedDelivery:
         self, asked: _Asked, market: Market, arrival: Arrival, now: datetime
     ) -> Sequence[SimulatedOffer]:
         auctioneer, index = self._auctioneer, self._index
+        auctioneer.rival = 0 if asked.rivals is None else draw_rival(asked.rivals, arrival.rival)
         auction = auctioneer.decide(self._http, asked.visitor, index, market, now)
-        seen, visitor = NOTHING_KNOWN, None
-        if auction.capped_banner_ids and (visitor := self._seen.find_visitor(arrival.visitor)) is not None:
-            capped = auctioneer.find_capped_banners(market, index)
-            seen = capped.find_seen([BannerFrequency(*one) for one in self._seen.read(visitor, now)])
+        seen, visitor = NOTHING_KNOWN, self._seen.find_visitor(arrival.visitor)
+        if auction.capped_banner_ids:
+            seen = self._find_seen(visitor, market, now)
             auction = auctioneer.rerun_with(auction, seen)
-        rival = 0 if asked.rivals is None else draw_rival(asked.rivals, arrival.rival)
-        if auction.win is None or auction.win.ecpm <= rival:
+        win = None if auction.win is None else raise_price(auction.win, auctioneer.rival)
+        if win is None:
             return ()
-        if rival:
-            auction = raise_price(auction, rival)
+        if win is not auction.win:
+            auction = DecidedAuction(win, auction.market, auction.input)
         request = AuctionRequest(
             self._http, asked.query, index, now, arrival.second, auction, is_recorded=False, seen=seen
         )
-        auctioneer.reserve_winner(request, is_recorded=False)
+        if not auctioneer.reserve_winner(request, is_recorded=False):  # The next best has a frequency cap.
+            request.seen = self._find_seen(visitor, market, now)
+            request.auction = auctioneer.rerun_with(request.auction, request.seen)
+            auctioneer.reserve_winner(request, is_recorded=False)
         auction = request.auction
         win = auction.win
-        if win is None or win.ecpm <= rival:
+        if win is None:
             return ()
         if visitor is not None:
             self._record_seen(visitor, win.bidder, now)
@@ -199,6 +222,12 @@ class SimulatedDelivery:
         if self._clicks is not None:
             signals = asked.visitor.build_signals(placement.type, auction.input.contexts[0])
         return (SimulatedOffer(win.bidder, placement, request.lease, auction.cost, signals=signals),)
+
+    def _find_seen(self, visitor: int | None, market: Market, now: datetime) -> SeenBanners:
+        if visitor is None:
+            return NOTHING_SEEN
+        capped = self._auctioneer.find_capped_banners(market, self._index)
+        return capped.find_seen([BannerFrequency(*one) for one in self._seen.read(visitor, now)])
 
     def _serve_slot(
         self, asked: _Asked, slot: PageSlot, arrival: Arrival, now: datetime
@@ -316,16 +345,15 @@ def draw_rival(rivals: RivalPrices, chance: float) -> int:
     return int(rivals.median * math.exp(rivals.spread * _NORMAL.inv_cdf(uniform)))
 
 
-def raise_price(auction: DecidedAuction, rival: int) -> DecidedAuction:
-    """Let a bid from outside be the second one, where it is higher than what was."""
-    win = auction.win
-    assert win is not None
-    if win.second is not None and win.second >= rival:
-        return auction
+def raise_price(win: WinningBid, rival: int) -> WinningBid | None:
+    """Let a bid from outside take part: it wins, or is the second one where it is higher than what was."""
+    if win.ecpm <= rival:
+        return None
+    if not rival or (win.second is not None and win.second >= rival):
+        return win
     final = compute_final_price(win.ecpm, second=Micros(rival), floor=win.bidder.floor)
     charge = compute_charge(win.bidder.bid, ecpm=win.ecpm, final=final)
-    raised = msgspec.structs.replace(win, second=Micros(rival), final=final, charge=charge)
-    return DecidedAuction(raised, auction.market, auction.input)
+    return msgspec.structs.replace(win, second=Micros(rival), final=final, charge=charge)
 
 
 def _prepare_cell(

@@ -1,8 +1,10 @@
 """Serving by auction: the winner and its price, what is held, and what is recorded."""
 
 import json
+from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -202,6 +204,58 @@ def test_campaigns_that_their_pace_leaves_out_neither_win_nor_set_the_price() ->
 
     assert ad is not None
     assert (ad["adId"], ad["finalPrice"]) == (ad_id(2), 1.01)
+
+
+def test_a_second_bid_that_its_pace_leaves_out_does_not_set_the_price() -> None:
+    rows = [a_row(1, "10.00"), a_row(2, "9.00", is_limited=True), a_row(3, "1.00")]
+    server = AuctionServer(*rows, draw=lambda: 0.0)
+    server.grant(1_000_000, throttle=0.99)
+
+    ad = server.served()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (ad_id(1), 1.01)
+    [auction] = server.entries()
+    assert isinstance(auction, AuctionEntry)
+    assert auction.removed == (RemovedCandidates("pacing", 1),)
+    assert auction.bid_count == 2
+
+
+def test_the_second_price_is_paid_as_often_as_its_pace_lets_it_through() -> None:
+    rows = [a_row(number, bid, is_limited=True) for number, bid in ((1, "10.00"), (2, "9.00"), (3, "8.00"))]
+    server = AuctionServer(*rows, a_row(4, "1.00"), draw=Random(3).random, sample_rate=0)  # noqa: S311
+    server.grant(10**12, throttle=0.6)
+
+    ads = [server.served() or {} for _ in range(5_000)]
+
+    shares = {
+        sold: count / 5_000
+        for sold, count in Counter((one["adId"], one["finalPrice"]) for one in ads).items()
+    }
+    assert shares == pytest.approx(
+        {
+            (ad_id(1), 9.01): 0.4 * 0.4,
+            (ad_id(1), 8.01): 0.4 * 0.6 * 0.4,
+            (ad_id(1), 1.01): 0.4 * 0.6 * 0.6,
+            (ad_id(2), 8.01): 0.6 * 0.4 * 0.4,
+            (ad_id(2), 1.01): 0.6 * 0.4 * 0.6,
+            (ad_id(3), 1.01): 0.6 * 0.6 * 0.4,
+            (ad_id(4), 0.01): 0.6**3,
+        },
+        abs=0.02,
+    )
+
+
+def test_what_would_only_have_set_a_price_is_no_request_of_a_campaign() -> None:
+    rows = [a_row(number, bid, is_limited=True) for number, bid in ((2, "9.00"), (3, "8.00"))]
+    server = AuctionServer(a_row(1, "10.00"), *rows, draw=Random(3).random, sample_rate=0)  # noqa: S311
+    server.grant(10**12, throttle=0.5)
+
+    for _ in range(100):
+        server.served()
+
+    assert [lease.requests for lease in server.leases.registry.leases.values()] == [0, 0]
+    assert server.leases.left_out == 0
 
 
 def test_an_offer_that_is_not_made_does_not_count_for_the_bound_of_an_address() -> None:

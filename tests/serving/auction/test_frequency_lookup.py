@@ -204,6 +204,23 @@ async def test_a_looked_up_ad_is_next_best_and_the_setting_decides_on_others(
     assert (lookup.offered_unknown, lookup.withheld_unknown) == (is_offered, not is_offered)
 
 
+@pytest.mark.parametrize(("shown", "price"), [(1, 8.01), (2, 1.01)])
+async def test_a_pace_is_drawn_once_although_a_look_up_comes_between(shown: int, price: float) -> None:
+    draws = iter([0.9, 0.1])  # The first is let through, the second left out.
+    limited = [a_row(1, "10.00", is_limited=True), a_row(2, "9.00", is_limited=True)]
+    server = AuctionServer(
+        *limited, capped(3, "8.00"), a_row(4, "1.00"), sample_rate=0.0, draw=draws.__next__
+    )
+    server.counts.shown[USER] = [seen(3, shown)]
+    server.grant(100_000, throttle=0.5)
+
+    ad = await server.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (banner_id_of(1), price)
+    assert next(draws, None) is None
+
+
 async def test_a_third_bid_is_not_looked_up() -> None:
     rows = capped(1, "10.00", is_limited=True), a_row(2, "9.00"), a_row(3, "8.00"), capped(4, "7.00")
     server = AuctionServer(*rows, sample_rate=0.0)

@@ -43,6 +43,7 @@ class AuctionRequest(msgspec.Struct, gc=False):
     is_unheld: bool = False  # Its sender is beyond its bounds: the offer holds nothing.
     is_counted: bool = False  # As an offer that its address has out.
     record: BidRecord | None = None
+    gate: PaceGate | None = None  # Once a campaign was drawn, or could not be reserved.
 
 
 class Auctioneer:
@@ -112,24 +113,23 @@ class Auctioneer:
         auction, seen = request.auction, request.seen
         reserver = self._unheld if request.is_unheld else self._reserver
         looked_up = seen.unseen or auction.capped_banner_ids
-        gate: PaceGate | None = None
         tries = 0
         while True:
-            tries += 1
-            if is_recorded:
-                # Before the reservation, which may exclude the winner's campaign.
-                request.record = self._record(auction, request.now, seen)
-            win = auction.win
-            if win is None or request.is_free:
-                return True
-            lease = reserver.reserve(win.bidder, auction.hold, request.second, is_drawn=gate is not None)
-            if lease is not None:
-                request.lease = lease
-                return True
-            if gate is None:
-                gate = reserver.make_gate(auction.input.unreserved)
-            gate.add(win.bidder.campaign_key)
-            auction = request.auction = self._rerun(auction, seen, gate, is_last=tries >= TRIES_MAX)
+            win = None if request.is_free else auction.win
+            may_leave_out = reserver.paced or request.gate is not None
+            if win is None or not may_leave_out or not _leaves_out(request, win, reserver):
+                if is_recorded:
+                    # Before the reservation, which may exclude the winner's campaign.
+                    request.record = self._record(auction, request.now, seen)
+                if win is None:
+                    return True
+                lease = reserver.reserve(win.bidder, auction.hold, request.second, is_drawn=True)
+                if lease is not None:
+                    request.lease = lease
+                    return True
+                tries += 1
+                _leave_out(request, win, reserver)
+            auction = request.auction = self._rerun(auction, seen, request.gate, is_last=tries >= TRIES_MAX)
             if not seen.is_all and not set(auction.capped_banner_ids) <= set(looked_up):
                 return False
 
@@ -178,7 +178,8 @@ class Auctioneer:
         without = auction_input.unreserved if gate is None else gate
         win = None if is_last else self._find_winner(market, auction_input, without)
         if gate is not None:
-            auction_input = msgspec.structs.replace(auction_input, unreserved=frozenset(gate))
+            paced, unreserved = gate.list_paced() & self._reserver.paced, frozenset(gate)
+            auction_input = msgspec.structs.replace(auction_input, unreserved=unreserved, paced=paced)
         return DecidedAuction(win, market, auction_input)
 
     def _record(self, auction: DecidedAuction, now: datetime, seen: SeenBanners) -> BidRecord:
@@ -191,6 +192,34 @@ class Auctioneer:
         if self._cache.is_fresh(auction):
             self._cache.attach_record(auction, msgspec.structs.replace(record, examined_count=0), version)
         return record
+
+
+def _leaves_out(request: AuctionRequest, win: WinningBid, reserver: Reserver) -> bool:
+    """Draw whether the pace of its campaign leaves out the winner, or the second bid, which then sets no price."""
+    first = win.bidder.campaign_key
+    second = None if win.runner_up is None else win.runner_up.campaign_key
+    gate = request.gate
+    if gate is None:
+        paced = reserver.paced
+        if second not in paced:
+            if first not in paced or not reserver.is_left_out(first):
+                return False
+            request.gate = reserver.make_gate((first,))
+            return True
+        gate = request.gate = reserver.make_gate()
+    gate.draw = reserver.is_left_out
+    if first in gate:
+        return True
+    gate.draw = reserver.is_left_out_as_second
+    return second is not None and second in gate
+
+
+def _leave_out(request: AuctionRequest, win: WinningBid, reserver: Reserver) -> None:
+    """Leave out a winner that could not be reserved."""
+    if request.gate is None:
+        request.gate = reserver.make_gate()
+    request.gate.draw = reserver.is_left_out
+    request.gate.add(win.bidder.campaign_key)
 
 
 def _add_seen(auction_input: AuctionInput, seen: SeenBanners) -> AuctionInput:

@@ -33,6 +33,7 @@ TARGETING: Final = "targeting"
 SCHEDULE: Final = "schedule"
 LIMITS: Final = "caps_and_budgets"  # Of the campaign, where it is not known which.
 NOT_HELD: Final = "not_held"
+PACING: Final = "pacing"
 FREQUENCY_CAP: Final = "frequency_cap"
 FREQUENCY_UNKNOWN: Final = (
     "frequency_unknown"  # It is unknown how often it was seen, and the operator withholds it.
@@ -50,6 +51,7 @@ def find_removal(  # noqa: PLR0913 - all that can remove a bidder
     find_exclusion: FindExclusion,
     seen_enough: Collection[int],
     unreserved: Collection[int],
+    paced: Collection[int] = NO_KEYS,
     is_unknown: bool = False,
 ) -> str:
     """Return the first step that removes a bidder: dates, rules, schedule, limits, frequency, floor."""
@@ -69,7 +71,7 @@ def find_removal(  # noqa: PLR0913 - all that can remove a bidder
     if excluded is not None:
         return excluded
     if bidder.campaign_key in unreserved:
-        return NOT_HELD
+        return PACING if bidder.campaign_key in paced else NOT_HELD
     return name_frequency_step(is_unknown=is_unknown) if bidder.banner_key in seen_enough else FLOOR
 
 
@@ -104,6 +106,7 @@ class AuctionInput(msgspec.Struct, frozen=True, gc=False):
     scorers: Sequence[Scorer]
     seen_enough: frozenset[int] = NO_KEYS
     unreserved: frozenset[int] = NO_KEYS
+    paced: frozenset[int] = NO_KEYS  # Those of them that their pace leaves out.
     is_unknown: bool = False  # It is unknown how often those in `seen_enough` were seen.
 
 
@@ -185,6 +188,7 @@ class BidRecorder:
             find_exclusion=self._find_exclusion,
             seen_enough=auction_input.seen_enough,
             unreserved=auction_input.unreserved,
+            paced=auction_input.paced,
             is_unknown=auction_input.is_unknown,
         )
 

@@ -12,14 +12,15 @@ class PaceGate(Collection[int]):
     """
 
     def __init__(self, draw: Callable[[int], bool], left_out: Iterable[int]) -> None:
-        self._draw = draw
+        self.draw = draw
         self._drawn = dict.fromkeys(left_out, True)
+        self._not_held: set[int] = set()
 
     def __contains__(self, campaign_key: object) -> bool:
         assert isinstance(campaign_key, int)
         known = self._drawn.get(campaign_key)
         if known is None:
-            known = self._drawn[campaign_key] = self._draw(campaign_key)
+            known = self._drawn[campaign_key] = self.draw(campaign_key)
         return known
 
     def __iter__(self) -> Iterator[int]:
@@ -28,5 +29,11 @@ class PaceGate(Collection[int]):
     def __len__(self) -> int:
         return sum(self._drawn.values())
 
+    def list_paced(self) -> frozenset[int]:
+        """Return those that their pace leaves out: the others could not be held."""
+        return frozenset(self) - self._not_held
+
     def add(self, campaign_key: int) -> None:
+        """Leave a campaign out that could not be held."""
         self._drawn[campaign_key] = True
+        self._not_held.add(campaign_key)

@@ -31,9 +31,14 @@ class Reserver:
         """Return what makes offers of the same campaigns for senders beyond their bounds."""
         return UnheldReserver(self._states, self._leases)
 
-    def make_gate(self, left_out: Iterable[int]) -> PaceGate:
-        """Return a gate for the rest of a request, after some campaigns could not be reserved."""
+    def make_gate(self, left_out: Iterable[int] = ()) -> PaceGate:
+        """Return a gate for the rest of a request; some campaigns may be left out already."""
         return PaceGate(self.is_left_out, left_out)
+
+    def is_left_out_as_second(self, key: int) -> bool:
+        """Draw the same of a campaign that would only set the price of another: that is no request of it."""
+        lease = self._leases.registry.leases.get(key)
+        return lease is not None and lease.throttle > 0 and self._leases.draw() < lease.throttle
 
     def reserve(
         self,
@@ -77,7 +82,7 @@ class UnheldReserver(Reserver):
 
     def __init__(self, states: PlacementStates, leases: LocalLeases) -> None:
         super().__init__(states, leases)
-        self.is_left_out = self._is_left_out
+        self.is_left_out = self.is_left_out_as_second
 
     def reserve(
         self,
@@ -92,14 +97,12 @@ class UnheldReserver(Reserver):
         lease = self._leases.registry.leases.get(candidate.campaign_key)
         if lease is None or lease.terms.is_capped:
             return None
-        return None if not is_drawn and self._is_left_out(candidate.campaign_key) else UNHELD_LEASE
+        return None if not is_drawn and self.is_left_out(candidate.campaign_key) else UNHELD_LEASE
 
     def reserve_all(self, offers: Sequence[RenderedOffer], second: int) -> ReservedOffers:
         made = [offer for offer in offers if self.reserve(offer.candidate, 0, second) is not None]
         return made, [UNHELD_LEASE] * len(made)
 
-    def _is_left_out(self, key: int) -> bool:
+    def is_left_out_as_second(self, key: int) -> bool:
         lease = self._leases.registry.leases.get(key)
-        if lease is None:
-            return False
-        return lease.terms.is_capped or (lease.throttle > 0 and self._leases.draw() < lease.throttle)
+        return lease is not None and (lease.terms.is_capped or super().is_left_out_as_second(key))
