@@ -128,12 +128,39 @@ def _learn_days(learned: LearnedShape, days: int, counts: tuple[int, ...]) -> Le
     return learned
 
 
-def test_a_shape_is_learned_in_two_weeks() -> None:
-    counts = tuple(int(1_000 * hour) for hour in HOURS)
-    learned = _learn_days(LearnedShape(), 14, counts)
-    curve = build_day_curve(learned.build_shape("UTC"), TUESDAY, TUESDAY + timedelta(days=1))
-    assert curve.get_volume(TUESDAY + timedelta(hours=10)) == pytest.approx(2.857, rel=0.1)
-    assert curve.get_volume(TUESDAY + timedelta(hours=3)) < 0.4
+@pytest.mark.parametrize("first", range(7))
+@pytest.mark.parametrize("growth", [0.97, 1.0, 1.03])
+def test_a_shape_is_learned_in_two_weeks(first: int, growth: float) -> None:
+    """Within 5 % in each hour of weekdays and weekends, whatever day it begins on, and if traffic grows by the day."""
+    weekday = (*[0.2] * 6, 0.5, 0.8, *[1.3] * 10, 1.8, 1.9, 1.7, 1.2, 0.8, 0.4)
+    weekend = (*[0.4] * 9, *[1.0] * 4, *[1.4] * 9, 1.0, 0.6)
+    learned = start_learning(None, None)
+    for day in range(first, first + 15):
+        is_weekend = (TUESDAY + timedelta(days=day)).weekday() >= SATURDAY
+        for hour, volume in enumerate(weekend if is_weekend else weekday):
+            if day < first + 14 or hour == 0:
+                learned = _learn(learned, day, hour, round(1_000 * growth**day * volume))
+
+    for hours, true in ((learned.weekday, weekday), (learned.weekend, weekend)):
+        volumes = [hour * 24 / sum(hours) for hour in hours]
+        assert volumes == pytest.approx([hour * 24 / sum(true) for hour in true], rel=0.05)
+
+
+def test_little_traffic_changes_a_shape_slowly() -> None:
+    """Of a few visitors it is chance when they came."""
+    learned = _learn(_learn_days(start_learning(None, None), 1, (*[0] * 23, 24)), 1, 0, 0)
+
+    assert learned.weekday[0] == pytest.approx(0.8)
+
+
+def test_what_an_older_version_has_learned_goes_on() -> None:
+    hours = [0.5] * 12 + [1.5] * 12
+    stored = {"weekday": hours, "weekend": hours, "hour_average": 7.5, "counts": [3, 4], "day": 0}
+
+    learned = msgspec.convert(stored, LearnedShape)
+
+    assert learned.weekday == tuple(hours)
+    assert _learn(learned, 0, 2, 5).weekday == tuple(hours)
 
 
 def test_an_hour_that_was_learned_before_changes_nothing() -> None:

@@ -1,4 +1,4 @@
-"""How traffic spreads over a day: 24 numbers for weekdays and 24 for weekends, learned hour by hour.
+"""How traffic spreads over a day: 24 numbers for weekdays and 24 for weekends, learned from whole days.
 
 A shape says how many times the average an hour has. Only proportions matter: all ones are a flat day.
 """
@@ -14,8 +14,8 @@ from adloom.schedule.schedule import find_zone
 
 HOURS: Final = 24
 SATURDAY: Final = 5
-HOUR_WEIGHT: Final = 0.1  # Of an hour that has just ended.
-DAY_WEIGHT: Final = 0.2  # Of a day that has just ended.
+DAY_WEIGHT: Final = 0.2  # Of a day that has just ended; the first ones weigh more.
+REQUESTS_OF_START: Final = 10.0  # An hour: the shape that learning starts from counts like a day of so many.
 NOT_COUNTED: Final = -1
 CURVES_REMEMBERED_MAX: Final = 1_024
 FLAT: Final = (1.0,) * HOURS
@@ -132,11 +132,12 @@ def build_day_curve(shape: TrafficShape, starts_at: datetime, ends_at: datetime)
 
 
 class LearnedShape(msgspec.Struct, frozen=True, kw_only=True):
-    """A shape, and what it is learned from: the requests of today's hours, and those of an average hour."""
+    """A shape, how many days it is learned from, and the requests of today's hours."""
 
     weekday: HourlyShape = FLAT
     weekend: HourlyShape = FLAT
-    hour_average: float = 0.0
+    # Whole weekdays, and days of weekends; what a version that did not count them has learned is worth a day.
+    days: tuple[int, int] = (1, 1)
     day: int | None = None  # When it began, in seconds since the epoch.
     is_weekend: bool = False
     counts: tuple[int, ...] = ()  # Of the hours of `day` that have ended.
@@ -147,17 +148,19 @@ class LearnedShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start_learning(weekday: HourlyShape | None, weekend: HourlyShape | None) -> LearnedShape:
-    """Start from what people say of a day, or from a flat one."""
+    """Start from what people say of a day, which is worth one, or from a flat one."""
     seeds = weekday, weekend
-    return LearnedShape(weekday=_normalise(weekday), weekend=_normalise(weekend), seeds=seeds)
+    days = int(weekday is not None), int(weekend is not None)
+    return LearnedShape(weekday=_normalise(weekday), weekend=_normalise(weekend), days=days, seeds=seeds)
 
 
 def learn_hour(
     learned: LearnedShape, *, day: int, is_weekend: bool, hour: int, requests: int
 ) -> LearnedShape:
-    """Learn from an hour that has ended; hours come in order, and the first one of a day ends the day before.
+    """Count an hour that has ended; hours come in order, and the shape learns a day with the first hour of the next.
 
-    An hour that was learned before changes nothing. In simulated days an hour is a 24th of a day.
+    An hour alone says nothing of the shape: how busy its day is, is known when it is over. An hour that was counted
+    before changes nothing. In simulated days an hour is a 24th of a day.
     """
     if learned.day is not None and (day, hour) < (learned.day, len(learned.counts)):
         return learned
@@ -165,30 +168,30 @@ def learn_hour(
         learned = _end_day(learned)
     if learned.day != day:
         learned = msgspec.structs.replace(learned, day=day, is_weekend=is_weekend, counts=())
-    observed = requests / max(1.0, learned.hour_average)
-    hours = list(_get_hours(learned))
-    if learned.hour_average > 0:
-        hours[hour] = HOUR_WEIGHT * observed + (1 - HOUR_WEIGHT) * hours[hour]
-    average = learned.hour_average
-    average = float(requests) if average == 0 else HOUR_WEIGHT * requests + (1 - HOUR_WEIGHT) * average
     gap = (NOT_COUNTED,) * (hour - len(learned.counts))
-    learned = _replace_hours(learned, tuple(hours))
-    return msgspec.structs.replace(learned, hour_average=average, counts=(*learned.counts, *gap, requests))
+    return msgspec.structs.replace(learned, counts=(*learned.counts, *gap, requests))
 
 
-def blend_day(hours: HourlyShape, counts: Sequence[int]) -> HourlyShape:
+def blend_day(hours: HourlyShape, counts: Sequence[int], *, weight: float = DAY_WEIGHT) -> HourlyShape:
     """Blend a whole day into a shape."""
     average = sum(counts) / len(counts)
     return tuple(
-        DAY_WEIGHT * count / average + (1 - DAY_WEIGHT) * hour
-        for hour, count in zip(hours, counts, strict=True)
+        weight * count / average + (1 - weight) * hour for hour, count in zip(hours, counts, strict=True)
     )
 
 
 def _end_day(learned: LearnedShape) -> LearnedShape:
     if len(learned.counts) < HOURS or NOT_COUNTED in learned.counts or not sum(learned.counts):
         return learned  # Not seen whole.
-    return _replace_hours(learned, blend_day(_get_hours(learned), learned.counts))
+    weekdays, weekends = learned.days
+    known = weekends if learned.is_weekend else weekdays
+    # The first days are averaged, so that a weekend is not flat for a month.
+    weight = max(DAY_WEIGHT, 1 / (known + 1 + REQUESTS_OF_START * HOURS / sum(learned.counts)))
+    if learned.is_weekend:
+        hours = blend_day(learned.weekend, learned.counts, weight=weight)
+        return msgspec.structs.replace(learned, weekend=hours, days=(weekdays, weekends + 1))
+    hours = blend_day(learned.weekday, learned.counts, weight=weight)
+    return msgspec.structs.replace(learned, weekday=hours, days=(weekdays + 1, weekends))
 
 
 def _normalise(hours: HourlyShape | None) -> HourlyShape:
@@ -196,16 +199,6 @@ def _normalise(hours: HourlyShape | None) -> HourlyShape:
         return FLAT
     average = sum(hours) / HOURS
     return tuple(hour / average for hour in hours)
-
-
-def _get_hours(learned: LearnedShape) -> HourlyShape:
-    return learned.weekend if learned.is_weekend else learned.weekday
-
-
-def _replace_hours(learned: LearnedShape, hours: HourlyShape) -> LearnedShape:
-    if learned.is_weekend:
-        return msgspec.structs.replace(learned, weekend=hours)
-    return msgspec.structs.replace(learned, weekday=hours)
 
 
 def _find_next_hour(moment: datetime, zone: tzinfo) -> datetime:
