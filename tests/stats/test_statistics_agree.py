@@ -3,11 +3,13 @@
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -289,3 +291,42 @@ def counts_of(inserted: list[EventRow], spent: Sequence[Spend] = ()) -> Counts:
 def as_mapping(rows: list[StatsRow]) -> dict[tuple[Key, ...], Counts]:
     assert len({row.key for row in rows}) == len(rows), "a key comes once"
     return {row.key: row.counts for row in rows}
+
+
+# Clocks change at midnight in Santiago, Cairo and Nuuk, where a day's last hour comes twice or not at all. PostgreSQL
+# takes CET for a fixed hour, and may know other rules of a zone than Python.
+@pytest.mark.parametrize(
+    "zone", ["CET", "America/Santiago", "Africa/Cairo", "America/Nuuk", "America/Vancouver"]
+)
+@pytest.mark.parametrize(
+    "first", [date(2026, 3, 27), date(2026, 4, 3), date(2026, 7, 1), date(2026, 10, 28)], ids=str
+)
+async def test_every_hour_is_in_the_day_that_the_zone_has_then(pool: Pool, zone: str, first: date) -> None:
+    await insert_catalog(pool, 1)
+    begins = datetime.combine(first, time(), UTC) - ONE_DAY
+    await pool.execute(HOURS, begins, begins + 6 * ONE_DAY)
+    days = [first + number * ONE_DAY for number in range(4)]
+    wanted = Counter(
+        day
+        for number in range(6 * 24)
+        if (day := (begins + timedelta(hours=number)).astimezone(ZoneInfo(zone)).date()) in days
+    )
+
+    async def count(first: date, last: date) -> Counter[Key]:
+        rows = await ask(pool, (Grouping.DAY,), first=first, last=last, zone=ZoneInfo(zone))
+        assert [row.counts.spend for row in rows] == [row.counts.impressions for row in rows]
+        return Counter({row.key[0]: row.counts.impressions for row in rows})
+
+    assert await count(days[0], days[-1]) == wanted
+    for day in days:
+        assert await count(day, day) == {day: wanted[day]}
+
+
+HOURS = """
+    WITH counted AS (
+        INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions)
+        SELECT hour, 1, 1, 1, 1 FROM generate_series($1::timestamptz, $2, interval '1 hour') AS hour
+    )
+    INSERT INTO spend_hours (hour, banner_id, placement_id, campaign_id, charges, spent_micros)
+    SELECT hour, 1, 1, 1, 1, 1 FROM generate_series($1::timestamptz, $2, interval '1 hour') AS hour
+"""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from adloom.core.money import Micros
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
-from adloom.stats.model import Counts, Grouping, StatsQuestion, StatsRow
+from adloom.stats.model import UTC_ZONE, Counts, Grouping, StatsQuestion, StatsRow
 
 # Not by the declarations of nouns: the worker reads names too, and loads none of them.
 NAMES: Final = """
@@ -77,7 +77,7 @@ ROLLED_UP: Final = """
      WHERE {spans}
 """
 LIVE: Final = """
-    SELECT (hour AT TIME ZONE {zone})::date AS day, hour, banner_id, placement_id, campaign_id,
+    SELECT {day} AS day, hour, banner_id, placement_id, campaign_id,
            country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks,
            unbound_impressions, unbound_clicks, 0 AS over_budget_clicks, conversions, conversion_micros,
            0 AS spend_micros
@@ -86,7 +86,7 @@ LIVE: Final = """
 """
 # A charge counts when it is made, which may be an hour or a day after its event.
 SPEND: Final = """
-    SELECT (hour AT TIME ZONE {zone})::date, hour, banner_id, placement_id, campaign_id,
+    SELECT {day}, hour, banner_id, placement_id, campaign_id,
            NULL, NULL, 0, 0, 0, 0, 0, 0, over_budget_clicks, 0, 0, {spend}
       FROM spend_hours
      WHERE {spans}
@@ -275,13 +275,13 @@ def _take_share(amount: str, day: str, terms: PublisherTerms | None) -> str:
 
 def _read(where: Sources, filters: Filters, question: StatsQuestion, terms: PublisherTerms | None) -> str:
     """Build the FROM part; the filters bind the values."""
-    zone = f"{filters.bind(question.zone.key)}::text" if where.live else ""
+    day = _write_day(filters, question) if where.live else ""
 
     def filter_hours(filters: Filters, span: SourceSpan) -> str:
         return _filter_hours(filters, span, question.zone)
 
     parts = [
-        statement.format(zone=zone, spend=spend, spans=" OR ".join(bounds(filters, span) for span in spans))
+        statement.format(day=day, spend=spend, spans=" OR ".join(bounds(filters, span) for span in spans))
         for statement, spans, bounds, spend in (
             (ROLLED_UP, where.rolled_up, _filter_days, _take_share("spend_micros", "stat_date", terms)),
             (LIVE, where.live, filter_hours, ""),
@@ -301,6 +301,18 @@ def _read(where: Sources, filters: Filters, question: StatsQuestion, terms: Publ
     return " UNION ALL ".join(parts)
 
 
+def _write_day(filters: Filters, question: StatsQuestion) -> str:
+    """Return the SQL of the day in which an hour begins."""
+    if question.zone.key == UTC_ZONE.key:
+        return "(hour AT TIME ZONE 'UTC')::date"
+    # By our own midnights: PostgreSQL has other rules of zones than Python's, and takes CET for an hour all year.
+    midnights = [
+        _find_begin(question.first + timedelta(days=number), question.zone)
+        for number in range((question.last - question.first).days + 1)
+    ]
+    return f"{filters.bind(question.first)}::date - 1 + width_bucket(hour, {filters.bind(midnights)}::timestamptz[])"
+
+
 def _filter_days(filters: Filters, span: SourceSpan) -> str:
     return f"stat_date BETWEEN {filters.bind(span.first)} AND {filters.bind(span.last)}"
 
@@ -311,10 +323,14 @@ def _filter_hours(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> str:
 
 
 def _bind_bounds(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> tuple[str, str]:
-    # To the last moment of a day, not to the first of the next: the last possible day has none.
-    first = filters.bind(_convert_to_moment(datetime.combine(span.first, time.min, zone)))
-    last = filters.bind(_convert_to_moment(datetime.combine(span.last, time.max, zone)))
-    return first, last
+    # To the last moment of a day, not to the first of the next: the last possible day has none. Where the last hour
+    # comes twice, or not at all, it is the moment before midnight.
+    last = _convert_to_moment(datetime.combine(span.last, time.max.replace(fold=1), zone))
+    return filters.bind(_find_begin(span.first, zone)), filters.bind(last)
+
+
+def _find_begin(day: date, zone: ZoneInfo) -> datetime:
+    return _convert_to_moment(datetime.combine(day, time.min, zone))
 
 
 def _convert_to_moment(local: datetime) -> datetime:

@@ -1,9 +1,11 @@
 """Our own delivery as an ad platform: entities linked by external id, day by day, in the account's zone."""
 
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -17,6 +19,7 @@ from tests.sync.builders import DAY, a_request, an_account, an_entity
 from tests.sync.shop import insert
 
 NOON = datetime(2026, 2, 19, 12, tzinfo=UTC)
+ONE_DAY = timedelta(days=1)
 
 
 class Delivered(msgspec.Struct, frozen=True):
@@ -118,6 +121,36 @@ async def test_days_are_in_the_accounts_time_zone(pool: Pool, delivered: Deliver
         (DAY, 2),
         (DAY + timedelta(days=1), 1),
     ]
+
+
+# PostgreSQL takes CET for a fixed hour; in Santiago and Nuuk clocks change at midnight.
+@pytest.mark.parametrize(
+    ("timezone", "first"),
+    [
+        ("CET", date(2026, 7, 1)),
+        ("CET", date(2026, 10, 24)),
+        ("America/Santiago", date(2026, 4, 3)),
+        ("America/Nuuk", date(2026, 3, 27)),
+    ],
+)
+async def test_every_hour_is_in_the_day_that_the_account_has_then(
+    pool: Pool, delivered: Delivered, timezone: str, first: date
+) -> None:
+    zone = ZoneInfo(timezone)
+    begins = datetime.combine(first, time(), zone).astimezone(UTC)
+    moments = [begins + timedelta(hours=number) for number in range(-30, 110)]
+    for moment in moments:
+        await counted(pool, delivered, hour=moment, impressions=1)
+    wanted = Counter(
+        day for at in moments if first <= (day := at.astimezone(zone).date()) <= first + 2 * ONE_DAY
+    )
+    entity = an_entity(external_id=delivered.campaign_id)
+
+    rows = await fetched(
+        pool, delivered, entities=[entity], timezone=timezone, first=first, last=first + 2 * ONE_DAY
+    )
+
+    assert {row.date_start: row.figures.impressions for row in rows} == wanted
 
 
 async def test_a_campaign_of_another_seller_is_not_reported(pool: Pool, delivered: Delivered) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.sync.figures import Figures
+from adloom.sync.jobs import list_days
 from adloom.sync.providers.protocol import (
     Entity,
     ProviderRefusedError,
@@ -26,7 +27,8 @@ from adloom.sync.providers.protocol import (
 from adloom.sync.words import Platform, Semantics
 
 # Only the seller's own campaigns: anybody can enter any external id. Linked entities without events get zeros, so that
-# a recount reaches the report. Hours are UTC: an hour that spans two local days counts for the day it begins on.
+# a recount reaches the report. Hours are UTC: an hour that spans two local days counts for the day it begins on. Days
+# begin at our own midnights, because PostgreSQL has other rules of zones than Python's.
 # Invalid events are neither billed nor reported.
 FIGURES: Final = """
     WITH wanted AS (
@@ -38,13 +40,13 @@ FIGURES: Final = """
           LEFT JOIN banners AS banner ON banner.public_id = it.banner
          WHERE (it.placement IS NULL OR placement.id IS NOT NULL) AND (it.banner IS NULL OR banner.id IS NOT NULL)
     ), told AS (
-        SELECT campaign_id, placement_id, banner_id, (hour AT TIME ZONE $6)::date AS day,
+        SELECT campaign_id, placement_id, banner_id, $9::date - 1 + width_bucket(hour, $6::timestamptz[]) AS day,
                impressions - invalid_impressions AS impressions, clicks - invalid_clicks AS clicks,
                0::bigint AS spent_micros
           FROM events.event_counts
          WHERE campaign_id IN (SELECT campaign_id FROM wanted) AND hour >= $7 AND hour < $8
         UNION ALL
-        SELECT campaign_id, placement_id, banner_id, (hour AT TIME ZONE $6)::date, 0, 0, spent_micros
+        SELECT campaign_id, placement_id, banner_id, $9::date - 1 + width_bucket(hour, $6::timestamptz[]), 0, 0, spent_micros
           FROM spend_hours
          WHERE campaign_id IN (SELECT campaign_id FROM wanted) AND hour >= $7 AND hour < $8
     )
@@ -71,12 +73,11 @@ class LinkedEntity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnDaySpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A range of local days (inclusive), and the UTC times where it begins and ends."""
+    """A range of local days (inclusive), the UTC times where each begins, and where the last one ends."""
 
     first: date
     last: date
-    timezone: str
-    begins: datetime
+    midnights: Sequence[datetime]
     ends: datetime
 
 
@@ -100,8 +101,8 @@ async def load_own_figures(
         [one.campaign_id for one in linked],
         [one.placement_id for one in linked],
         [one.banner_id for one in linked],
-        span.timezone,
-        span.begins,
+        span.midnights,
+        span.midnights[0],
         span.ends,
         span.first,
         span.last,
@@ -152,11 +153,11 @@ def build_span(request: StatsRequest) -> OwnDaySpan:
         zone = ZoneInfo(request.account.timezone)
     except (KeyError, ValueError, OSError):
         raise ProviderRefusedError(f"There is no time zone {request.account.timezone!r}.") from None
-    begins = datetime.combine(request.first, time(), zone).astimezone(UTC)
-    ends = datetime.combine(request.last + timedelta(days=1), time(), zone).astimezone(UTC)
-    return OwnDaySpan(
-        first=request.first, last=request.last, timezone=request.account.timezone, begins=begins, ends=ends
+    *midnights, ends = (
+        datetime.combine(day, time(), zone).astimezone(UTC)
+        for day in list_days(request.first, request.last + timedelta(days=1))
     )
+    return OwnDaySpan(first=request.first, last=request.last, midnights=midnights, ends=ends)
 
 
 def _build_row(found: OwnFigures, external_id: str) -> StatRow:
