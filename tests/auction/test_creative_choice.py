@@ -1,7 +1,8 @@
 from collections.abc import Sequence
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -19,11 +20,17 @@ from adloom.auction.creative_choice import (
     prepare_draws,
     rank,
 )
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.serving.contextual.decide import SlotRules, price_winner
+from adloom.market.shortlist.model import ShortlistCandidate
+from adloom.serving.contextual.decide import Eligible, SlotRules, price_winner
+from adloom.serving.index.contextual import ContextualCreative
 
 UNIT = 1_000_000
+A_SLOT = SlotRules(
+    domain="paper.test", width=None, height=None, floor=Micros(1), accepts_filler=False, bid_weight=0.5
+)
 
 contenders = st.lists(
     st.builds(
@@ -58,15 +65,10 @@ def price_first(
     ranked: Sequence[ScoredContender], bids: Sequence[int], *, floor: int, bid_weight: float
 ) -> Micros:
     """Return what the first of a ranking pays; `bids` are in the order of the contenders, of different advertisers."""
-    rules = SlotRules(
-        domain="paper.test",
-        width=None,
-        height=None,
-        floor=Micros(floor),
-        accepts_filler=False,
-        bid_weight=bid_weight,
-    )
-    eligible: Any = [SimpleNamespace(creative=SimpleNamespace(bid=bid), advertiser=None) for bid in bids]
+    rules = msgspec.structs.replace(A_SLOT, floor=Micros(floor), bid_weight=bid_weight)
+    eligible: Any = [
+        SimpleNamespace(creative=SimpleNamespace(bid=bid), payer=place) for place, bid in enumerate(bids)
+    ]
     return price_winner(ranked[0].position, [one.score for one in sorted(ranked)], eligible, rules)
 
 
@@ -145,6 +147,36 @@ def test_a_higher_score_that_did_not_win_sets_no_price() -> None:
     price = price_first([newcomer, higher], [UNIT, UNIT], floor=100, bid_weight=0.5)
 
     assert price == 100
+
+
+@given(st.lists(st.sampled_from(["a", "b", None]), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_creatives_of_who_pays_for_the_winner_do_not_raise_its_price(
+    names: list[str | None], chance: Random
+) -> None:
+    """A campaign of the house is alone: no other campaign is paid for by the same."""
+    ones = [
+        Eligible(
+            ShortlistCandidate(
+                banner_id=BannerId(UUID(int=number)),
+                campaign_id=CampaignId(UUID(int=chance.randrange(2) if name is None else 7 + number)),
+                advertiser_id=None if name is None else AdvertiserId(UUID(int=ord(name))),
+                category="1",
+                category_score=0.5,
+                cpm=Micros(UNIT),
+            ),
+            cast("ContextualCreative", SimpleNamespace(bid=UNIT)),
+        )
+        for number, name in enumerate(names)
+    ]
+    scores = [chance.uniform(0.1, 1.0) for _ in ones]
+    position = scores.index(max(scores))
+    payers = [one.candidate.advertiser_id or one.candidate.campaign_id for one in ones]
+
+    price = price_winner(position, scores, ones, A_SLOT)
+
+    others = [score for score, payer in zip(scores, payers, strict=True) if payer != payers[position]]
+    share = max(others, default=0.0) / scores[position]
+    assert price == (round(UNIT * share**2) if others else A_SLOT.floor)
 
 
 def test_more_clicks_than_impressions_do_not_win_everything() -> None:

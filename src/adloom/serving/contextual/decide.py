@@ -71,7 +71,7 @@ class EligibleCandidate(Protocol):
     def creative(self) -> ContextualCreative: ...
 
     @property
-    def advertiser(self) -> bytes | None: ...
+    def payer(self) -> bytes: ...
 
 
 class Eligible(msgspec.Struct, frozen=True, gc=False):
@@ -81,13 +81,13 @@ class Eligible(msgspec.Struct, frozen=True, gc=False):
     creative: ContextualCreative
 
     @property
-    def advertiser(self) -> bytes | None:
-        return name_advertiser(self.candidate)
+    def payer(self) -> bytes:
+        return name_payer(self.candidate)
 
 
-def name_advertiser(candidate: ShortlistCandidate) -> bytes | None:
-    """Return the bytes of an advertiser's id, which compare faster; None for the house."""
-    return None if candidate.advertiser_id is None else candidate.advertiser_id.bytes
+def name_payer(candidate: ShortlistCandidate) -> bytes:
+    """Return the bytes of the id of who pays, which compare faster: a campaign of the house counts as its own."""
+    return (candidate.advertiser_id or candidate.campaign_id).bytes
 
 
 def find_removal(
@@ -158,7 +158,7 @@ def price_winner(
 ) -> Micros:
     """Return what a thousand impressions cost: the bid, or the lowest bid that would still have won.
 
-    Bids of the winner's own advertiser do not raise its price, nor do those that were tried before it: where `left` is
+    Bids of who pays for the winner do not raise its price, nor do those that were tried before it: where `left` is
     given, their scores and its own are negative there. Others may have a higher score, where the ladder ranks by
     something else: they set no price either.
     """
@@ -169,15 +169,13 @@ def price_winner(
     if left is None:
         left = scores.copy()
         left[position] = -1.0
-    score, advertiser, rival = scores[position], own.advertiser, max(left)
-    if rival > score or (
-        rival > 0.0 and advertiser is not None and eligible[left.index(rival)].advertiser == advertiser
-    ):
+    score, payer, rival = scores[position], own.payer, max(left)
+    if rival > score or (rival > 0.0 and eligible[left.index(rival)].payer == payer):
         rival = max(
             (
                 other
                 for one, other in zip(eligible, left, strict=True)
-                if other <= score and (advertiser is None or one.advertiser != advertiser)
+                if other <= score and one.payer != payer
             ),
             default=0.0,
         )

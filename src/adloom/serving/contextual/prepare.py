@@ -28,7 +28,7 @@ from adloom.serving.contextual.decide import (
     NO_DEMAND,
     SlotRules,
     find_removal,
-    name_advertiser,
+    name_payer,
 )
 from adloom.serving.index.bid_block import lower_bid
 from adloom.serving.index.contextual import ContextualCreative
@@ -55,7 +55,7 @@ class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     bit: int
     targeting: TargetingBlock | None  # None: everybody.
     contender: PreparedContender
-    advertiser: bytes | None
+    payer: bytes
     charge: int  # Of its category, as a token has it; the amount is added.
     category: bytes  # As the answer has it, after the ad.
 
@@ -271,7 +271,7 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
         1 << bit_place,
         block.targeting if offer.rules else None,
         prepare_contender(creative.bid, candidate.category_score, bid_weight=rules.bid_weight),
-        name_advertiser(candidate),
+        name_payer(candidate),
         *_prepare_category(candidate.category),
     )
 
