@@ -29,16 +29,18 @@ class MetaServer:
     def __init__(self) -> None:
         self.url = ""
         self.rows: dict[str, list[dict[str, Any]]] = {"campaign": [], "adset": [], "ad": []}
+        self.statuses: dict[str, str] = {}
         self.script: list[Scripted] = []
         self.usage: dict[str, Any] = {}
         self.requests: list[dict[str, str]] = []
         self.tokens: list[str] = []
         self.rows_max = 10_000
 
-    def has(self, level: str, external_id: str, day: date, **fields: Any) -> None:
+    def has(self, level: str, external_id: str, day: date, *, status: str = "ACTIVE", **fields: Any) -> None:
         """Add a row to Meta's data."""
         row = {f"{level}_id": external_id, "date_start": str(day), "date_stop": str(day), **fields}
         self.rows[level].append(row)
+        self.statuses[external_id] = status
 
     def answer(self, path: str, query: dict[str, str], token: str) -> tuple[int, dict[str, str], bytes]:
         self.requests.append({"path": path, **query})
@@ -59,6 +61,7 @@ class MetaServer:
             row
             for row in self.rows[query["level"]]
             if days[0] <= date.fromisoformat(row["date_start"]) <= days[1]
+            and self.statuses[row[f"{query['level']}_id"]] in find_statuses(query)
         ]
         start = int(query.get("after", "0"))
         end = start + limit
@@ -67,6 +70,15 @@ class MetaServer:
             paging["next"] = f"{self.url}{path}?access_token={token}&after={end}"
         headers = {name: json.dumps(value) for name, value in self.usage.items()}
         return 200, headers, json.dumps({"data": rows[start:end], "paging": paging}).encode()
+
+
+def find_statuses(query: dict[str, str]) -> list[str]:
+    """Return the statuses that are listed: unasked, Meta leaves out what was deleted or archived."""
+    if "filtering" not in query:
+        return ["ACTIVE", "PAUSED"]
+    (one,) = json.loads(query["filtering"])
+    assert (one["field"], one["operator"]) == (f"{query['level']}.effective_status", "IN")
+    return one["value"]
 
 
 @contextmanager

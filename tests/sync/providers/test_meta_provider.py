@@ -98,6 +98,30 @@ async def test_each_level_is_requested_by_its_name_day_by_day(
     assert f"{name}_id" in asked["fields"].split(",")
 
 
+@pytest.mark.parametrize("level", list(Level))
+async def test_what_was_deleted_or_archived_at_meta_is_reported(
+    meta: MetaServer, provider: MetaProvider, level: Level
+) -> None:
+    statuses = ("ACTIVE", "PAUSED", "ARCHIVED", "DELETED", "WITH_ISSUES")
+    entities = [an_entity(external_id=status.lower()) for status in statuses]
+    for status in statuses:
+        meta.has(level.value.lower(), status.lower(), DAY, status=status, spend="1.00")
+
+    rows = await fetched(provider, a_meta_request(level=level, entities=entities))
+
+    assert [row.external_entity_id for row in rows] == [status.lower() for status in statuses]
+
+
+async def test_a_page_that_names_a_next_one_without_its_cursor_is_an_error(
+    meta: MetaServer, provider: MetaProvider
+) -> None:
+    body = b'{"data": [], "paging": {"next": "https://graph.facebook.com/next"}}'
+    meta.script.append(Scripted(200, body=body))
+
+    with pytest.raises(ProviderUnavailableError, match="cursor"):
+        await fetched(provider, a_meta_request())
+
+
 async def test_pages_are_followed_by_cursor_and_not_by_the_url_with_the_token(
     meta: MetaServer, provider: MetaProvider
 ) -> None:

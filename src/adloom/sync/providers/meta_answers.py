@@ -83,8 +83,10 @@ class InsightPage(msgspec.Struct, frozen=True):
     @property
     def after(self) -> str | None:
         """The cursor of the next page; None on the last one."""
-        if self.paging is None or self.paging.next is None or self.paging.cursors is None:
+        if self.paging is None or self.paging.next is None:
             return None
+        if self.paging.cursors is None or self.paging.cursors.after is None:
+            raise ProviderUnavailableError("Meta names a next page without its cursor.")
         return self.paging.cursors.after
 
 
