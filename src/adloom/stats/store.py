@@ -1,7 +1,7 @@
 """SQL of event counts and charges: rolled-up days where they are complete, else the live counts."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -12,6 +12,7 @@ from adloom.core.money import Micros
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
 from adloom.stats.model import UTC_ZONE, Counts, Grouping, StatsQuestion, StatsRow
+from adloom.stats.zone_days import find_begin, find_last_moment, list_midnights
 
 # Not by the declarations of nouns: the worker reads names too, and loads none of them.
 NAMES: Final = """
@@ -306,11 +307,8 @@ def _write_day(filters: Filters, question: StatsQuestion) -> str:
     if question.zone.key == UTC_ZONE.key:
         return "(hour AT TIME ZONE 'UTC')::date"
     # By our own midnights: PostgreSQL has other rules of zones than Python's, and takes CET for an hour all year.
-    midnights = [
-        _find_begin(question.first + timedelta(days=number), question.zone)
-        for number in range((question.last - question.first).days + 1)
-    ]
-    return f"{filters.bind(question.first)}::date - 1 + width_bucket(hour, {filters.bind(midnights)}::timestamptz[])"
+    midnights = filters.bind(list_midnights(question.first, question.last, question.zone))
+    return f"{filters.bind(question.first)}::date - 1 + width_bucket(hour, {midnights}::timestamptz[])"
 
 
 def _filter_days(filters: Filters, span: SourceSpan) -> str:
@@ -323,22 +321,7 @@ def _filter_hours(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> str:
 
 
 def _bind_bounds(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> tuple[str, str]:
-    # To the last moment of a day, not to the first of the next: the last possible day has none. Where the last hour
-    # comes twice, or not at all, it is the moment before midnight.
-    last = _convert_to_moment(datetime.combine(span.last, time.max.replace(fold=1), zone))
-    return filters.bind(_find_begin(span.first, zone)), filters.bind(last)
-
-
-def _find_begin(day: date, zone: ZoneInfo) -> datetime:
-    return _convert_to_moment(datetime.combine(day, time.min, zone))
-
-
-def _convert_to_moment(local: datetime) -> datetime:
-    """Return a local time in UTC; the first and the last possible day have hours that UTC has not."""
-    try:
-        return local.astimezone(UTC)
-    except OverflowError:
-        return local.replace(tzinfo=UTC)
+    return filters.bind(find_begin(span.first, zone)), filters.bind(find_last_moment(span.last, zone))
 
 
 def _narrow(filters: Filters, question: StatsQuestion) -> None:
