@@ -368,6 +368,7 @@ async def test_the_counts_of_a_past_day_are_summed_again_when_it_changes(
     await pool.execute("UPDATE events.event_counts SET invalid_clicks = 0")
     await pool.execute(f"UPDATE events.event_days SET {written} = {written} + 1")  # noqa: S608 - our own names
     await refresher.rebuild()
+    await refresher.refresh()
 
     assert refresher.states.find_reason(campaign) == "click_cap"
 

@@ -99,9 +99,8 @@ from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.preview import PreviewRoutes
 from adloom.serving.tag.script import build_script_routes
 
-POOL_SIZE_MAX = (
-    3  # The refresher of the index, health checks and previews: no other request uses the database.
-)
+# The index's updates, its rebuild, health checks and previews: no other request uses the database.
+POOL_SIZE_MAX = 4
 FIRST_INDEX_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 5
 

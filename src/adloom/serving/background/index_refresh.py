@@ -2,16 +2,18 @@
 
 A notice through Valkey brings a change within milliseconds. Notices can be lost, so the refresher also checks
 the catalog's version every second, and twice a second while Valkey is away. From time to time it compiles everything
-again, which repairs whatever an incremental update got wrong.
+again, which repairs whatever an incremental update got wrong. Of a large catalog that takes seconds: updates go on
+meanwhile, and what has changed since is compiled once more for the rebuilt index.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
 
+import msgspec
 import structlog
 
 from adloom.budgets.config.cap_counts import CapCounts
@@ -25,7 +27,7 @@ from adloom.runtime.valkey import QUIET_SECONDS, Subscription, Valkey
 from adloom.serving.auction.market import Markets
 from adloom.serving.eligibility.caps import find_reached
 from adloom.serving.eligibility.eligible_set import Exclusions
-from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index import contextual_store, store
 from adloom.serving.index.compile import Interner, compile_creatives, compile_placement
 from adloom.serving.index.index import EMPTY, IdSet, Index, IndexedPlacement, replace_placements
@@ -64,7 +66,8 @@ class IndexRefresher:
         self._caps: dict[int, Caps] = {}
         self._index: Index | None = None
         self._checked_at: datetime | None = None
-        self._rebuilt_at: datetime | None = None
+        self._rebuilding = asyncio.Lock()
+        self._replacing = asyncio.Lock()  # Held from the version that is read to the swap, so none goes back.
         self._noticed = asyncio.Event()
         noticed = self._noticed.set
         self._notices = Subscription(
@@ -99,9 +102,10 @@ class IndexRefresher:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._notices.run(asyncio.Event()))
+            group.create_task(self._rebuild_now_and_then())
             while True:
                 self._noticed.clear()
-                await self._try_refresh()
+                await self._try(self.refresh)
                 is_told = self._notices.is_listening
                 await pause_until_next(CHECK_SECONDS if is_told else CHECK_SOON_SECONDS, self._noticed)
 
@@ -116,55 +120,61 @@ class IndexRefresher:
         now = self._clock.now()
         async with self._pool.acquire() as connection:
             version, _, cursors = await read_marks(connection)
-            if self._index is None or self._rebuilt_at is None or now - self._rebuilt_at >= REBUILD_AFTER:
-                await self._rebuild(connection, now)
-            elif version != self._index.version:
-                since = self._index.version
-                # A catalog that went back was restored from a backup: start over.
-                if version < since or not await self._update(connection, self._index, now):
-                    await self._rebuild(connection, now)
+            if self._index is None or (version != self._index.version and not await self._update(connection)):
+                await self.rebuild()
             await self._update_caps(connection, now, cursors)
         self._checked_at = now
         self._is_there.set()
 
     async def rebuild(self) -> None:
-        """Read and compile everything again."""
-        self._rebuilt_at = None
-        await self.refresh()
-
-    async def _rebuild(self, connection: Connection, now: datetime) -> None:
-        # Each walk over what is being compiled takes 60 ms; it has no cycles.
-        with pause_gc():
-            async with store.read_one_version(connection) as version:
-                placements, states = await self._compile(connection, None, None, now)
-                index = replace_placements(
-                    EMPTY,
-                    version=version,
-                    gone=(),
-                    placements=placements,
-                    banner_ids=await _add_ids(IdSet(), store.iter_ids(connection, store.BANNER_IDS, None)),
-                    campaign_ids=await _add_ids(
-                        IdSet(), store.iter_ids(connection, store.CAMPAIGN_IDS, None)
-                    ),
-                    sites=NO_SITES.replaced((), await contextual_store.read_sites(connection, None)),
-                )
-            await self._swap(index, states, now)
-        self._rebuilt_at = now
+        """Read and compile everything again, while updates go on."""
+        async with self._rebuilding, self._pool.acquire() as connection:
+            # Each walk over what is being compiled takes 60 ms; it has no cycles.
+            with pause_gc():
+                is_swapped = False
+                while not is_swapped:
+                    rebuilt = await self._read_all(connection)
+                    # Updates wait only for what changes during this.
+                    newer = await self._advance(connection, rebuilt)
+                    is_swapped = newer is not None and await self._update(connection, newer)
         self._cap_counts.recheck_settled()
 
-    async def _update(self, connection: Connection, index: Index, now: datetime) -> bool:
+    async def _rebuild_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(REBUILD_AFTER.total_seconds())
+            await self._try(self.rebuild)
+
+    async def _read_all(self, connection: Connection) -> Index:
         async with store.read_one_version(connection) as version:
-            touched = await store.read_changed_keys(connection, since=index.version)
-            if touched is None:
-                return False
-            placements, states = await self._compile(
-                connection, touched.placement_keys, touched.creative_keys, now
+            return replace_placements(
+                EMPTY,
+                version=version,
+                gone=(),
+                placements=await self._compile(connection, None, None),
+                banner_ids=await _add_ids(IdSet(), store.iter_ids(connection, store.BANNER_IDS, None)),
+                campaign_ids=await _add_ids(IdSet(), store.iter_ids(connection, store.CAMPAIGN_IDS, None)),
+                sites=NO_SITES.replaced((), await contextual_store.read_sites(connection, None)),
             )
-            newer = replace_placements(
-                index,
+
+    async def _update(self, connection: Connection, rebuilt: Index | None = None) -> bool:
+        """Bring the current index, or a rebuilt one, to the catalog's version, unless changes are not known."""
+        async with self._replacing:
+            newer = await self._advance(connection, rebuilt or self._index or EMPTY)
+            if newer is not None:
+                await self._swap(newer)
+        return newer is not None
+
+    async def _advance(self, connection: Connection, index: Index) -> Index | None:
+        """Return an index of the catalog's version, unless changes are not known."""
+        async with store.read_one_version(connection) as version:
+            touched = await store.read_changed_keys(connection, since=index.version, until=version)
+            if touched is None:
+                return None
+            return replace_placements(
+                msgspec.structs.replace(index, markets=(self._index or EMPTY).markets),
                 version=version,
                 gone=[*touched.placement_keys, *(-key for key in touched.creative_keys)],
-                placements=placements,
+                placements=await self._compile(connection, touched.placement_keys, touched.creative_keys),
                 banner_ids=await _add_ids(
                     index.banner_ids, store.iter_ids(connection, store.BANNER_IDS, touched.banner_keys)
                 ),
@@ -173,34 +183,34 @@ class IndexRefresher:
                 ),
                 sites=await _replace_sites(connection, index.sites, touched.site_keys),
             )
-        await self._swap(newer, states, now)
-        return True
 
     async def _compile(
-        self, connection: Connection, keys: store.Keys, campaign_keys: store.Keys, now: datetime
-    ) -> tuple[list[IndexedPlacement], list[PlacementState]]:
-        """Compile placements and prepare their states; an unchanged placement stays the same object, with its answers."""
+        self, connection: Connection, keys: store.Keys, campaign_keys: store.Keys
+    ) -> list[IndexedPlacement]:
+        """Compile placements; an unchanged one stays the same object, with its answers."""
         slicer, interner = Slicer(monotonic), Interner()
-        before = (self._index or EMPTY).by_key
         placements: list[IndexedPlacement] = []
-        states: list[PlacementState] = []
 
         async def add(compiling: Steps[IndexedPlacement]) -> None:
             placement = await slicer.run(compiling)
-            if placement == before.get(placement.key):
-                placement = before[placement.key]
-            else:
-                states.append(await slicer.run(self.states.prepare(placement, now=now)))
-            placements.append(placement)
+            before = (self._index or EMPTY).by_key.get(placement.key)
+            placements.append(before if before is not None and before == placement else placement)
 
         async for rows in store.iter_placements(connection, keys):
             await add(compile_placement(rows, interner))
         async for creatives in contextual_store.iter_creatives(connection, campaign_keys):
             await add(compile_creatives(creatives[0].assignment.campaign_id, creatives, interner))
-        return placements, states
+        return placements
 
-    async def _swap(self, index: Index, states: list[PlacementState], now: datetime) -> None:
-        top_sets = await Slicer(monotonic).run(self.markets.prepare(index, now=now))
+    async def _swap(self, index: Index) -> None:
+        slicer, now = Slicer(monotonic), self._clock.now()
+        before = (self._index or EMPTY).by_key
+        states = [
+            await slicer.run(self.states.prepare(placement, now=now))
+            for key, placement in index.by_key.items()
+            if before.get(key) is not placement
+        ]
+        top_sets = await slicer.run(self.markets.prepare(index, now=now))
         # No await from here on: a request sees all of it, or nothing.
         self.states.install(index, states)
         self.markets.install(top_sets)
@@ -215,9 +225,9 @@ class IndexRefresher:
         counts = await self._cap_counts.read(connection, self._caps, now, projected=cursors)
         self.states.exclude(Exclusions(campaigns=find_reached(self._caps, counts)))
 
-    async def _try_refresh(self) -> None:
+    async def _try(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self.refresh()
+            await work()
         except POSTGRES_AWAY as error:
             # The old index goes on serving; its age is a metric.
             if not self._is_cut_off:

@@ -168,9 +168,12 @@ async def read_one_version(connection: Connection) -> AsyncGenerator[int]:
         yield await read_version(connection)
 
 
-async def read_changed_keys(connection: Connection, *, since: int) -> ChangedKeys | None:
-    """Return what changed after a version, or None if that is too long ago to know."""
-    if await connection.fetchval(OLDEST_CHANGE) > since + 1:
+async def read_changed_keys(connection: Connection, *, since: int, until: int) -> ChangedKeys | None:
+    """Return what changed between two versions, or None if that is not known.
+
+    It was too long ago, or the catalog went back: it was restored from a backup.
+    """
+    if until < since or (until > since and await connection.fetchval(OLDEST_CHANGE) > since + 1):
         return None
     # An advertiser's budget is no part of the index; for other changes its campaigns are named too.
     keys: dict[str, list[int]] = {"placement": [], "banner": [], "campaign": [], "advertiser": [], "site": []}
