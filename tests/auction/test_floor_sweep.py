@@ -150,6 +150,24 @@ def test_a_candidate_that_no_bid_reaches_any_more_is_not_chosen() -> None:
     assert state.floor == max(one.floor for one in state.tried if one.floor <= prices(6)[0])
 
 
+def test_what_was_tried_is_kept_while_high_bids_are_away() -> None:
+    """A campaign whose budget is spent in the evening comes back at midnight."""
+    bids = prices(9, 8, 7, 6, 5)
+    state = advance(a_sweep(), TickResult(bids=bids))
+    while not state.tried[-1].ticks:
+        state = advance(state, TickResult(bids=bids, impressions=20, revenue=Micros(state.floor)))
+    assert state.floor == state.tried[-1].floor
+
+    for number in range(12):
+        away = prices(6, 5) if number < 4 else bids
+        state = advance(state, TickResult(bids=away, impressions=20, revenue=Micros(state.floor)))
+
+    assert sum(one.ticks for one in state.tried) == len(state.tried) + 11, (
+        "all but the tick in which they left"
+    )
+    assert max(one.ticks for one in state.tried) - min(one.ticks for one in state.tried) <= 2
+
+
 def test_no_floor_is_chosen_above_a_lower_one_that_was_not_tried_enough() -> None:
     tried = [
         TriedFloor(prices(1)[0], 4, 10, prices(10)[0]),

@@ -71,9 +71,10 @@ def advance(state: SweepState, tick: TickResult) -> SweepState:
     if len(bids) < 2:  # noqa: PLR2004 - a single bid outbids no other
         floor = state.floor_min if not bids else _clip(bids[0] * UNDER_BID, state.floor_min)
         return SweepState(floor=floor, floor_min=state.floor_min)
-    if state.phase is SweepPhase.TRYING and state.floor <= bids[0]:
-        state = _count(state, tick)
-        return _go_on(state, bids[0])
+    if state.phase is SweepPhase.TRYING and state.tried[0].floor <= bids[0]:
+        # A floor that no bid reaches any more was not tried for a whole tick. It waits until bids come back.
+        counted = _count(state, tick) if state.floor <= bids[0] else state
+        return _go_on(counted, bids[0])
     if state.phase is SweepPhase.USING and state.ticks_left > 1 and state.floor <= bids[0]:
         return _changed(state, ticks_left=state.ticks_left - 1)
     return _begin(state, bids)
