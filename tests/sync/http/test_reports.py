@@ -261,8 +261,9 @@ async def test_a_sell_page_with_two_currencies_has_no_sum_of_money(
     euros = await seller.make("accounts", currency="EUR")
     await seller.make("campaigns", adAccountId=euros["id"])
     dollars = await seller.make("sellpages")
-    await seller.make("campaigns", sellpageId=dollars["id"])
+    campaign = await seller.make("campaigns", sellpageId=dollars["id"])
     await daily_stats.write("sellpages", seller.made["sellpages"], 17, 1_000, 20, 10, 0, 0, 2, 30)
+    await daily_stats.write("campaigns", campaign, 5, 1_000)
     await daily_stats.write("sellpages", dollars, 5, 1_000)
 
     body = await seller.report("sellpages", sort="-adSpend")
@@ -273,6 +274,26 @@ async def test_a_sell_page_with_two_currencies_has_no_sum_of_money(
     assert (single["currency"], single["adSpend"]) == ("USD", 5)
     assert (body["summary"]["adSpend"], body["summary"]["impressions"]) == (None, 2_000)
     assert [(one["currency"], one["adSpend"]) for one in body["summaries"]] == [("USD", 5)]
+
+
+async def test_the_money_of_days_before_a_move_is_not_taken_for_another_currency(
+    seller: Seller, worker: None
+) -> None:
+    """What a campaign in euros spent for a page stays there when it moves, and becomes no dollars."""
+    euros = await seller.make("accounts", currency="EUR")
+    moving = await seller.make("campaigns", adAccountId=euros["id"])
+    await seller.synced(date=DAY)
+    other = await seller.make("sellpages")
+
+    await seller.client.patch(f"{API}/campaigns/{moving['id']}", json={"sellpageId": other["id"]})
+    moved = {row["id"]: row for row in (await seller.report("sellpages"))["rows"]}
+    await seller.synced(date=DAY)
+    again = {row["id"]: row for row in (await seller.report("sellpages"))["rows"]}
+
+    page = seller.id_of("sellpages")
+    assert (moved[page]["currency"], moved[page]["adSpend"]) == (None, None)
+    spent = {row["currency"]: row["spend"] for row in (await seller.report("campaigns"))["rows"]}
+    assert {again[one]["currency"]: again[one]["adSpend"] for one in (page, other["id"])} == spent
 
 
 amounts = st.decimals(min_value=0, max_value=10**9, places=2)

@@ -199,8 +199,9 @@ async def _check_named(connection: Connection, question: ReportQuestion) -> None
 
 
 SELLPAGE_COLUMNS: Final = ("id", "name", "url", "adSource", "currency")
-# The sources and currencies of a page come from its campaigns. If they have moved to other pages and the figures
-# remain, the currencies are those of all accounts of the seller.
+# The sources and currencies of a page come from its campaigns. If some have moved to or from other pages, the figures of
+# days before that are not theirs: then the currencies are those of all campaigns of the seller. Where it has only one,
+# nothing needs to be compared.
 SELLPAGES: Final = """
     WITH ways AS (
         SELECT page.public_id AS sellpage_id, source.ad_source, array_agg(DISTINCT account.currency) AS currencies
@@ -216,14 +217,28 @@ SELLPAGES: Final = """
           FROM sync.sellpage_stats_daily
          WHERE seller_id = {seller} AND stat_date BETWEEN {first} AND {last}
          GROUP BY 1, 2
+    ), told AS (
+        SELECT page.public_id AS sellpage_id, source.ad_source, sum(daily.spend) AS own_spend,
+               sum(daily.purchase_value) AS own_value
+          FROM sync.ad_stats_daily AS daily
+          JOIN sync.campaigns AS campaign ON campaign.public_id = daily.entity_id
+          JOIN sync.sellpages AS page ON page.id = campaign.sellpage_id
+          JOIN sync.ad_accounts AS account ON account.id = campaign.ad_account_id
+          JOIN unnest({platforms}::text[], {sources}::text[]) AS source (platform, ad_source)
+            ON source.platform = account.platform
+         WHERE daily.seller_id = {seller} AND daily.entity_type = 'CAMPAIGN'
+           AND daily.stat_date BETWEEN {first} AND {last}
+           AND cardinality({all_currencies}) > 1
+         GROUP BY 1, 2
     ), figures AS MATERIALIZED (
-        SELECT * FROM ways FULL JOIN summed USING (sellpage_id, ad_source)
+        SELECT *, cardinality({all_currencies}) > 1
+               AND (spend, purchase_value) IS DISTINCT FROM (own_spend, own_value) AS has_others
+          FROM ways FULL JOIN summed USING (sellpage_id, ad_source) LEFT JOIN told USING (sellpage_id, ad_source)
     )
     SELECT page.public_id AS id, page.name, page.url, figures.ad_source, {counted},
            coalesce(figures.orders_count, 0) AS orders_count, coalesce(figures.revenue, 0) AS revenue,
-           CASE WHEN figures.currencies IS NOT NULL OR figures.spend IS NULL THEN figures.currencies ELSE ARRAY (
-               SELECT DISTINCT currency FROM sync.ad_accounts WHERE advertiser_id = page.advertiser_id
-           ) END AS currencies
+           CASE WHEN figures.spend IS NOT NULL AND (figures.currencies IS NULL OR figures.has_others)
+                THEN {all_currencies} ELSE figures.currencies END AS currencies
       FROM sync.sellpages AS page LEFT JOIN figures ON figures.sellpage_id = page.public_id
      WHERE {filters} AND (page.deleted_at IS NULL OR figures.spend IS NOT NULL)
      ORDER BY page.id, figures.ad_source
@@ -231,18 +246,27 @@ SELLPAGES: Final = """
 """
 
 
+ALL_CURRENCIES: Final = """ARRAY (
+    SELECT DISTINCT currency::text FROM sync.ad_accounts AS account
+     WHERE advertiser_id = (SELECT id FROM advertisers WHERE public_id = {seller})
+       AND EXISTS (SELECT FROM sync.campaigns WHERE ad_account_id = account.id)
+)"""
+
+
 async def load_page_rows(pool: Pool, question: PageQuestion, *, rows_max: int) -> list[PageRow]:
     filters = Filters()
     filters.add("page.advertiser_id = (SELECT id FROM advertisers WHERE public_id = {})", question.seller_id)
     filters.add_given("figures.ad_source = {}", question.ad_source)
     filters.add_search(("page.name", "page.url"), question.search)
+    seller = filters.bind(question.seller_id)
     statement = SELLPAGES.format(
         platforms=filters.bind([platform.value for platform in AD_SOURCES]),
         sources=filters.bind([source.value for source in AD_SOURCES.values()]),
         sums=write_sums(spend="ad_spend"),
         counted=", ".join(f"coalesce(figures.{name}, 0) AS {name}" for name in COUNTED),
         filters=filters.sql,
-        seller=filters.bind(question.seller_id),
+        seller=seller,
+        all_currencies=ALL_CURRENCIES.format(seller=seller),
         first=filters.bind(question.first),
         last=filters.bind(question.last),
         rows_max=filters.bind(rows_max),
