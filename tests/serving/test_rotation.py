@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
@@ -76,31 +76,38 @@ class RotatedPlacement:
         return Counter(key for _ in range(times) for key in self.ask())
 
 
+def compute_shares(weights: list[int]) -> list[float]:
+    """Where nothing has a weight, all come equally often."""
+    weights = weights if any(weights) else [1] * len(weights)
+    return [weight / sum(weights) for weight in weights]
+
+
 @given(weights=st.lists(st.integers(0, 100), min_size=1, max_size=5), seed=st.integers(0, 1_000))
+@example(weights=[0, 0, 0], seed=1)
 def test_shares_follow_weights(weights: list[int], seed: int) -> None:
     times = 1_000
     served = RotatedPlacement(*(a_row(n, weight=weight) for n, weight in enumerate(weights)), seed=seed)
 
     shown = served.count(times)
 
-    total = sum(weights)
-    for number, weight in enumerate(weights):
-        share = weight / total if total else float(number == 0)
+    for number, share in enumerate(compute_shares(weights)):
         spread = (share * (1 - share) / times) ** 0.5
         assert abs(shown[number] / times - share) <= 6 * spread, (number, shown)
 
 
-@given(weights=st.lists(st.integers(1, 9), min_size=3, max_size=3), seed=st.integers(0, 100))
+@given(weights=st.lists(st.integers(0, 3), min_size=3, max_size=3), seed=st.integers(0, 100))
 def test_the_second_slot_is_drawn_among_those_left(weights: list[int], seed: int) -> None:
-    times, total = 1_000, sum(weights)
+    times = 1_000
     served = RotatedPlacement(*(a_row(n, weight=w) for n, w in enumerate(weights)), max_banners=2, seed=seed)
 
     seconds = Counter(served.ask()[1] for _ in range(times))
 
-    for number, weight in enumerate(weights):
-        share = sum(
-            first / total * weight / (total - first) for other, first in enumerate(weights) if other != number
-        )
+    firsts = compute_shares(weights)
+    for number in range(3):
+        share = 0.0
+        for other in {0, 1, 2} - {number}:
+            left = sorted({0, 1, 2} - {other})
+            share += firsts[other] * compute_shares([weights[one] for one in left])[left.index(number)]
         assert abs(seconds[number] / times - share) <= 6 * (share * (1 - share) / times) ** 0.5
 
 

@@ -38,12 +38,16 @@ class Tier:
 
     def __init__(self, candidates: Sequence[Candidate], turns: Mapping[bytes, Turn]) -> None:
         self.candidates = candidates
-        self.cumulated = list(accumulate(turns[one.pair].weight for one in candidates))
+        weights = [turns[one.pair].weight for one in candidates]
+        self.cumulated = list(accumulate(weights if any(weights) else [1] * len(weights)))
         self._results: SiteResults | None = None
         self._draws: list[ReadyDraw] = []
 
     def iter_by_weight(self, chance: Chance) -> Iterator[Candidate]:
-        """Yield all by chance: each is the next with a probability in proportion to its weight among those left."""
+        """Yield all by chance: each is the next with a probability in proportion to its weight among those left.
+
+        Where nothing has a weight, each is with the same.
+        """
         first = self._find_weighted(chance)
         yield self.candidates[first]
         left = [
@@ -55,6 +59,8 @@ class Tier:
         ]
         total = sum(weight for _, weight in left)
         while left:
+            if not total:
+                left, total = [(one, 1) for one, _ in left], len(left)
             position, point = 0, chance.random() * total
             while position < len(left) - 1 and point >= left[position][1]:
                 point -= left[position][1]
@@ -65,12 +71,8 @@ class Tier:
 
     def _find_weighted(self, chance: Chance) -> int:
         cumulated = self.cumulated
-        # Nothing has a weight: the first in order. A draw close to 1 may round up to the sum itself.
-        return (
-            min(bisect_right(cumulated, chance.random() * cumulated[-1]), len(cumulated) - 1)
-            if cumulated[-1]
-            else 0
-        )
+        # A draw close to 1 may round up to the sum itself.
+        return min(bisect_right(cumulated, chance.random() * cumulated[-1]), len(cumulated) - 1)
 
     def iter_by_clicks(self, chance: Chance, results: SiteResults) -> Iterator[Candidate]:
         """Yield all by Thompson sampling of their click rates, as contextual slots do."""
