@@ -276,9 +276,8 @@ async def test_a_sell_page_with_two_currencies_has_no_sum_of_money(
     assert [(one["currency"], one["adSpend"]) for one in body["summaries"]] == [("USD", 5)]
 
 
-async def test_the_money_of_days_before_a_move_is_not_taken_for_another_currency(
-    seller: Seller, worker: None
-) -> None:
+@pytest.mark.usefixtures("worker")
+async def test_the_money_of_days_before_a_move_is_not_taken_for_another_currency(seller: Seller) -> None:
     """What a campaign in euros spent for a page stays there when it moves, and becomes no dollars."""
     euros = await seller.make("accounts", currency="EUR")
     moving = await seller.make("campaigns", adAccountId=euros["id"])
