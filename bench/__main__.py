@@ -38,7 +38,7 @@ BENCHES: Final = {
     "sync": "bench.sync:main",
 }
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)

@@ -79,7 +79,10 @@ def run(
         ),
     ] = 0,
 ) -> None:
-    """Run days of traffic in seconds, on virtual time and with crashes, and check the laws."""
+    """Run days of traffic in seconds, on virtual time and with crashes, and check the laws.
+
+    What campaigns would have says `adloom simulate market`.
+    """
     silence_logs()
     seeds = range(seed, seed + runs)
     if what in SHORT:
@@ -168,6 +171,6 @@ def _shorten(violations: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(run)
     app(prog_name="adloom simulate")

@@ -104,10 +104,11 @@ def test_changes_are_read_as_people_write_them() -> None:
         "campaign Shoes: bid 0",
         "campaign Shoes: total budget +20 %",
         "campaign Shoes: ends soon",
+        "campaign Shoes: starts 2027-01-01; ends 2026-01-01",
         "campaign Shoes: pacing fast",
         "campaign Shoes: planet in Mars",
     ],
-    ids=["sentence", "campaign", "bid", "free", "relative", "day", "pacing", "rule"],
+    ids=["sentence", "campaign", "bid", "free", "relative", "day", "days", "pacing", "rule"],
 )
 def test_a_change_that_cannot_be_read_says_how_to_write_it(sentence: str) -> None:
     with pytest.raises(MarketChangeError):

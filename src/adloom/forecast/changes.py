@@ -182,6 +182,9 @@ def parse_change(text: str, market: SimulatedMarket) -> CampaignChange:
             rules.append(_parse_rule(rule["field"].lower(), rule["operator"].lower(), rule["value"]))
         else:
             raise MarketChangeError(f"{part.strip()!r} is no change: {EXAMPLES}.")
+    starts_at, ends_at = change.starts_at, change.ends_at
+    if isinstance(starts_at, datetime) and isinstance(ends_at, datetime) and ends_at <= starts_at:
+        raise MarketChangeError(f"A campaign ends after it starts, not on {ends_at:%Y-%m-%d}.")
     return _changed(change, rules=tuple(rules)) if rules else change
 
 

@@ -52,7 +52,7 @@ def build_page(result: MarketResult) -> str:
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><title>A simulated market</title>"
         f"<style>{STYLE}</style><h1>A simulated market</h1>{heading}"
-        f"<p>{result.plan.runs} runs of {result.plan.days} days, seed {result.plan.seed};"
+        f"<p>{result.plan.describe()}, seed {result.plan.seed};"
         f" {result.outcome.requests:,} requests. Intervals are 90 %.</p>{notes}"
         f"<h2>On an average day</h2>{_build_rows(result)}"
         f"<h2>By hour of the day (UTC), {whose}</h2>{plots}</html>\n"

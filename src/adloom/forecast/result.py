@@ -192,6 +192,9 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 5
     seed: int = 1
 
+    def describe(self) -> str:
+        return f"{self.runs} run{'' if self.runs == 1 else 's'} of {self.days} day{'' if self.days == 1 else 's'}"
+
     @property
     def hours(self) -> int:
         return self.days * HOURS_A_DAY

@@ -132,7 +132,7 @@ def run(
     )
     console.print(build_table(result))
     console.print(
-        f"{outcome.requests:,} requests in {seconds:.1f} s, seed {plan.seed}, {plan.runs} runs of {plan.days} days"
+        f"{outcome.requests:,} requests in {seconds:.1f} s, seed {plan.seed}, {plan.describe()}"
         f"{'' if changed is None else ', each without and with the change'}; averages of a day.",
         highlight=False,
     )

@@ -92,7 +92,9 @@ def _show_preview(form: Form) -> None:
 
 
 async def _add_text_fields(visit: PageVisit, form: Form, *, is_new: bool) -> None:
-    form.add_name("title", "Title", hint="For you; readers do not see it.")
+    form.add_name(
+        "title", "Title", hint="For you. Auctions and contextual slots show it if there is no headline."
+    )
     if is_new and visit.role is not Role.ADVERTISER:
         await add_owner_field(form, visit.api, "advertiser")
     form.add_text("headline", "Headline", check=checks.check_at_most(255))
@@ -105,7 +107,12 @@ async def _add_text_fields(visit: PageVisit, form: Form, *, is_new: bool) -> Non
 
 def _add_image_fields(form: Form, api: ApiClient) -> None:
     add_upload(form, api)
-    form.add_url("primaryImageUrl", "Address of the picture", is_required=True)
+    form.add_url(
+        "primaryImageUrl",
+        "Address of the picture",
+        is_required=True,
+        hint="A video needs one too: it is shown before it plays.",
+    )
     form.add_text(
         "primaryImageAlt",
         "What the picture shows",
@@ -116,7 +123,7 @@ def _add_image_fields(form: Form, api: ApiClient) -> None:
         form.add_integer("width", "Width", is_positive=True, hint="In pixels, for slots by context")
         form.add_integer("height", "Height", is_positive=True, hint="Empty: it fits every slot")
     form.add_url("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
-    form.add_url("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
+    form.add_url("videoUrl", "Video", hint="An MP4, played without sound.")
     form.add_text(
         "bgColor",
         "Background",

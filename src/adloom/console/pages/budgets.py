@@ -229,7 +229,11 @@ def _describe_pace(budget: Json) -> str:
     if not budget["isRunning"]:
         return "does not run now"
     pace = budget["pace"]
-    return "as fast as it can" if pace is None else f"{fmt.format_percent(pace, places=0)} of the line"
+    return (
+        "as fast as it can"
+        if pace is None
+        else f"{fmt.format_percent(pace, places=0)} of what may be spent by now"
+    )
 
 
 async def _read_campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:

@@ -40,6 +40,7 @@ from adloom.console.pages.reports.question import (
     parse_query,
 )
 from adloom.console.pages.reports.saved import SAVED, add_buttons, show_saved
+from adloom.console.shell import STAFF
 from adloom.console.words.field_labels import DEVICE_NAMES
 from adloom.core.caller import Role
 from adloom.schedule.schedule import find_zone
@@ -102,7 +103,7 @@ async def show_reports(visit: PageVisit) -> None:
             "Choose other days or fewer filters. Impressions are there seconds after they were seen.",
         )
         return
-    _show_totals(answer["totals"], question, earlier and earlier["totals"])
+    _show_totals(answer["totals"], question, earlier and earlier["totals"], is_staff=visit.role in STAFF)
     names = _Names(rows, question.zone)
     with add_card():
         build_report_chart(
@@ -198,15 +199,19 @@ async def _add_filters(visit: PageVisit, question: ReportFilters) -> dict[str, u
     return found
 
 
-def _show_totals(totals: Json, question: ReportFilters, earlier: Json | None) -> None:
+def _show_totals(totals: Json, question: ReportFilters, earlier: Json | None, *, is_staff: bool) -> None:
     def compare(metric: str) -> list[str]:
         return [] if earlier is None else [describe_change(totals[metric], earlier[metric], question.before)]
 
+    # Only for staff they are among those that are counted.
+    without_token = (
+        "were reported without a token" if is_staff else "more came without a token, and do not count"
+    )
     with add_div("grid-of tiles"):
         for name in ("impressions", "clicks"):
             invalid, unbound = totals[f"invalid{name.title()}"], totals[f"unbound{name.title()}"]
             notes = [f"{invalid:,} are not valid, and not billed"] if invalid else []
-            notes += [f"{unbound:,} were reported without a token"] if unbound else []
+            notes += [f"{unbound:,} {without_token}"] if unbound else []
             note = "; ".join(compare(name) + notes)
             Tile(strings.METRICS[name]).update(fmt.format_count(totals[name]), note=note)
         Tile(strings.METRICS["ctr"]).update(fmt.format_percent(totals["ctr"]), note="; ".join(compare("ctr")))

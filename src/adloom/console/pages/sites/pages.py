@@ -111,7 +111,7 @@ SITES: Final = ResourcePages(
     },
     defaults_from_query={"publisherId": "publisher"},
     badge=_build_site_badge,
-    detail_note=lambda site: site["domain"],
+    detail_note=lambda site: site["domain"] if site["domain"] != site["name"] else "",
     delete_note=(
         "What is known about its pages is lost. A site with contextual placements cannot be deleted. Other placements "
         "stay and keep serving, but without a site: ads of advertisers that block this domain can then appear there. "

@@ -22,8 +22,8 @@ from adloom.taxonomy.iab import load_content
 SOURCES: Final = {
     "crawl": "Crawl",
     "tag": "Readers' browsers",
-    "api": "Text by the API",
-    "given": "Given by hand",
+    "api": "Text given by hand or by the API",
+    "given": "Categories given by hand or by the API",
 }
 FRESHNESS: Final = ("Fresh or old", {"true": "Fresh", "false": "Old or not classified"})
 DEMAND: Final = ("Demand", {"true": "An ad wants it", "false": "No ad wants it"})
