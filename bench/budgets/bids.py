@@ -17,7 +17,7 @@ import typer
 from adloom.bidding.decide import decide_with_shadows
 from adloom.bidding.ports import Nets
 from adloom.bidding.window import BidStrategy
-from adloom.budgets.bid_model import BidCounts, BidsDecided, MultiplierRequest
+from adloom.budgets.bid_model import BidCounts, BidsDecided, FoundCounts, MultiplierRequest
 from adloom.budgets.bids.decider import BATCH_MAX, add_counts, build_decided, build_window_request
 from adloom.budgets.bids.nets import load_nets
 from adloom.budgets.campaign import step as campaign_step
@@ -103,7 +103,8 @@ def decide_for(requests: Sequence[MultiplierRequest], nets: Nets) -> list[BidsDe
     decided: list[BidsDecided] = []
     for start in range(0, len(requests), BATCH_MAX):
         complete = [
-            add_counts(one, one.counts + BidCounts(400, 8)) for one in requests[start : start + BATCH_MAX]
+            add_counts(one, FoundCounts(one.counts + BidCounts(400, 8), has_conversions=False))
+            for one in requests[start : start + BATCH_MAX]
         ]
         answers = decide_with_shadows([build_window_request(one) for one in complete], nets)
         decided += [

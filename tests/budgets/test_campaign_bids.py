@@ -16,7 +16,14 @@ from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_with_sha
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.window import BidDecision, BidRules, BidStrategy, BidWindow
-from adloom.budgets.bid_model import BidCounts, BidProgress, BidRow, BidsDecided, MultiplierRequest
+from adloom.budgets.bid_model import (
+    BidCounts,
+    BidProgress,
+    BidRow,
+    BidsDecided,
+    FoundCounts,
+    MultiplierRequest,
+)
 from adloom.budgets.bids.decider import BidDecider, add_counts
 from adloom.budgets.campaign.bids import ANSWER_SECONDS_MAX, bound_multiplier, get_multiplier
 from adloom.budgets.campaign.state import CampaignState
@@ -185,7 +192,7 @@ def play_a_morning(seed: int) -> list[BidRow]:
     for report in range(1, 20):
         lease = bench.answered(report=report, lease=lease, opportunities=500).lease
         if requests := bench.published(MultiplierRequest):
-            asked_now = add_counts(requests[0], BidCounts(100 * report, report))
+            asked_now = add_counts(requests[0], found_counts(100 * report, report))
             [found] = decide_with_shadows(
                 [WindowRequest(asked_now.strategy, asked_now.memory, asked_now.window, asked_now.rules)],
                 Nets(),
@@ -268,21 +275,33 @@ def a_request(**fields: object) -> MultiplierRequest:
     )
 
 
+def found_counts(impressions: int, clicks: int, conversions: int = 0, **fields: bool) -> FoundCounts:
+    return FoundCounts(BidCounts(impressions, clicks, conversions), **{"has_conversions": False, **fields})
+
+
 def test_the_value_of_ads_is_what_they_bring_at_the_campaigns_own_rate() -> None:
-    by_click = add_counts(a_request(), BidCounts(2000, 40))
-    by_conversion = add_counts(a_request(days_before=BidCounts(8000, 100, 20)), BidCounts(2000, 40))
+    by_click = add_counts(a_request(), found_counts(2000, 40))
+    by_conversion = add_counts(a_request(days_before=BidCounts(8000, 100, 20)), found_counts(2000, 40))
 
     assert (by_click.window.value, by_click.window.window_value, by_click.window.wins) == (40.0, 20.0, 1000.0)
     assert by_conversion.window.value == pytest.approx(2000 * 20 / 10_000)
     assert by_click.rules.is_calibrated
-    assert not add_counts(a_request(), BidCounts(2000, 9)).rules.is_calibrated
+    assert not add_counts(a_request(), found_counts(2000, 9)).rules.is_calibrated
+
+
+@pytest.mark.parametrize(("conversions", "value"), [(0, 0.0), (1, 1.0), (9, 9.0), (10, 10.0)])
+def test_clicks_are_no_conversions_where_these_are_reported(conversions: int, value: float) -> None:
+    found = add_counts(a_request(), found_counts(100_000, 1_000, conversions, has_conversions=True))
+
+    assert found.window.value == pytest.approx(value)
+    assert found.rules.is_calibrated == (conversions >= 10)
 
 
 class FixedCounts:
     """Counts without a database."""
 
-    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, BidCounts]:
-        return {one.campaign_id: BidCounts(2000, 40) for one in requests}
+    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, FoundCounts]:
+        return {one.campaign_id: found_counts(2000, 40) for one in requests}
 
 
 async def decide_with(

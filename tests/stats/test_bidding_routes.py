@@ -1,18 +1,20 @@
 """A campaign's bidding over HTTP: multiplier, guard, decisions of the day, and the shadow of other strategies."""
 
 from datetime import date, timedelta
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from adloom.bidding.state import BidState
 from adloom.bidding.window import BidDecision, BidStrategy
-from adloom.budgets.bid_model import BidCounts, BidRow, BidsDecided, MultiplierRequest
+from adloom.budgets.bid_model import BidCounts, BidRow, BidsDecided, FoundCounts, MultiplierRequest
 from adloom.budgets.bids.store import BidCountStore, load_decisions, write_decisions
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
 from tests.budgets.builders import UNIT, CampaignBench, a_campaign, a_usage
+from tests.budgets.test_campaign_bids import a_request
 from tests.stats.test_spend_routes import keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, problem
@@ -141,6 +143,32 @@ async def test_decisions_before_yesterday_are_forgotten_with_the_first_of_a_day(
 
     assert (len(before), gone) == (1, [])
     assert msgspec.structs.replace(kept, is_first=True) == today
+
+
+COUNTED: Final = """
+    INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions, clicks)
+    SELECT $2, 1, 1, id, 900, 40 FROM campaigns WHERE public_id = $1
+"""
+
+
+async def test_conversions_are_expected_where_landing_pages_get_the_id_of_a_click(
+    admin: Client, pool: Pool
+) -> None:
+    plain = await admin.make_campaign(**BID)
+    reporting = await admin.make_campaign(**BID, passesClickId=True)
+    ids = [CampaignId(UUID(campaign["id"])) for campaign in (plain, reporting)]
+    for campaign_id in ids:
+        await pool.execute(COUNTED, campaign_id, NOON)
+
+    found = await BidCountStore(pool).read(
+        [msgspec.structs.replace(a_request(), campaign_id=one, counts_since=NOON) for one in ids]
+    )
+
+    counts = BidCounts(900, 40, 0)
+    assert found == {
+        ids[0]: FoundCounts(counts, has_conversions=False),
+        ids[1]: FoundCounts(counts, has_conversions=True),
+    }
 
 
 async def test_a_campaign_without_events_has_no_counts(pool: Pool) -> None:

@@ -3,7 +3,7 @@
 # pure
 
 from datetime import date, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -42,6 +42,16 @@ class BidCounts(msgspec.Struct, frozen=True):
 
 
 NO_COUNTS: Final = BidCounts()
+
+
+class FoundCounts(NamedTuple):
+    """What a campaign's ads brought, and whether conversions are to be expected among it."""
+
+    counts: BidCounts
+    has_conversions: bool  # Its landing pages get the ids to report them with.
+
+
+NOTHING_FOUND: Final = FoundCounts(NO_COUNTS, has_conversions=False)
 
 
 class BidProgress(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from adloom.bidding.ports import Nets
 from adloom.bidding.weights_card import read_card
 from adloom.bidding.window import BidStrategy
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.bid_model import BidCounts, BidsDecided, MultiplierRequest
+from adloom.budgets.bid_model import BidsDecided, FoundCounts, MultiplierRequest
 from adloom.budgets.bids.decider import add_counts, build_decided, build_window_request
 from adloom.budgets.bids.nets import FleetWeights, load_nets
 from adloom.forecast.market import SimulatedMarket
@@ -18,7 +18,7 @@ from adloom.runtime.actors.actor import Address
 NO_NETS: Final = Nets()
 WITH_NETS: Final = frozenset({BidStrategy.FLEET, BidStrategy.DQN})
 
-CountEvents = Callable[[MultiplierRequest], BidCounts]  # What a campaign's ads have brought.
+CountEvents = Callable[[MultiplierRequest], FoundCounts]  # What a campaign's ads have brought.
 
 
 class SimulatedStrategies:

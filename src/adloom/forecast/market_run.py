@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.bid_model import BidCounts, MultiplierRequest
+from adloom.budgets.bid_model import BidCounts, FoundCounts, MultiplierRequest
 from adloom.budgets.bids.nets import SHIPPED, FleetWeights
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.budgets.messages import (
@@ -88,6 +88,8 @@ class MarketRun:
         self._campaigns = self.tally.campaigns
         self._rates: dict[tuple[int, int], tuple[float, float]] = {}
         self._by_id = {one.id.int: self.tally.campaigns[one.key] for one in market.campaigns}
+        rates = market.response.conversion_rates
+        self._with_conversions = {one.id for one in market.campaigns if rates.get(one.key)}
         self._addresses = {one.key: _find_address(one) for one in market.campaigns}
         self._confirms: dict[int, list[Confirm]] = {}
         self._counted: dict[int, list[tuple[int, int, str]]] = {}
@@ -230,13 +232,14 @@ class MarketRun:
         hour = (row.second - self._first_second) // HOUR_SECONDS
         self._by_id[row.campaign_id.int].spend[min(max(hour, 0), self._hours - 1)] += row.amount
 
-    def _count_events(self, request: MultiplierRequest) -> BidCounts:
+    def _count_events(self, request: MultiplierRequest) -> FoundCounts:
         """Count what a campaign's ads brought since the hour in which its day began."""
         counts = self._by_id[request.campaign_id.int]
         first = max(0, (int(request.counts_since.timestamp()) - self._first_second) // HOUR_SECONDS)
-        return BidCounts(
+        brought = BidCounts(
             sum(counts.impressions[first:]), sum(counts.clicks[first:]), sum(counts.conversions[first:])
         )
+        return FoundCounts(brought, request.campaign_id in self._with_conversions)
 
     def _count_lifetimes(self) -> dict[int, LifetimeCounts]:
         return {

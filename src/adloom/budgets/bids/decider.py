@@ -19,7 +19,7 @@ from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.bid_model import BIDS_TOPIC, NO_COUNTS, BidCounts, BidsDecided, MultiplierRequest
+from adloom.budgets.bid_model import BIDS_TOPIC, NOTHING_FOUND, BidsDecided, FoundCounts, MultiplierRequest
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, Broadcaster
 from adloom.runtime.loops import pass_on, pause
@@ -39,7 +39,7 @@ Decide = Callable[[Sequence[WindowRequest], Nets], list[ShadowedAnswer]]
 class ReadsCounts(Protocol):
     """Reads what the campaigns that ask have brought."""
 
-    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, BidCounts]: ...
+    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, FoundCounts]: ...
 
 
 class LocalTopics:
@@ -112,7 +112,7 @@ class BidDecider:
     async def answer(self, requests: Sequence[MultiplierRequest]) -> None:
         """Decide for some campaigns, and tell each."""
         found = await self._counts.read(requests)
-        complete = [add_counts(one, found.get(one.campaign_id, NO_COUNTS)) for one in requests]
+        complete = [add_counts(one, found.get(one.campaign_id, NOTHING_FOUND)) for one in requests]
         answers = await self._run_strategies([build_window_request(one) for one in complete])
         for request, answer in zip(complete, answers, strict=False):
             address = make_campaign_address(request.campaign_id, request.advertiser_id)
@@ -183,13 +183,17 @@ def build_decided(
     )
 
 
-def add_counts(request: MultiplierRequest, counts: BidCounts) -> MultiplierRequest:
-    """Add what a campaign's ads brought: their value is what so many impressions bring at the campaign's own rate."""
-    window = request.window
+def add_counts(request: MultiplierRequest, found: FoundCounts) -> MultiplierRequest:
+    """Add what a campaign's ads brought: their value is what so many impressions bring at the campaign's own rate.
+
+    That is its rate of clicks only where no conversions are to be expected: with a target for a conversion, a campaign
+    that waits for its first one would have a hundred times its value.
+    """
+    window, counts = request.window, found.counts
     before = counts if window.window == 0 else request.counted_before
     today, last = counts.subtract(before), request.counts.subtract(before)
     known = request.days_before + today
-    events = known.conversions or known.clicks
+    events = known.conversions if known.conversions or found.has_conversions else known.clicks
     rate = min(1.0, events / known.impressions) if known.impressions > 0 else 0.0
     shown = max(0.0, float(today.impressions - last.impressions))
     return msgspec.structs.replace(

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.bidding.window import BidDecision, BidStrategy
-from adloom.budgets.bid_model import BidCounts, BidRow, MultiplierRequest
+from adloom.budgets.bid_model import BidCounts, BidRow, FoundCounts, MultiplierRequest
 from adloom.core.ids import CampaignId
 from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
@@ -19,11 +19,12 @@ DECISIONS_MAX: Final = 1_000  # Of a day, that readers get: the newest.
 
 COUNTS: Final = """
     SELECT campaign.public_id AS id, sum(it.impressions - it.invalid_impressions)::bigint AS impressions,
-           sum(it.clicks - it.invalid_clicks)::bigint AS clicks, sum(it.conversions)::bigint AS conversions
+           sum(it.clicks - it.invalid_clicks)::bigint AS clicks, sum(it.conversions)::bigint AS conversions,
+           campaign.passes_click_id
       FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (id, since)
       JOIN campaigns AS campaign ON campaign.public_id = asked.id
       JOIN events.event_counts AS it ON it.campaign_id = campaign.id AND it.hour >= asked.since
-     GROUP BY campaign.public_id
+     GROUP BY campaign.id
 """
 # A state that is stored again after a crash repeats its decision.
 ADD: Final = """
@@ -55,13 +56,18 @@ class BidCountStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, BidCounts]:
+    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, FoundCounts]:
         """Return the counts of campaigns since the hour that each names; those without any are left out."""
         with raise_if_away("What bids have brought cannot be read"):
             rows = await self._pool.fetch(
                 COUNTS, [one.campaign_id for one in requests], [one.counts_since for one in requests]
             )
-        return {row["id"]: BidCounts(row["impressions"], row["clicks"], row["conversions"]) for row in rows}
+        return {
+            row["id"]: FoundCounts(
+                BidCounts(row["impressions"], row["clicks"], row["conversions"]), row["passes_click_id"]
+            )
+            for row in rows
+        }
 
 
 async def write_decisions(connection: Connection, rows: Sequence[BidRow]) -> None:
