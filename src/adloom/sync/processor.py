@@ -153,7 +153,7 @@ class SyncProcessor:
         self.tally.daily_changed += daily
         self.tally.sellpages_changed += sellpages
         if errors:
-            raise _choose_error(list(errors.values()))
+            raise _choose_error(list(errors.values()), is_all=len(errors) == len(accounts))
         if job.date_to >= self._clock.now().date() - ONE_DAY:
             await store.record_freshness(self._pool, build_key(job), now=self._clock.now())
         return SyncOutcome(raw_inserted=raw, daily_upserted=daily, sellpage_upserted=sellpages)
@@ -237,12 +237,17 @@ def choose_backoff(attempt: int, error: Exception) -> timedelta:
     return compute_backoff(attempt, error.retry_after if isinstance(error, ThrottledError) else timedelta())
 
 
-def _choose_error(errors: list[ProviderError]) -> ProviderError:
-    """Choose the error that the job fails with: if any account is worth retrying, the job is."""
-    throttled = [error for error in errors if isinstance(error, ThrottledError)]
-    if throttled:
-        return max(throttled, key=lambda error: error.retry_after)
-    return next((error for error in errors if error.is_worth_retrying), errors[0])
+def _choose_error(errors: list[ProviderError], *, is_all: bool) -> ProviderError:
+    """Choose the error that the job fails with, by the account that can be asked first; `is_all` if none was fetched.
+
+    A provider does not ask for a throttled account before its time, so the others need not wait for it.
+    """
+    retried = [error for error in errors if error.is_worth_retrying]
+    waiting = [error for error in retried if isinstance(error, ThrottledError)]
+    if not waiting or len(waiting) < len(retried):
+        return next((error for error in retried if not isinstance(error, ThrottledError)), errors[0])
+    first = min(waiting, key=lambda error: error.retry_after)
+    return first if is_all else ThrottledError(str(first), retry_after=timedelta())
 
 
 def _describe(error: Exception) -> str:

@@ -209,9 +209,12 @@ async def test_each_error_of_meta_is_mapped(
     expected: type[ProviderError],
 ) -> None:
     meta.script.append(Scripted(status, error, body=b"<html>" if error is None else None))
+    # A throttled one is not asked again.
+    number = f"{status}{(error or {}).get('code', 0)}"
+    account = an_account(platform=Platform.META, external_id=number, credentials=Secret(TOKEN))
 
     with pytest.raises(ProviderError) as raised:
-        await fetched(provider, a_meta_request())
+        await fetched(provider, a_meta_request(account=account))
 
     assert type(raised.value) is expected
 
@@ -235,6 +238,27 @@ async def test_a_throttled_answer_says_when_to_retry(meta: MetaServer, provider:
         await fetched(provider, a_meta_request())
 
     assert raised.value.retry_after == timedelta(minutes=19)
+
+
+async def test_a_throttled_account_is_not_asked_before_its_time(meta: MetaServer) -> None:
+    now = 7.0
+    usage = {"77": [{"estimated_time_to_regain_access": 19}]}
+    meta.script.append(Scripted(400, {"code": 80000}, X_Business_Use_Case_Usage=usage))
+    other = an_account(platform=Platform.META, external_id="act_78", credentials=Secret(TOKEN))
+
+    async with open_http_client() as http:
+        provider = MetaProvider(http, url=meta.url, pace=lambda rate: RequestPace(rate, moment=lambda: now))
+        with pytest.raises(ThrottledError):
+            await fetched(provider, a_meta_request())
+        now += 60
+        with pytest.raises(ThrottledError) as raised:
+            await fetched(provider, a_meta_request(level=Level.AD))
+        await fetched(provider, a_meta_request(account=other))
+        now += 18 * 60
+        await fetched(provider, a_meta_request())
+
+    assert raised.value.retry_after == timedelta(minutes=18)
+    assert [one["path"] for one in meta.requests] == [f"/act_{n}/insights" for n in (77, 78, 77)]
 
 
 async def test_requests_stop_before_the_usage_limit_is_reached(

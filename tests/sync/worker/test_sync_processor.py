@@ -29,6 +29,7 @@ from tests.sync.builders import a_row
 from tests.sync.shop import DAY, NOW, Seller, a_job, a_processor, a_seller, daily, insert, tables
 
 TOKEN = "a-token-that-nobody-may-see"
+AN_HOUR = timedelta(hours=1)
 
 
 class Failing:
@@ -296,13 +297,34 @@ def test_a_throttled_job_waits_as_long_as_the_platform_asks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("other", "minutes"),
+    [
+        (None, 1),
+        (ProviderUnavailableError("u"), 1),
+        (ThrottledError("t", retry_after=timedelta(minutes=9)), 9),
+        (CredentialsExpiredError("e"), 60),
+    ],
+)
+async def test_a_throttled_account_does_not_hold_up_those_that_can_be_asked(
+    pool: Pool, other: ProviderError | None, minutes: int
+) -> None:
+    seller = await a_seller(pool)
+    await with_meta_account(pool, seller)
+    throttled = Failing(ThrottledError("t", retry_after=AN_HOUR))
+    processor = a_processor(pool, providers={Platform.MOCK: Failing(other), Platform.META: throttled})
+
+    with pytest.raises(ProviderError) as raised:
+        await processor.sync(a_job(seller))
+
+    assert choose_backoff(1, raised.value) == timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize(
     ("errors", "expected"),
     [
         ((CredentialsExpiredError("e"), ProviderUnavailableError("u")), ProviderUnavailableError),
-        (
-            (ThrottledError("t", retry_after=timedelta(minutes=9)), ProviderUnavailableError("u")),
-            ThrottledError,
-        ),
+        ((CredentialsExpiredError("e"), ThrottledError("t", retry_after=AN_HOUR)), ThrottledError),
+        ((ThrottledError("t", retry_after=AN_HOUR), ProviderUnavailableError("u")), ProviderUnavailableError),
     ],
 )
 async def test_a_job_is_retried_while_one_account_may_recover(

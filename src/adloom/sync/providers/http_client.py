@@ -33,6 +33,7 @@ class RequestPace:
         self._sleep = sleep
         self._moment = moment
         self._free_at: dict[str, float] = {}
+        self._paused_until: dict[str, float] = {}
 
     async def wait(self, account: str) -> None:
         """Wait until this account may send its next request."""
@@ -46,6 +47,15 @@ class RequestPace:
     def delay_next(self, account: str, length: timedelta) -> None:
         until = self._read_now() + length.total_seconds()
         self._free_at[account] = max(until, self._free_at.get(account, until))
+
+    def pause(self, account: str, length: timedelta) -> None:
+        """Remember that an account must not be asked for a while."""
+        self._paused_until[account] = self._read_now() + length.total_seconds()
+
+    def find_pause(self, account: str) -> timedelta:
+        """Return how long an account must not be asked."""
+        now = self._read_now()
+        return timedelta(seconds=max(0.0, self._paused_until.get(account, now) - now))
 
     def _read_now(self) -> float:
         return (self._moment or asyncio.get_running_loop().time)()

@@ -7,10 +7,11 @@ from typing import Final
 import msgspec
 
 from adloom.runtime.settings import Secret
-from adloom.sync.providers.http_client import HttpGetter, RequestPace
+from adloom.sync.providers.http_client import HttpGetter, MetaAnswer, RequestPace
 from adloom.sync.providers.meta_answers import (
     LEVEL_NAMES,
     InsightPage,
+    MetaUsage,
     TooMuchDataError,
     list_fields,
     parse_error,
@@ -102,13 +103,23 @@ class MetaProvider:
                 query.page_rows = max(PAGE_ROWS_MIN, query.page_rows // 2)
 
     async def _request_page(self, query: "_InsightQuery", after: str | None) -> InsightPage:
+        if pause := self._pace.find_pause(query.account):
+            raise ThrottledError("Meta's rate limit is reached; it is not asked yet.", retry_after=pause)
         await self._pace.wait(query.account)
         url = f"{self._url}/{query.account}/insights"
         answer = await self._http.get(url, query.build_parameters(after), query.token)
         usage = parse_usage(answer.headers)
+        try:
+            return self._read_page(query.account, answer, usage)
+        except ThrottledError as error:
+            # All levels of the account are throttled together, each in a job of its own.
+            self._pace.pause(query.account, error.retry_after)
+            raise
+
+    def _read_page(self, account: str, answer: MetaAnswer, usage: MetaUsage) -> InsightPage:
         if answer.status != HTTPStatus.OK:
             raise parse_error(answer.status, answer.body, usage)
-        self._pace.delay_next(query.account, usage.rest)
+        self._pace.delay_next(account, usage.rest)
         page = _decode(answer.body)
         if page.after is not None and usage.is_full:
             raise ThrottledError(
