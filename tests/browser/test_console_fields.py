@@ -42,6 +42,24 @@ def test_money_has_the_decimals_of_its_currency_and_zones_are_searched_inside(
     page.close()
 
 
+def test_a_cap_is_what_was_typed_or_refused(product: Product, profile: BrowserContext) -> None:
+    page = profile.new_page()
+    log_in_to(product, page)
+    page.goto(f"{product.control_url}/console/campaigns/new")
+    cap = page.get_by_label("Maximum impressions in total")
+
+    cap.press_sequentially("10-")  # A field for numbers has nothing then: no cap.
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("must be a whole number, 0 or more")).to_be_visible()
+    expect(cap).to_have_value("10-")
+    cap.clear()
+    cap.press_sequentially("10.000")  # And here 10.
+    cap.press("Tab")
+    expect(cap).to_have_value("10000")
+    expect(page.get_by_text("must be a whole number, 0 or more")).to_have_count(0)
+    page.close()
+
+
 def test_leaving_a_form_that_is_not_saved_asks_first(product: Product, profile: BrowserContext) -> None:
     page = profile.new_page()
     log_in_to(product, page)

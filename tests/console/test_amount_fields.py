@@ -11,6 +11,7 @@ from adloom.console.components.forms.amounts import (
     count_paisa,
     make_money_check,
     read_amount,
+    read_integer,
     write_amount,
 )
 from adloom.console.components.forms.checks import INTEGER_MAX, check_natural, check_positive
@@ -74,6 +75,28 @@ def test_a_point_before_three_digits_is_no_fraction_where_there_are_two_decimals
     assert read_amount("1.250", 2) == "1.250"
     assert read_amount("1.250", 3) == read_amount("1.25", 2) == 1.25
     assert read_amount("0.125", 2) == 0.125
+
+
+@for_each(
+    ("text", "value"),
+    [
+        ("1250", 1250),
+        ("1,250", 1250),
+        ("10.000", 10000),
+        ("1 250 000", 1250000),
+        ("-5", -5),
+        ("007", 7),
+        (" ", None),
+    ],
+)
+def test_a_whole_number_may_have_signs_between_thousands(text: str, value: int | None) -> None:
+    assert read_integer(text) == value
+
+
+@for_each("text", ["10-", "1e5", "1,5", "0.125", "1,250.000", "12,50", "abc", "+5", "²", "9" * 31, "1,2500"])
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    assert read_integer(text) == text
+    assert check_natural(text) == "must be a whole number, 0 or more"
 
 
 def test_a_number_beyond_what_is_stored_is_refused_by_its_bound() -> None:

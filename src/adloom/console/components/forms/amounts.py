@@ -1,6 +1,7 @@
-"""Fields for amounts of money: as many decimals as the currency has, and none that is rounded away unseen.
+"""Fields for whole numbers, and for amounts of money: with the decimals of the currency, none rounded away unseen.
 
-They are fields for text: a browser drops a comma from a field for numbers, and 12,50 would become 1250.
+They are fields for text: a browser drops a comma from a field for numbers, so that 12,50 would become 1250, and takes
+what it cannot read, such as 10-, for nothing, which is no limit.
 """
 
 import re
@@ -18,9 +19,40 @@ PAISA_PLACES: Final = 2  # The API keeps budgets in hundredths of a unit, in eve
 MONEY_MAX: Final = PAISA_MAX // 10**PAISA_PLACES
 NO_AMOUNT: Final = "must be a number such as 1250.50, without signs between thousands"
 AMOUNT: Final = re.compile(r"-?(?=[.,]?\d)\d{0,30}(?:[.,]\d{0,10})?", re.ASCII)
+INTEGER: Final = re.compile(r"-?\d{1,30}", re.ASCII)
+THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:(?:,\d{3}){1,9}|(?:\.\d{3}){1,9})", re.ASCII)
 THOUSAND_DIGITS: Final = 3
 # It may be a thousand or a fraction.
 TWO_WAYS: Final = re.compile(r"-?0*[1-9]\d*[.,]\d{3}")
+
+
+class IntegerField(ui.number):
+    """A whole number; what is none stays as text, for the check to refuse."""
+
+    def __init__(self, label: str, value: int | None) -> None:
+        super().__init__(label, value=value)
+        self.props('type="text" inputmode="numeric" autocomplete="off"')
+
+    def sanitize(self) -> None:
+        """Show the value again; a wrong one stays, and its error says what to change."""
+        if self.value is not None:
+            self.update()
+
+    def _event_args_to_value(self, e: GenericEventArguments) -> Any:  # noqa: ANN401 - NiceGUI's own
+        return read_integer(str(e.args or ""))
+
+    def _value_to_model_value(self, value: Any) -> Any:  # noqa: ANN401 - NiceGUI's own
+        return None if value is None else str(value)
+
+
+def read_integer(text: str) -> int | str | None:
+    """Read a whole number; signs between thousands are left out, as there is no fraction that they could begin."""
+    bare = "".join(text.split())
+    if not bare:
+        return None
+    if THOUSANDS.fullmatch(bare) is not None:
+        bare = bare.replace(",", "").replace(".", "")
+    return int(bare) if INTEGER.fullmatch(bare) is not None else text
 
 
 class AmountField(ui.number):

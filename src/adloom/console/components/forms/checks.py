@@ -70,13 +70,16 @@ def check_domains(values: list[str]) -> str | None:
     return next((f"{value}: {MUST_BE_DOMAIN}" for value in values if check_domain(value)), None)
 
 
-def check_natural(value: float, *, least: int = 0) -> str | None:
+def check_natural(value: float | str, *, least: int = 0) -> str | None:
+    """Check a whole number; what could not be read as one is text."""
+    if isinstance(value, str):
+        return f"must be a whole number, {least} or more"
     if value > INTEGER_MAX:
         return f"must be at most {INTEGER_MAX:,}"
     return _require(value == int(value) and value >= least, f"must be a whole number, {least} or more")
 
 
-def check_positive(value: float) -> str | None:
+def check_positive(value: float | str) -> str | None:
     return check_natural(value, least=1)
 
 

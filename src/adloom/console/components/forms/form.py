@@ -95,12 +95,13 @@ class Form:
         self._encoders[name] = lambda value: value or None
         return field
 
-    def add_integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
-        # Without `min`, as NiceGUI would change what is below it instead of refusing it.
-        field = ui.number(label, value=self._initial.get(name), step=1)
+    def add_integer(
+        self, name: str, label: str, *, hint: str = "", is_positive: bool = False
+    ) -> amounts.IntegerField:
+        field = amounts.IntegerField(label, self._initial.get(name))
         check = checks.check_positive if is_positive else checks.check_natural
         self._add(name, field, hint=hint, check=check)
-        self._encoders[name] = lambda value: None if value is None else int(value)
+        self._encoders[name] = lambda value: value if isinstance(value, int) else None
         return field
 
     def add_price(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
