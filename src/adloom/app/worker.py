@@ -314,7 +314,7 @@ async def open_sync(
         providers = {
             Platform.MOCK: MockProvider(),
             Platform.META: MetaProvider(http, url=settings.meta_url or META_URL),
-            Platform.ADLOOM: OwnProvider(pool),
+            Platform.ADLOOM: OwnProvider(pool, currency=settings.conversions.currency),
         }
         cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
         processor = SyncProcessor(pool, providers, clock=clock, cipher=cipher)

@@ -305,6 +305,35 @@ async def test_an_account_with_campaigns_keeps_its_platform_and_currency(
     assert changed.json()[field] == value
 
 
+async def test_an_account_of_our_own_delivery_has_the_currency_of_our_prices(
+    database_url: str, redis_url: str, pool: Pool
+) -> None:
+    settings = control_settings(database_url, redis_url, currency="EUR")
+    async with (
+        running_control(settings) as control,
+        control.acting_as(Role.ADVERTISER) as client,
+    ):
+        seller = Seller(client, UNKNOWN_ID)
+        for noun in ("accounts", "sellpages", "campaigns"):
+            seller.made[noun] = await seller.make(
+                noun, **({"platform": "adloom"} if noun == "accounts" else {})
+            )
+        path = seller.path("accounts")
+        wrong = await client.post(
+            f"{API}/accounts", json={"name": "x", "platform": "adloom", "currency": "USD"}
+        )
+        changed = await client.patch(path, json={"currency": "USD"})
+        # As accounts were made before prices had a currency here.
+        await pool.execute("UPDATE sync.ad_accounts SET currency = 'USD'")
+        renamed = await client.patch(path, json={"name": "Ours"})
+        mended = await client.patch(path, json={"currency": "EUR"})
+
+    assert seller.made["accounts"]["currency"] == "EUR"
+    assert error_fields(problem(wrong, 400, "VALIDATION_FAILED")) == {"currency"}
+    assert error_fields(problem(changed, 400, "VALIDATION_FAILED")) == {"currency"}
+    assert (renamed.json()["currency"], mended.json()["currency"]) == ("USD", "EUR")
+
+
 @pytest.mark.parametrize("account", [{"currency": "EUR"}, {"platform": "meta"}])
 async def test_nothing_moves_to_an_account_of_another_platform_or_currency(
     account: dict[str, str], seller: Seller

@@ -161,6 +161,24 @@ async def test_a_campaign_of_another_seller_is_not_reported(pool: Pool, delivere
     assert await fetched(pool, delivered, seller_id=other_seller, entities=[entity]) == []
 
 
+async def test_charges_are_not_reported_in_another_currency(pool: Pool, delivered: Delivered) -> None:
+    entity = an_entity(external_id=delivered.campaign_id)
+    dollars, euros = (
+        a_request(
+            seller_id=delivered.seller_id,
+            account=an_account(platform=Platform.ADLOOM, currency=currency),
+            entities=[entity],
+        )
+        for currency in ("USD", "EUR")
+    )
+    provider = OwnProvider(pool, currency="EUR")
+
+    with pytest.raises(ProviderRefusedError, match="charges in EUR, and the account here is in USD"):
+        _ = [page async for page in provider.fetch(dollars)]
+
+    assert len([page async for page in provider.fetch(euros)]) == 1
+
+
 async def test_an_unknown_time_zone_is_refused(pool: Pool, delivered: Delivered) -> None:
     with pytest.raises(ProviderRefusedError, match="No/Zone"):
         await fetched(

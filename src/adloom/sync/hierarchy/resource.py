@@ -137,6 +137,8 @@ async def _check_platform(
         )
     if before is None or (after.platform, after.currency) == (before.platform, before.currency):
         return
+    if before.platform is after.platform is Platform.ADLOOM:
+        return  # Its figures are in the currency of our prices, whatever the account was called.
     if await write.connection.fetchval(HAS_CAMPAIGNS, before.id):
         raise ConflictError(
             "The platform and the currency of an ad account stay as they are once it has campaigns:"

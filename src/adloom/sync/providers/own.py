@@ -118,13 +118,19 @@ class OwnProvider:
     semantics = Semantics.SNAPSHOT
     requests_per_second = None
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, currency: str | None = None) -> None:
         self._pool = pool
+        self._currency = currency  # Of our prices; None is not known.
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
         linked = [one for entity in request.entities if (one := find_linked(entity)) is not None]
         if not linked:
             return
+        if self._currency is not None and request.account.currency != self._currency:
+            raise ProviderRefusedError(
+                f"Adloom charges in {self._currency}, and the account here is in {request.account.currency}."
+                f" Change its currency to {self._currency}."
+            )
         try:
             found = await load_own_figures(self._pool, request.seller_id, linked, build_span(request))
         except POSTGRES_AWAY as error:
