@@ -38,6 +38,12 @@ def test_an_amount_has_no_more_decimals_than_its_currency(code: str, value: floa
     assert make_money_check(Currency(code))(value) == error
 
 
+def test_an_amount_that_is_given_back_is_more_than_nothing() -> None:
+    check = make_money_check(Currency("EUR"), is_positive=True)
+
+    assert (check(0.01), check(0)) == (None, "must be more than 0")
+
+
 @pytest.mark.parametrize(
     ("value", "places", "text"),
     [(1234.5, 2, "1234.50"), (1200, 0, "1200"), (1.5, 3, "1.500"), (1.239, 2, "1.239"), (10.5, 0, "10.5")],

@@ -391,5 +391,5 @@ def _ask_refund(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitabl
             "The newest charges are given back first, up to the amount. They are taken out of the bill and of the statistics, and "
             "the campaign's budgets allow as much again. The history keeps your reason."
         )
-        form.add_money("amountPaisa", "Amount")
+        form.add_money("amountPaisa", "Amount", is_positive=True)
         form.add_text("reason", "Reason", is_required=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from adloom.budgets.messages import RefundPart
 from adloom.catalog.campaign.resource import campaigns
-from adloom.core.errors import ConflictError
+from adloom.core.errors import ConflictError, FieldProblem
 from adloom.core.ids import PlacementId, RequestId
 from adloom.core.money import Micros, micros_from_paisa, paisa_from_micros
 from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
@@ -154,6 +154,7 @@ def _check_amount(wanted: RefundRequest, parts: Sequence[RefundPart], missing: M
     raise ConflictError(
         f"Only {left} hundredths of these charges can be given back: lower amountPaisa.",
         code="REFUND_EXCEEDS_SPEND",
+        errors=[FieldProblem("amountPaisa", f"is too much: only {left / 100:,.2f} can be given back")],
     )
 
 

@@ -105,12 +105,14 @@ def count_paisa(value: float | str | None) -> int | None:
     return None if value is None or isinstance(value, str) else round(value * 100)
 
 
-def add_money_field(label: str, paisa: float | None) -> tuple[AmountField, checks.Check]:
+def add_money_field(
+    label: str, paisa: float | None, *, is_positive: bool = False
+) -> tuple[AmountField, checks.Check]:
     """Make a field for an amount that the API has in hundredths, and its check."""
     currency = get_shown_currency()
     value = None if paisa is None else paisa / 100
     field = AmountField(label, value, currency=currency, decimals_max=currency.places)
-    return field, make_money_check(currency)
+    return field, make_money_check(currency, is_positive=is_positive)
 
 
 def add_price_field(label: str, value: float | None) -> AmountField:
@@ -118,7 +120,7 @@ def add_price_field(label: str, value: float | None) -> AmountField:
     return AmountField(label, value, currency=get_shown_currency(), decimals_max=PRICE_PLACES_MAX)
 
 
-def make_money_check(currency: Currency) -> checks.Check:
+def make_money_check(currency: Currency, *, is_positive: bool = False) -> checks.Check:
     """Return the check of amounts in hundredths."""
     places = min(currency.places, PAISA_PLACES)
     said = f"must have at most {places} decimals"
@@ -132,6 +134,8 @@ def make_money_check(currency: Currency) -> checks.Check:
             return NO_AMOUNT
         if not 0 <= value <= MONEY_MAX:
             return f"must be from 0 to {MONEY_MAX:,}"
+        if is_positive and not value:
+            return "must be more than 0"
         return None if value == round(value, places) else said
 
     return check

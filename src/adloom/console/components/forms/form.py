@@ -110,10 +110,12 @@ class Form:
         self._add(name, field, hint=hint, check=amounts.check_price)
         return field
 
-    def add_money(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
-        """Shown with the decimals of the currency, sent in hundredths."""
-        field, check = amounts.add_money_field(label, self._initial.get(name))
-        self._add(name, field, hint=hint, check=check)
+    def add_money(
+        self, name: str, label: str, *, hint: str = "", is_positive: bool = False
+    ) -> amounts.AmountField:
+        """Shown with the decimals of the currency, sent in hundredths; one that has to be positive is required."""
+        field, check = amounts.add_money_field(label, self._initial.get(name), is_positive=is_positive)
+        self._add(name, field, is_required=is_positive, hint=hint, check=check)
         self._encoders[name] = amounts.count_paisa
         return field
 
