@@ -18,6 +18,16 @@ from tests.support.services import Services
 
 pytestmark = pytest.mark.browser
 
+LATE_MILLISECONDS = 1_300  # More than NiceGUI waits for what it asks a browser.
+# Messages of the server arrive late, but for those that open the connection.
+LATE_MESSAGES = f"""
+    const {{ set }} = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+    let seen = 0;
+    Object.defineProperty(WebSocket.prototype, "onmessage", {{
+      set(handle) {{ set.call(this, (event) => setTimeout(() => handle(event), seen++ < 2 ? 0 : {LATE_MILLISECONDS})); }},
+    }});
+"""
+
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[RunningProvider]:
@@ -150,6 +160,17 @@ def test_a_phone_has_the_pages_in_a_drawer(chromium: Browser, console: RunningCo
 
         expect(visit.page.get_by_role("heading", name="System")).to_be_visible()
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_slow_network_is_no_fault(chromium: Browser, console: RunningConsole) -> None:
+    with a_visit(chromium, viewport={"width": 1280, "height": 740}) as visit:
+        page = visit.page
+        page.add_init_script(LATE_MESSAGES)
+        console.log_in(page, goal="/console/account")
+        expect(page.get_by_role("navigation", name="Pages")).to_be_in_viewport()
+        page.wait_for_timeout(4 * LATE_MILLISECONDS)
+
+        assert page.get_by_text("Something went wrong").count() == 0
 
 
 def test_a_key_is_created_shown_once_and_revoked(visit: Visit, console: RunningConsole) -> None:

@@ -89,7 +89,8 @@ def list_entries(
 def show_shell(  # noqa: PLR0913 - what the frame shows
     *, path: str, tab: str, role: Role, email: str, entries: Sequence[NavigationEntry], api: ApiClient
 ) -> Generator[None]:
-    drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=232")
+    # Without a value NiceGUI would ask the browser whether it is open, which fails on a slow network.
+    drawer = ui.left_drawer(value=False, bordered=True).props("show-if-above breakpoint=900 width=232")
     with drawer:
         _show_navigation(path, entries)
     currency = get_shown_currency()
