@@ -55,6 +55,61 @@ def test_no_request_before_consent_and_no_data_left_after_it_is_withdrawn(
         assert visit.errors == []
 
 
+def test_a_page_in_the_background_requests_nothing_before_it_is_looked_at(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    away = """Object.defineProperty(Document.prototype, "hidden", { get: () => window.isAway, configurable: true });
+        window.isAway = true;"""
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.add_init_script(away)
+        page.goto(site.page("/background", place("hero", SPACE), head=tag(product)))
+        page.wait_for_function("(window.adloom || {}).inspect && adloom.inspect().length")
+        page.evaluate("for (let n = 0; n < 5; n++) adloom.refresh(); undefined")
+        page.evaluate("new Promise((done) => setTimeout(done, 200))")
+        assert visit.requests_to("/v1/serve/page") == []
+
+        page.evaluate("isAway = false; document.dispatchEvent(new Event('visibilitychange'))")
+        expect(page.locator(".banner")).to_be_visible()
+        assert len(visit.requests_to("/v1/serve/page")) == 1
+        assert visit.errors == []
+
+
+def test_nothing_is_sent_after_consent_is_withdrawn_of_what_was_seen_before(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    withdrawing = """<script>
+      window.adloom = [(tag) => tag.on("impression", () => { tag.consent(false); window.isWithdrawn = true; })];
+    </script>"""
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/withdrawn", place("hero", SPACE), head=withdrawing + tag(product)))
+        page.wait_for_function("window.isWithdrawn")
+        page.evaluate("new Promise((done) => setTimeout(done, 300))")
+
+        assert visit.requests_to("/banners/events/batch") == []
+
+
+def test_a_call_that_fails_and_an_element_of_that_name_end_nothing(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    queue = "window.adloom = [() => { throw Error('of the page'); }, () => (window.isCalled = true)];"
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(
+            site.page("/fails", place("hero", SPACE), head=f"<script>{queue}</script>" + tag(product))
+        )
+        expect(visit.page.locator(".banner")).to_be_visible()
+        assert visit.page.evaluate("window.isCalled")
+        assert visit.errors == ["uncaught: of the page"]
+    with a_visit(chromium) as visit:
+        visit.page.goto(site.page("/named", place("hero", f"{SPACE} id=adloom"), head=tag(product)))
+        expect(visit.page.locator(".banner")).to_be_visible()
+        assert visit.errors == []
+
+
 def test_a_page_can_queue_calls_before_the_script_has_loaded(
     chromium: Browser, product: Product, site: Site
 ) -> None:
@@ -144,6 +199,39 @@ def test_a_popup_takes_the_focus_keeps_it_and_returns_it(
         page.evaluate("adloom.refresh('asks')")
         expect(page.get_by_role("dialog")).to_be_visible()
         assert visit.errors == []
+
+
+@pytest.mark.parametrize("around", ["display: none", "visibility: hidden"])
+def test_a_popup_that_the_page_hides_leaves_the_page_alone(
+    chromium: Browser, product: Product, site: Site, around: str
+) -> None:
+    body = f'<button>Read on</button><div style="{around}">{place("asks")}</div>'
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/hides", body, head=tag(product)))
+        image = page.locator("[data-adloom] img")
+        expect(image).to_have_js_property("complete", value=True)
+
+        page.get_by_role("button", name="Read on").click()
+        expect(page.locator("dialog[open]")).to_have_count(0)
+
+
+def test_a_popup_without_anything_to_show_does_not_open(
+    chromium: Browser, product: Product, site: Site, seller: Seller
+) -> None:
+    nothing = dict.fromkeys(("headline", "subheadline", "description", "ctaLabel"))
+    seller.ads("asks-nothing", "popup", primaryImageUrl=f"{site.url}/nowhere.png", **nothing)
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(
+            site.page("/asks-nothing", "<button>Read on</button>" + place("asks-nothing"), head=tag(product))
+        )
+        expect(page.locator("[data-adloom] .bare")).to_have_count(1)
+
+        page.get_by_role("button", name="Read on").click()
+        expect(page.locator("dialog[open]")).to_have_count(0)
 
 
 def test_the_keyboard_reaches_and_closes_a_bar(chromium: Browser, product: Product, site: Site) -> None:

@@ -124,6 +124,48 @@ def two_frames(page: Page) -> None:
         page.screenshot()
 
 
+def test_an_ad_that_is_clicked_before_it_counts_as_seen_counts_as_seen(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    site.page("/shop", "<h1>The shop</h1>")
+    [banner_id] = seller.ads("quick", "full_static")
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        stand_still(page)  # No second passes.
+        page.goto(site.page("/quick", place("quick", SPACE), head=tag(product)))
+        shows(page)
+        assert reported(visit) == []
+        page.get_by_role("link", name="Autumn").click()
+        page.wait_for_url(f"{site.url}/shop")
+
+    is_counted(seller, banner_id, 1, 1)
+    assert seller.totals(banner_id)["invalidClicks"] == 0
+
+
+def test_a_frame_or_video_that_has_not_loaded_is_not_seen(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    seller.ads("late-html", "full_static", mediaVariants={"html": f"{site.url}/late.html"})
+    seller.ads("late-film", "full_static", videoUrl=f"{site.url}/late.mp4")
+    waiting: list[Route] = []
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.route("**/late.*", lambda route: waiting.append(route))  # noqa: PLW0108 - a builtin cannot be marked
+        page.goto(
+            site.page("/late", place("late-html", SPACE) + place("late-film", SPACE), head=tag(product))
+        )
+        expect(page.locator(".banner")).to_have_count(2)
+        page.evaluate("new Promise((done) => setTimeout(done, 1500))")
+        assert reported(visit) == []
+
+        with page.expect_response(f"**{BATCH}"):
+            for one in waiting:
+                one.fulfill(body="<p>Hello</p>", content_type="text/html")
+    assert len(waiting) == 2
+
+
 def test_slides_count_as_they_come_into_view(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:

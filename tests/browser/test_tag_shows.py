@@ -77,13 +77,13 @@ def test_every_layout_is_shown_without_layout_shift_even_with_a_late_script(
             expect(banners(page, slug)).to_have_count(count)
             expect(banners(page, slug).first.locator("img")).to_have_js_property("complete", value=True)
         expect(banners(page, "sticky-bar")).to_be_visible()
-        expect(banners(page, "popup")).to_be_visible()
-        expect(banners(page, "interstitial")).to_be_hidden()
+        expect(page.locator("dialog")).to_have_count(2)
+        expect(page.locator("dialog[open]")).to_have_count(1)
         page.keyboard.press("Escape")
-        expect(banners(page, "popup")).to_have_count(0)
-        expect(banners(page, "interstitial")).to_be_visible()
-        page.locator('[data-adloom="interstitial"] button').click()
-        expect(banners(page, "interstitial")).to_have_count(0)
+        expect(page.locator("dialog")).to_have_count(1)
+        expect(page.locator("dialog[open] .banner")).to_be_visible()
+        page.locator("dialog[open] button").click()
+        expect(page.locator("dialog")).to_have_count(0)
         banners(page, "inline-card").scroll_into_view_if_needed()
         assert is_still(page)
         assert len(visit.requests_to("/v1/serve/page")) == 1
@@ -208,6 +208,8 @@ def test_video_html_and_text_creatives_are_shown(
 
     with a_visit(chromium, viewport={"width": 390, "height": 800}) as visit:
         page = visit.page
+        films: list[Route] = []  # That do not come.
+        page.route("**/film.webm", lambda route: films.append(route))  # noqa: PLW0108 - a builtin cannot be marked
         page.goto(address)
 
         video = page.locator('[data-adloom="film"] video')
@@ -231,6 +233,8 @@ def test_video_html_and_text_creatives_are_shown(
         expect(sizes).to_have_js_property("currentSrc", site.picture(0))
         expect(banners(page, "full-static").locator("img")).to_have_count(0)
         expect(banners(page, "full-static")).to_contain_text("Autumn 1 is here")
+        for film in films:
+            film.abort()
 
 
 def test_an_uploaded_creative_loads_its_own_files_and_nothing_else_of_delivery(
@@ -276,6 +280,43 @@ def test_a_missing_image_leaves_the_text(
 
         expect(banners(visit.page, "broken").locator("img")).to_have_count(0)
         expect(banners(visit.page, "broken")).to_contain_text("Autumn 1 is here")
+
+
+def test_a_frame_or_video_that_cannot_be_shown_is_replaced_by_the_picture(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    ours = product.delivery_url
+    policy = f"default-src 'none'; style-src-attr 'unsafe-inline'; script-src {ours}; connect-src {ours}; img-src {site.url}"
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">' + tag(product)
+    seller.ads("forbidden-html", "full_static", mediaVariants={"html": f"{site.url}/creative.html"})
+    seller.ads("forbidden-film", "full_static", videoUrl=f"{site.url}/film.webm")
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/forbidden", place("forbidden-html") + place("forbidden-film"), head=head))
+
+        expect(page.locator(".banner a img")).to_have_count(2)
+        expect(page.locator("iframe, video, .banner.video")).to_have_count(0)
+        expect(banners(page, "forbidden-html")).to_contain_text("Autumn 1 is here")
+
+
+def test_a_placement_has_a_width_in_every_layout_of_the_page_and_none_where_the_page_hides_it(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    one, ratio = place("full-static"), place("full-static", 'style="aspect-ratio: 4"')
+    column = "display: flex; flex-direction: column; align-items: center"
+    body = f"""<div style="display: flex">{one}</div><div style="display: flex; justify-content: center">{ratio}</div>
+        <div style="{column}">{one}</div><div style="{column}">{ratio}</div><div style="display: grid">{ratio}</div>
+        <div style="display: flex"><p style="width: 300px; flex: none">Beside</p>{one}</div>
+        <div style="display: flex">{place("popup", "id=none")}</div>{place("full-static", "id=hidden hidden")}"""
+
+    with a_visit(chromium, viewport={"width": 800, "height": 900}) as visit:
+        page = visit.page
+        page.goto(site.page("/wide", body, head=tag(product)))
+
+        expect(page.locator(".banner")).to_have_count(8)
+        sizes = page.evaluate("[...document.querySelectorAll('[data-adloom]')].map((one) => one.offsetWidth)")
+        assert sizes == [784, 784, 784, 784, 784, 484, 0, 0]
 
 
 def test_a_missing_image_is_replaced_by_the_banners_own_placeholder(

@@ -28,7 +28,7 @@ function textOf({ headline, subheadline, description, ctaLabel }) {
 
 // Variants have the name of a language or of a size of screen.
 function pictureOf({ primaryImageUrl, mobileImageUrl }, variants, image) {
-  const local = web(variants[navigator.language.slice(0, 2)]);
+  const local = web(variants[navigator.language.split("-")[0]]);
   image.src = local || web(variants.desktop) || web(primaryImageUrl) || "";
   const upTo = (width, srcset) =>
     srcset && !local && make("source", { srcset, media: `(max-width: ${width}px)` });
@@ -44,6 +44,14 @@ function frameOf(address, click, title) {
   return frame;
 }
 
+// A frame that the page's policy forbids says that it has loaded, and nothing else.
+document.addEventListener("securitypolicyviolation", ({ effectiveDirective, disposition, blockedURI }) => {
+  if (effectiveDirective !== "frame-src" || disposition !== "enforce") return;
+  slots.forEach(({ root }) =>
+    root.querySelectorAll("iframe").forEach((frame) => frame.src.startsWith(blockedURI) && frame.onerror()),
+  );
+});
+
 function videoOf(src, poster, ariaLabel) {
   const autoplay = !stillness.matches;
   const always = { loop: true, controls: true, muted: true, playsInline: true };
@@ -57,41 +65,54 @@ function cardOf(banner, isText, shown, clicked) {
   const card = make("div", { className: "banner" });
   const click = web(banner.ctaUrl) && web(banner.clickUrl);
   const link = make(click ? "a" : "div", { className: "link" });
-  if (click) Object.assign(link, { href: click, rel: "sponsored noopener", onclick: clicked });
+  if (click) Object.assign(link, { href: click, rel: "sponsored noopener", onclick: () => clicked(card) });
   link.target = banner.ctaOpenNewTab ? "_blank" : isFramed ? "_top" : "";
   const text = textOf(banner);
   const alt = primaryImageAlt || (text ? "" : NAME);
   const html = web(variants.html);
   const video = web(videoUrl);
   const bare = () => card.classList.add("bare");
+  const show = () => shown(card);
+  const picture = () => {
+    let spare = web(banner.fallbackPlaceholderUrl);
+    const onerror = () => {
+      const src = spare;
+      spare = "";
+      if (src) return link.firstChild.replaceWith(make("img", { className: "media", alt, onload: show, onerror, src }));
+      link.firstChild.remove();
+      bare();
+      if (text) show();
+    };
+    const image = make("img", { className: "media", alt, onload: show, onerror });
+    link.replaceChildren(pictureOf(banner, variants, image), text || "");
+  };
+  // What the page's policy or the network keeps away has the picture in its place.
+  const instead = (media) => () => {
+    unwatch(card);
+    card.classList.remove("video");
+    card.prepend(link);
+    media.remove();
+    picture();
+  };
 
   card.style.backgroundColor = bgColor;
   card.append(link);
   if (isText) {
     bare();
     link.append(text || NAME);
-    shown(card);
+    show();
   } else if (html) {
-    link.replaceWith(frameOf(html, click, alt || NAME));
-    shown(card);
+    const frame = frameOf(html, click, alt || NAME);
+    Object.assign(frame, { onload: show, onerror: instead(frame) });
+    link.replaceWith(frame);
   } else if (video) {
+    const film = videoOf(video, web(primaryImageUrl) || "", alt || NAME);
+    // Some browsers load nothing before somebody plays it: then its poster is what is seen.
+    Object.assign(film, { onloadeddata: show, onsuspend: show, onerror: instead(film) });
     card.classList.add("video");
-    card.prepend(videoOf(video, web(primaryImageUrl) || "", alt || NAME));
+    card.prepend(film);
     link.append(text || written("text", click && "Visit") || "");
-    shown(card);
-  } else {
-    const onload = () => shown(card);
-    let spare = web(banner.fallbackPlaceholderUrl);
-    const onerror = () => {
-      const src = spare;
-      spare = "";
-      if (src) return link.firstChild.replaceWith(make("img", { className: "media", alt, onload, onerror, src }));
-      link.firstChild.remove();
-      bare();
-      if (text) shown(card);
-    };
-    link.append(pictureOf(banner, variants, make("img", { className: "media", alt, onload, onerror })), text || "");
-  }
+  } else picture();
   card.append(written(banner.label ? "label preview" : "label", banner.label || options.label || "Ad"));
   return card;
 }

@@ -57,14 +57,17 @@ function dialog(slot, layout, cards, close) {
   box.onkeydown = (event) => {
     if (event.key === "Tab") stayWithin(box, slot.root, event);
   };
-  overlay = overlay.then(
-    () =>
-      new Promise((done) => {
-        slot.ends.push(done);
-        if (box.isConnected) box.showModal();
-        else done();
-      }),
-  );
+  // A dialog without anything to see, or that the page hides, would still keep its visitor from the page.
+  slot.hasShown.then(() => {
+    overlay = overlay.then(
+      () =>
+        new Promise((done) => {
+          slot.ends.push(done);
+          if (box.isConnected && isRendered(slot.place)) box.showModal();
+          else done();
+        }),
+    );
+  });
   return box;
 }
 

@@ -24,7 +24,8 @@ function later() {
 async function send() {
   const events = reports;
   try {
-    const { status } = await post(REPORTS, { events });
+    // Consent that was withdrawn meanwhile leaves nothing to send.
+    const { status } = events.length ? await post(REPORTS, { events }) : {};
     tries = status > 499 || status === 429 ? tries + 1 : 0;
     if (!tries) reports = reports.filter((one) => !events.includes(one));
   } catch {

@@ -12,12 +12,19 @@ function shapeOf(layout, width) {
   return narrow[layout] || "6/5";
 }
 
+const isRendered = (place) => place.getClientRects()[0] && getComputedStyle(place).visibility === "visible";
+
 const topOf = (element) => element.getBoundingClientRect().top;
 
 function reserve(slots) {
   const wishes = slots.map((slot) => {
     const { ratio, height, layout = slot.slug } = slot.place.dataset;
     slot.width = slot.place.clientWidth;
+    // In a flexible row or a centred column only its content makes an element wide, and it has none.
+    if (!slot.width && shapeOf(layout, WIDE) && isRendered(slot.place)) {
+      slot.place.style.setProperty("--adloom-width", "100%");
+      slot.width = slot.place.clientWidth;
+    }
     slot.isFixed = ratio || height || parseFloat(getComputedStyle(slot.place).minHeight);
     return slot.isFixed ? [ratio && ratio.replace(":", "/"), height] : [shapeOf(layout, slot.width)];
   });

@@ -50,7 +50,7 @@ function clear(slot) {
 
 function want(wanted) {
   wanted.forEach((slot) => (slot.isWanted = true));
-  asking = asking || parsed.then(ask);
+  asking = asking || parsed.then(inView).then(ask);
   return asking;
 }
 
@@ -133,6 +133,8 @@ function fill(slot, { placement, banners, requestId, reason }) {
     clear(slot);
     emit("close", slot);
   };
+  let hasShown;
+  slot.hasShown = new Promise((resolve) => (hasShown = resolve));
   slot.cards = banners.map(({ id: bannerId, campaignId, trackingToken }, number) => {
     // The name is that of the offer's pixel: whichever way it is told, it counts once.
     const correlationId = `offer:${requestId}:${number}`;
@@ -142,10 +144,14 @@ function fill(slot, { placement, banners, requestId, reason }) {
       emit("impression", slot, { bannerId, campaignId });
     };
     const shown = async (card) => {
+      hasShown();
       await 0; // Until the card is one of the slot's.
       if (slot.cards.includes(card)) watch(card, seen);
     };
-    const clicked = () => emit("click", slot, { bannerId, campaignId });
+    const clicked = (card) => {
+      follow(card, seen);
+      emit("click", slot, { bannerId, campaignId });
+    };
     return cardOf(banners[number], format === "text", shown, clicked);
   });
   slot.root.append(arranged(slot, layout, [...slot.cards], banners, close));
@@ -155,6 +161,12 @@ function fill(slot, { placement, banners, requestId, reason }) {
 const parsed = new Promise((resolve) =>
   document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", resolve) : resolve(),
 );
+
+// A page in the background, or rendered ahead, may never be looked at: its offers would hold budgets, and be old when it is.
+const inView = () =>
+  new Promise((resolve) =>
+    document.hidden ? document.addEventListener("visibilitychange", resolve, { once: true }) : resolve(),
+  );
 
 const adloom = {
   on(name, handler) {
@@ -184,10 +196,18 @@ const adloom = {
 };
 
 // Whoever came before us has left in a list what to call.
-const early = window.adloom || [];
+const early = window.adloom;
 window.adloom = adloom;
 new MutationObserver(scan).observe(document, { attributeFilter: ["data-adloom"], childList: true, subtree: true });
 gently(scan);
-early.forEach(adloom.push);
+// An element with this name may be there instead; and what goes wrong in a call is the page's, and ends no other.
+if (Array.isArray(early))
+  early.forEach((call) => {
+    try {
+      adloom.push(call);
+    } catch (error) {
+      reportError(error);
+    }
+  });
 if (/[?&]adloom-debug/.test(location.search)) 
   document.head.append(make("script", { src: `${base}tag-debug.js`, nonce: script.nonce }));

@@ -33,11 +33,19 @@ function look(view, card) {
   if (view.isIn && !document.hidden) view.second = setTimeout(see, SEEN_MS, view, card);
 }
 
+// Who follows an ad has seen it, however little of it was in view, or short.
+function follow(card, tell) {
+  watch(card, tell);
+  see(views.get(card), card);
+}
+
 function see(view, card) {
   // It stays among the views: a picture that comes again, in another size, is not seen again.
   eye.unobserve(card);
+  clearTimeout(view.second);
   view.isIn = false;
-  view.tell();
+  if (!view.isSeen) view.tell();
+  view.isSeen = true;
 }
 
 document.addEventListener("visibilitychange", () => {
