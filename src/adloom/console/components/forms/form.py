@@ -95,9 +95,7 @@ class Form:
         self._encoders[name] = lambda value: value or None
         return field
 
-    def add_integer(
-        self, name: str, label: str, *, hint: str = "", is_positive: bool = False
-    ) -> amounts.IntegerField:
+    def add_integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
         field = amounts.IntegerField(label, self._initial.get(name))
         check = checks.check_positive if is_positive else checks.check_natural
         self._add(name, field, hint=hint, check=check)
@@ -110,9 +108,7 @@ class Form:
         self._add(name, field, hint=hint, check=amounts.check_price)
         return field
 
-    def add_money(
-        self, name: str, label: str, *, hint: str = "", is_positive: bool = False
-    ) -> amounts.AmountField:
+    def add_money(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
         """Shown with the decimals of the currency, sent in hundredths; one that has to be positive is required."""
         field, check = amounts.add_money_field(label, self._initial.get(name), is_positive=is_positive)
         self._add(name, field, is_required=is_positive, hint=hint, check=check)
