@@ -1,5 +1,6 @@
 """Errors of the control plane become problem details, even unexpected ones."""
 
+from collections.abc import Sequence
 from datetime import date, time
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -49,6 +50,9 @@ class Body(BaseModel):
     on: bool = True
     name: Annotated[str, Field(min_length=1, max_length=3, pattern="^[a-z]*$")] = "a"
     tags: Annotated[list[str], Field(min_length=1, max_length=2)] = ["a"]
+    zones: tuple[str, ...] = ()
+    days: frozenset[int] = frozenset()
+    pages: Sequence[str] = ()
     sizes: dict[str, int] = {}
     mode: Literal["smooth", "fast"] = "smooth"
     at: AwareDatetime | None = None
@@ -78,6 +82,9 @@ class Body(BaseModel):
         ("tags", "a", "must be a list"),
         ("tags", [], "must have 1 or more items"),
         ("tags", ["a", "b", "c"], "must have at most 2 items"),
+        ("zones", "a", "must be a list"),
+        ("days", "a", "must be a list"),
+        ("pages", 5, "must be a list"),
         ("sizes", [], "must be an object"),
         ("mode", "{slow}", "must be 'smooth' or 'fast'"),
         ("at", "tomorrow", "must be a date and a time such as 2026-11-18T12:00:00Z"),

@@ -60,6 +60,7 @@ _MESSAGES: Final = {
     "string_too_short": "must have {min_length} or more characters",
     "string_too_long": "must have at most {max_length} characters",
     "string_pattern_mismatch": "must match the pattern {pattern}",
+    "is_instance_of": "must be a list",  # Only a Sequence is checked so.
     "too_short": "must have {min_length} or more items",
     "too_long": "must have at most {max_length} items",
     "greater_than_equal": "must be {ge} or more",
@@ -80,9 +81,12 @@ _MESSAGES_OF_TYPES: Final = {
     "dict": "must be an object",
     "finite": "must be a number",
     "float": "must be a number",
+    "frozen": "must be a list",
     "int": "must be a whole number",
     "list": "must be a list",
+    "set": "must be a list",
     "time": "must be a time of day such as 09:30",
+    "tuple": "must be a list",
     "timezone": "must have a time zone, such as 2026-11-18T12:00:00Z",
     "uuid": "must be an id such as 01a1ee54-30c5-72fb-ad0c-9a66750e8905",
 }
