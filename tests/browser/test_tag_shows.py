@@ -125,6 +125,53 @@ def test_content_painted_before_the_script_moves_smoothly(
         assert visit.errors == []
 
 
+def test_what_nobody_sees_move_is_not_animated(chromium: Browser, product: Product, site: Site) -> None:
+    counting = """window.animated = 0; const { animate } = Element.prototype;
+        Element.prototype.animate = function (...how) { window.animated++; return animate.apply(this, how); };"""
+    below = "".join(f"<p>{number}</p>" for number in range(500))
+    address = site.page("/long", "<h1>A title</h1>" + place("full-static") + below, head=tag(product))
+
+    with a_visit(chromium, viewport={"width": 800, "height": 600}) as visit:
+        page = visit.page
+        page.add_init_script(SHIFTS + counting)
+        late(visit, "**/tag.js")
+        page.goto(address)
+
+        expect(banners(page, "full-static")).to_be_visible()
+        assert 0 < page.evaluate("window.animated") < 50
+        assert is_still(page)
+
+
+def test_a_placement_that_was_empty_has_space_for_the_ad_of_a_refresh(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    seller.ads("refilled", "full_static")
+    empty: list[Any] = []
+
+    def answer(route: Route) -> None:
+        if empty:
+            route.continue_()
+            return
+        body = route.fetch().json()
+        body["slots"]["refilled"]["banners"] = []
+        empty.append(body)
+        route.fulfill(json=body)
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.add_init_script(SHIFTS)
+        page.route("**/v1/serve/page", answer)
+        page.goto(site.page("/refilled", TEXT * 9 + place("refilled") + TEXT * 9, head=tag(product, how="")))
+        one = page.locator("[data-adloom]")
+        expect(one).to_have_css("height", "0px")
+
+        page.evaluate("(place) => place.scrollIntoView({ block: 'center' })", one.element_handle())
+        with page.expect_response("**/banners/events/batch"):
+            page.evaluate("adloom.refresh()")
+        assert one.evaluate("(place) => place.clientHeight") > 200
+        assert is_still(page)
+
+
 def test_an_empty_placement_keeps_its_space_if_visible_and_collapses_if_not(
     chromium: Browser, product: Product, site: Site
 ) -> None:

@@ -11,6 +11,7 @@ const isPrivate = () => navigator.globalPrivacyControl;
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const NAME = options.label || "Advertisement";
 const ID = "adloom.id";
+const PLACES = "[data-adloom]";
 
 let isAllowed = options.consent !== "required";
 let isNew;

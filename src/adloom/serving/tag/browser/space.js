@@ -33,15 +33,20 @@ function reserve(slots) {
 
 // What was painted before the script was here and has to make room glides there, and does not jump.
 function gently(change) {
-  const tops = new Map();
+  const boxes = new Map();
   const moves = new Map();
-  document.querySelectorAll("[data-adloom]").forEach((place) => {
+  document.querySelectorAll(PLACES).forEach((place) => {
     for (let inner = place; inner.parentElement; inner = inner.parentElement)
-      for (const beside of inner.parentElement.children) if (beside !== inner) tops.set(beside, topOf(beside));
+      for (const beside of inner.parentElement.children) 
+        if (beside !== inner && !boxes.has(beside)) boxes.set(beside, beside.getBoundingClientRect());
   });
   change();
   if (stillness.matches) return;
-  tops.forEach((top, element) => moves.set(element, top - topOf(element)));
+  // Only what is in view before or after: a page may have thousands of elements below it.
+  boxes.forEach(({ top, bottom }, element) => {
+    const by = top - topOf(element);
+    if (Math.min(top, top - by) < innerHeight && Math.max(bottom, bottom - by) > 0) moves.set(element, by);
+  });
   moves.forEach((by, element) => {
     // What is within something that glides glides with it.
     let outer = element.parentElement;
@@ -57,7 +62,11 @@ function take({ place }, ratio, height) {
   place.style.setProperty("--adloom-height", height ? `${height}px` : "auto");
 }
 
-// Now the layout is known, or that there is nothing: the space is corrected only where nobody sees it move.
+// Now the layout is known, or that there is nothing: the space is corrected where nobody sees it move.
 function settle(slot, layout) {
-  if (!slot.isFixed && topOf(slot.place) >= innerHeight) take(slot, layout && shapeOf(layout, slot.width));
+  if (slot.isFixed) return;
+  const shape = layout && shapeOf(layout, slot.width);
+  if (topOf(slot.place) >= innerHeight) take(slot, shape);
+  // It was corrected when there was no ad for it; now there is one, which nobody would see.
+  else if (shape && !slot.place.clientHeight) gently(() => take(slot, shape));
 }

@@ -31,13 +31,19 @@ function found(place) {
   } catch {} // An element that cannot have ads in it.
 }
 
-function scan() {
+// What a page does otherwise is not ours, and it may do much of it.
+const isOurs = ({ type, addedNodes }) =>
+  type === "attributes" ||
+  [...addedNodes].some((node) => node.matches && (node.matches(PLACES) || node.querySelector(PLACES)));
+
+function scan(records) {
   slots.forEach((slot, place) => {
     if (place.isConnected && place.dataset.adloom === slot.slug) return;
     clear(slot);
     slots.delete(place);
   });
-  const fresh = [...document.querySelectorAll("[data-adloom]")].map(found).filter(Boolean);
+  if (records && !records.some(isOurs)) return;
+  const fresh = [...document.querySelectorAll(PLACES)].map(found).filter(Boolean);
   reserve(fresh);
   if (fresh[0] || !previewing) want(fresh); // A preview may name a slot that the page lacks.
 }
