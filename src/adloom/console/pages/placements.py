@@ -123,11 +123,16 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
                 ("Time zone", placement["timezone"]),
                 *([("Site", site)] if site else []),
                 *([("What fits", f"{width} x {height}")] if width and height else []),
-                (strings.FLOOR_CPM, format_price(placement["floorCpm"])),
+                (strings.FLOOR_CPM, _describe_floor(placement)),
                 ("Advertisers", "use it at once" if placement["isOpen"] else "ask first"),
                 *([("Notes", placement["notes"])] if placement["notes"] else []),
             ]
         )
+
+
+def _describe_floor(placement: Json) -> str:
+    floor = format_price(placement["floorCpm"])
+    return f"{floor}, or more if its site says so" if placement["delivery"] == "contextual" else floor
 
 
 async def _fetch_assignments(visit: PageVisit, placement: Json) -> list[Json]:
@@ -245,7 +250,11 @@ def _add_delivery_fields(form: Form, *, is_new: bool) -> None:
         slots.on_value_change(lambda event: rotation.set_value(suggest_rotation(event.value)))
     form.add_flag("allowPartialRender", "Show fallbacks in slots that stay empty")
     form.add_time_zone("timezone")
-    form.add_price("floorCpm", strings.FLOOR_CPM, hint="For campaigns of advertisers, and in auctions.")
+    form.add_price(
+        "floorCpm",
+        strings.FLOOR_CPM,
+        hint="For campaigns of advertisers, and in auctions. By context the site's counts too: the higher one.",
+    )
     form.add_flag("isOpen", "Advertisers may use it without asking")
     auction_fields = [
         form.add_text(
