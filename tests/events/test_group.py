@@ -1,6 +1,7 @@
 """A projection's consumer group: one owner at a time, no entry left out, even if the group is lost."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import cast
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog, unpack_row
-from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key, tries_key
+from adloom.events.projections.group import (
+    AGAIN_MAX,
+    CONSUMER_KEPT,
+    ConsumerGroup,
+    count_readable,
+    lock_key,
+    tries_key,
+)
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.locks.lock import HeldLocks
 from adloom.runtime.ports import find_port
@@ -27,6 +35,7 @@ def a_group(  # noqa: PLR0913 - a test names what it is about
     *,
     incarnation: str = "1",
     projection: str = "test",
+    is_first: bool = False,
     lease: timedelta = timedelta(seconds=30),
     consumer_kept: timedelta = CONSUMER_KEPT,
 ) -> ConsumerGroup:
@@ -35,15 +44,18 @@ def a_group(  # noqa: PLR0913 - a test names what it is about
         projection,
         consumer=consumer,
         incarnation=incarnation,
+        is_first=is_first,
         lease=lease,
         consumer_kept=consumer_kept,
     )
 
 
-async def an_owner(valkey: Valkey, consumer: str = "one@host", *, incarnation: str = "1") -> ConsumerGroup:
+async def an_owner(
+    valkey: Valkey, consumer: str = "one@host", *, incarnation: str = "1", is_first: bool = False
+) -> ConsumerGroup:
     """Return a group that is the owner, replacing any other."""
     await valkey.delete(lock_key("test"))
-    group = a_group(valkey, consumer, incarnation=incarnation)
+    group = a_group(valkey, consumer, incarnation=incarnation, is_first=is_first)
     assert await group.acquire()
     return group
 
@@ -249,6 +261,46 @@ async def test_a_log_that_lost_its_newest_entries_does_not_reuse_their_ids(valke
     await append(valkey, 2, first=1)
 
     assert numbers(await taken(group, tomorrow)) == [1, 2]
+
+
+async def lose_newest(valkey: Valkey, group: ConsumerGroup) -> str:
+    """Let a group read entries that are lost then, as if a replica took over, with a clock behind; return the cursor."""
+    ahead = int(time.time() * 1000) + 3_600_000
+    await valkey.xadd(STREAM, {"e": "0"}, id=f"{ahead}-0")
+    known = (await taken(group))[-1].id
+    await valkey.xadd(STREAM, {"e": "1"}, id=f"{ahead + 60_000}-0")
+    cursor = (await taken(group, known))[-1].id
+    await valkey.delete(STREAM)
+    await valkey.xadd(STREAM, {"e": "0"}, id=known)
+    await valkey.xgroup_create(STREAM, "test", known)
+    return cursor
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_entries_of_a_server_whose_clock_is_behind_the_cursor_are_appended_again(
+    valkey: Valkey, *, is_first: bool
+) -> None:
+    group = await an_owner(valkey, is_first=is_first)
+    cursor = await lose_newest(valkey, group)
+    await append(valkey, 2, first=2)
+    await append(valkey, 6, first=4)
+
+    read = [*await taken(group, cursor)]
+    await append(valkey, 1, first=10)
+    read += await taken(group, read[-1].id if read else cursor)
+
+    assert numbers(read) == [*range(2, 10), 10] if is_first else [10]
+    assert await valkey.xlen(STREAM) == (1 + 3 + 3 + 1 if is_first else 1 + 3 + 1)
+    assert await taken(group, read[-1].id) == []
+
+
+async def test_many_entries_below_the_cursor_are_appended_again_in_parts(valkey: Valkey) -> None:
+    group = await an_owner(valkey, is_first=True)
+    cursor = await lose_newest(valkey, group)
+    for number in range(2, AGAIN_MAX + 10):
+        await valkey.xadd(STREAM, {"e": str(number)})
+
+    assert numbers(await taken(group, cursor, count_max=2_000)) == list(range(2, AGAIN_MAX + 10))
 
 
 async def test_entries_beyond_the_limit_are_returned_later(valkey: Valkey) -> None:

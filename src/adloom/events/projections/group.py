@@ -20,8 +20,8 @@ from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry, parse_entry_id
-from adloom.events.log.event_group import FIELD, GROUP_BYTES_MAX, drop_before, unpack_entry
-from adloom.events.log.stream import STREAM
+from adloom.events.log.event_group import FIELD, GROUP_BYTES_MAX, GROUP_FIELD, drop_before, unpack_entry
+from adloom.events.log.stream import ADD_GROUPS, STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
 from adloom.runtime.locks.lock import LEASE, HeldLocks, ValkeyLock
@@ -46,6 +46,8 @@ end
 return 1
 """
 
+AGAIN_MAX: Final = 500  # Entries that are appended again at once: the server does nothing else meanwhile.
+
 _IS_BEYOND: Final = """
 -- A half of an id has fewer than 53 bits, so numbers are exact.
 local function is_beyond(one, other)
@@ -56,9 +58,12 @@ local function is_beyond(one, other)
 end
 """
 # Put the group at the cursor, whatever was lost: the group, the stream, or the stream's newest entries. Their
-# ids must not be used again: an entry with one would be skipped.
+# ids must not be used again: an entry with one would be skipped. A server that lost the newest, as one that takes over does,
+# may have used some: its clock may be behind. Whatever lies between the place where it knew the group and the cursor
+# is appended again; what was applied counts once.
 SET_SCRIPT: Final = f"""
-local stream, lease, group, holder, after = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+{ADD_GROUPS}
+local stream, lease, group, holder, after, found = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 {_IS_BEYOND}
 if redis.call('GET', lease) ~= holder then return 0 end
 local made = redis.pcall('XGROUP', 'CREATE', stream, group, after, 'MKSTREAM')
@@ -68,6 +73,18 @@ for i = 1, #facts, 2 do
     if facts[i] == 'last-generated-id' and is_beyond(after, facts[i + 1]) then
         redis.call('XSETID', stream, after)
     end
+end
+if found and is_beyond(after, found) then
+    local rows = redis.call('XRANGE', stream, '(' .. found, after, 'COUNT', {AGAIN_MAX})
+    for _, row in ipairs(rows) do
+        local fields = row[2]
+        if fields[1] == '{GROUP_FIELD.decode()}' then
+            add_groups(stream, {{fields[4], fields[2]}})
+        else
+            redis.call('XADD', stream, '*', unpack(fields))
+        end
+    end
+    if #rows == {AGAIN_MAX} then redis.call('XGROUP', 'SETID', stream, group, rows[#rows][1]) end
 end
 return 1
 """
@@ -220,9 +237,12 @@ class ConsumerGroup:
                 return None
             if has_tries:
                 await self._forget_tries(after)
-            if _find_position(groups, self._projection) == after:
+            position = _find_position(groups, self._projection)
+            if position == after:
                 return self._unpack(rows, after, count_max)
-            if not await self._set(self._keys, [self._projection, self._lock.holder, after]):
+            # A follower's group lies behind its cursor, and what is appended again counts for the first one.
+            found = [position] if self._is_first and position else []
+            if not await self._set(self._keys, [self._projection, self._lock.holder, after, *found]):
                 return None
         raise UnavailableError(f"Another worker reads in the group {self._projection}.")
 
