@@ -5,8 +5,8 @@ then fails at the end, and is retried if that can help. A crash loses nothing: t
 """
 
 import bisect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret
+from adloom.sync.figures import Figures
 from adloom.sync.jobs import Origin, SyncJob, compute_backoff, find_sync, list_days, split_days
 from adloom.sync.pipeline import entity_store, store
 from adloom.sync.pipeline.entity_store import SyncAccount
@@ -27,9 +28,11 @@ from adloom.sync.providers.protocol import (
     REASON_LENGTH_MAX,
     AccountLink,
     CredentialsExpiredError,
+    Entity,
     ProviderError,
     ProviderRefusedError,
     StatProvider,
+    StatRow,
     StatsRequest,
     ThrottledError,
 )
@@ -185,8 +188,12 @@ class SyncProcessor:
                 first=key.first,
                 last=key.last,
             )
+            seen: set[tuple[UUID, date]] = set()
             async for rows in provider.fetch(request):
                 count += await store.append_raw(self._pool, key, fetched, rows)
+                seen.update((row.entity_id, row.date_start) for row in rows)
+            if account.platform is Platform.META:  # It leaves out days without any figures.
+                count += await self._append_left_out(key, fetched, entities, seen)
             outcome = "done"
         except ProviderError as error:
             outcome = error.outcome
@@ -200,6 +207,24 @@ class SyncProcessor:
         if account.credentials_expired_at is not None:
             await entity_store.unmark_expired(self._pool, account, now=self._clock.now())
         return count
+
+    async def _append_left_out(
+        self, key: SyncKey, fetched: FetchSource, entities: Sequence[Entity], seen: set[tuple[UUID, date]]
+    ) -> int:
+        """Append zeros where there were figures, and a whole fetch has none any more."""
+        names = {entity.id: entity.external_id for entity in entities if entity.external_id}
+        rows = [
+            StatRow(
+                entity_id=entity_id,
+                external_entity_id=names[entity_id],
+                date_start=day,
+                date_stop=day,
+                figures=Figures(),
+            )
+            for entity_id, day in sorted(await store.load_days_with_figures(self._pool, key) - seen)
+            if entity_id in names
+        ]
+        return await store.append_raw(self._pool, key, fetched, rows) if rows else 0
 
     async def _mark_expired(self, account: SyncAccount, error: CredentialsExpiredError) -> None:
         log.warning(

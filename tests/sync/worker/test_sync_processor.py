@@ -1,5 +1,6 @@
 """Jobs of stats sync: what is fetched, what is kept when an account fails, and what is logged."""
 
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
@@ -129,6 +130,66 @@ async def test_rows_fetched_before_a_failure_count(pool: Pool) -> None:
     row = await daily(pool, seller.campaigns[0])
     assert row is not None
     assert row["spend"] == 1
+
+
+class Corrected(Failing):
+    """Returns the given spend of each day, and leaves out days without any, as Meta does."""
+
+    def __init__(self, *spends: Sequence[int], error: ProviderError | None = None) -> None:
+        super().__init__(error)
+        self.spends = iter(spends)
+
+    async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
+        spends = next(self.spends)
+        for entity in request.entities:
+            days = (request.first + timedelta(days=number) for number in range(len(spends)))
+            yield [
+                a_row(entity, day, spend=Decimal(spend), impressions=1)
+                for day, spend in zip(days, spends, strict=True)
+                if spend
+            ]
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.mark.parametrize(("error", "kept"), [(None, 0), (ProviderUnavailableError("away"), 4)])
+async def test_what_a_platform_leaves_out_after_a_correction_is_nothing(
+    pool: Pool, error: ProviderError | None, kept: int
+) -> None:
+    seller = await a_seller(
+        pool, campaigns=1, account={"platform": "meta"}, campaign={"external_campaign_id": "c1"}
+    )
+    provider = Corrected((3, 4), (5, 0), (5, 0))
+    clock = ManualClock(NOW)
+    processor = a_processor(pool, providers={Platform.META: provider}, clock=clock)
+    two_days = a_job(seller, date_to=DAY + timedelta(days=1))
+    await processor.sync(two_days)
+    outcomes: list[int] = []
+
+    provider.error = error
+    for _ in range(2):
+        clock.advance(timedelta(minutes=5))
+        with contextlib.suppress(ProviderUnavailableError):
+            outcomes.append((await processor.sync(two_days)).raw_inserted)
+
+    found = [await daily(pool, seller.campaigns[0], day) for day in (DAY, DAY + timedelta(days=1))]
+    assert [None if one is None else one["spend"] for one in found] == [5, kept]
+    # The second time there is nothing left to correct.
+    assert outcomes == ([] if error else [2, 1])
+
+
+async def test_what_is_not_linked_any_more_keeps_its_figures(pool: Pool) -> None:
+    fields = {"external_campaign_id": "c1"}
+    seller = await a_seller(pool, campaigns=1, account={"platform": "meta"}, campaign=fields)
+    processor = a_processor(pool, providers={Platform.META: Corrected((3,), (0,))})
+    await processor.sync(a_job(seller))
+    await pool.execute("UPDATE sync.campaigns SET external_campaign_id = NULL")
+
+    await processor.sync(a_job(seller))
+
+    row = await daily(pool, seller.campaigns[0])
+    assert row is not None
+    assert row["spend"] == 3
 
 
 async def test_a_failing_account_does_not_block_the_others(pool: Pool) -> None:

@@ -87,6 +87,11 @@ _DAILY_RATIOS: Final = ", ".join(
         _write_ratio("purchase_value", "spend"),
     )
 )
+WITH_FIGURES: Final = f"""
+    SELECT entity_id, stat_date FROM sync.ad_stats_daily
+     WHERE seller_id = $1 AND entity_type = $2 AND stat_date BETWEEN $3 AND $4
+       AND ({" OR ".join(f"{name} > 0" for name in COUNTED)})
+"""  # noqa: S608 - our own names
 # The last row of an entity and day decides: a snapshot counts alone, of deltas the last one of each part counts.
 # Entities come from their own table, deleted ones too, so that each is one index look-up and no row is read in vain,
 # however many were appended. Ids break ties of `fetched_at`.
@@ -251,6 +256,15 @@ async def append_raw(pool: Pool, key: SyncKey, fetched: FetchSource, rows: Seque
             timeout=STATEMENT_SECONDS_MAX,
         )
     return len(records)
+
+
+async def load_days_with_figures(pool: Pool, key: SyncKey) -> set[tuple[UUID, date]]:
+    """Return the entities and days of which there are figures."""
+    async with pool.acquire() as connection:
+        rows = await connection.fetch(
+            WITH_FIGURES, key.seller_id, key.level.value, key.first, key.last, timeout=STATEMENT_SECONDS_MAX
+        )
+    return {(row["entity_id"], row["stat_date"]) for row in rows}
 
 
 async def add_up_days(pool: Pool, key: SyncKey, *, now: datetime) -> int:
