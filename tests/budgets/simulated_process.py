@@ -34,8 +34,6 @@ class HeldLease:
         self.unreported: dict[int, int] = {}
         self.is_needed = False
         self.is_recalled = False
-        self.throttle = 0.0
-        self.requests = 0
         self.is_ending = False  # The pending report is the last of this lease.
 
     def make_offer(self, local: datetime) -> tuple[int, int] | None:
@@ -64,9 +62,7 @@ class HeldLease:
                 want=Micros(want),
                 cost=self.cost,
                 is_needed=self.is_needed and want > 0,
-                requests=self.requests,
             )
-            self.requests = 0
             self.unreported = {}
             self.is_needed = self.is_recalled = False
         return self.pending
@@ -77,7 +73,7 @@ class HeldLease:
         if self.is_ending:
             self.lease = self.left = 0
             return
-        self.lease, self.ends_at, self.throttle = answer.lease, answer.ends_at, answer.throttle
+        self.lease, self.ends_at = answer.lease, answer.ends_at
         self.left = answer.granted - answer.given - sum(self.unreported.values())
 
 

@@ -115,6 +115,16 @@ def test_smooth_pacing_leaves_budget_for_the_evening() -> None:
     )
 
 
+def test_smooth_pacing_follows_the_traffic() -> None:
+    placement = a_placement(requests_a_day=6_000.0, floor=2.0)
+    market = a_market(a_campaign(daily_budget=3.0), placements=(placement,))
+
+    spend = simulate(market).campaigns[1].spend
+
+    assert 0.97 * 3.0 * MICROS_PER_UNIT <= sum(spend) <= 3.0 * MICROS_PER_UNIT
+    assert 0.45 <= sum(spend[: HOURS // 2]) / sum(spend) <= 0.55
+
+
 def test_the_higher_bid_wins_and_pays_what_the_second_would_have() -> None:
     market = a_market(a_campaign("High", bid=3.0), a_campaign("Low", bid=1.0))
 
@@ -211,11 +221,11 @@ def test_a_sample_of_the_requests_has_the_same_proportions() -> None:
     assert sample.scale * shown(sample, 1) == pytest.approx(shown(whole, 1), rel=0.05)
 
 
-@pytest.mark.parametrize("strategy", [BidStrategy.PACER, BidStrategy.FLEET])
-def test_bid_strategies_multiply_bids_as_in_the_product(strategy: BidStrategy) -> None:
+@pytest.mark.parametrize(("strategy", "target"), [(BidStrategy.PACER, None), (BidStrategy.FLEET, 0.02)])
+def test_bid_strategies_multiply_bids_as_in_the_product(strategy: BidStrategy, target: float | None) -> None:
     rivals = RivalsPart(share=1.0, median=1.0, spread=0.6)
     placement = a_placement(requests_a_day=3_000.0, rivals=rivals)
-    fields: dict[str, Any] = {"bid": 4.0, "daily_budget": 0.5, "click_rate": 0.3, "target_cpa": 0.02}
+    fields: dict[str, Any] = {"bid": 4.0, "daily_budget": 0.5, "click_rate": 0.3, "target_cpa": target}
 
     fixed, multiplied = (
         simulate(a_market(a_campaign(bid_strategy=one, **fields), placements=(placement,)), days=2)

@@ -2,6 +2,7 @@ import math
 import random
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,16 +10,15 @@ from hypothesis import strategies as st
 from adloom.schedule.pace_control import (
     OVERPACE_MAX,
     OVERPACE_MIN,
-    RATE_WEIGHT,
     STOPPED,
     THROTTLE_MAX,
     Pace,
     PaceState,
     apply_ratio,
-    blend,
     compute_base,
     compute_target,
     control_pace,
+    estimate_cost,
     roll_pace,
     tune_overpace,
     tune_smoothing,
@@ -32,19 +32,57 @@ HOURS = tuple(
 COST = 1_000
 
 
-def test_the_rate_is_an_average_that_forgets() -> None:
-    rate, found = 0.0, list[float]()
-    for count in (100, 120, 110, 105, 100, 500, 100):
-        rate = blend(rate, count, RATE_WEIGHT)
-        found.append(rate)
-    assert found == pytest.approx([30.00, 57.00, 72.90, 82.53, 87.77, 211.44, 178.01], abs=0.005)
+def test_the_rate_of_many_offers_is_that_of_the_last_half_minute() -> None:
+    state = _run(PaceState(), steps=20, at=0.0, requests=50)
+    assert state.rate == pytest.approx(10.0)
+    assert _run(state, steps=6, at=100.0, requests=100).rate == pytest.approx(16.8, abs=0.1)
+    assert _run(state, steps=20, at=100.0, requests=100).rate == pytest.approx(20.0, abs=0.5)
+
+
+def test_the_rate_of_few_offers_is_that_of_the_last_ten() -> None:
+    """One in a hundred is let through, once a minute."""
+    state, rates = PaceState(), list[float]()
+    for number in range(1_200):
+        is_made = number % 12 == 11
+        pace = _pace(now=5.0 * number, spent=500 * COST, offers=int(is_made), requests=100 * is_made)
+        state = control_pace(state, pace)
+        if number > 600:
+            rates.append(state.rate)
+    assert min(rates) > 1.4
+    assert max(rates) < 1.9
+
+
+def test_what_offers_cost_is_learned_from_what_is_charged() -> None:
+    assert estimate_cost(PaceState(), _pace()) == COST
+    state = PaceState()
+    for number in range(100):
+        # A second price: a fifth of the hold.
+        state = control_pace(state, _pace(now=5.0 * number, spent=2 * number * COST, offers=10))
+    assert estimate_cost(state, _pace()) == pytest.approx(0.2 * COST, rel=0.02)
+
+    another_day = control_pace(state, _pace(now=505.0, spent=2 * COST, offers=10, window=1))
+    another_price = _pace(now=505.0, spent=198 * COST, cost=2 * COST, offers=0)
+
+    assert estimate_cost(another_day, _pace()) == pytest.approx(0.2 * COST, rel=0.02)
+    assert estimate_cost(control_pace(state, another_price), another_price) == 2 * COST
+
+
+def test_a_click_costs_more_than_its_offer_holds() -> None:
+    state, pace = PaceState(), _pace()
+    for number in range(400):
+        # An offer holds 3 % of a click, and one in a hundred is clicked.
+        pace = _pace(
+            now=5.0 * number, spent=100 * COST * (number // 10), price=100 * COST, cost=3 * COST, offers=10
+        )
+        state = control_pace(state, pace)
+    assert estimate_cost(state, pace) == pytest.approx(COST, rel=0.1)
 
 
 def test_the_base_is_what_the_plan_leaves_out() -> None:
     # 20 a day at a CPM of 5, two requests a second.
     budget, cost, day = 20_000_000, 5_000, 86_400.0
-    target = compute_target(daily_budget=budget, cost=cost, day_seconds=day, volume=1.0)
-    base = compute_base(daily_budget=budget, cost=cost, day_seconds=day, volume=1.0, rate=2.0)
+    target = compute_target(daily_budget=budget, cost=cost, day_seconds=day)
+    base = compute_base(daily_budget=budget, cost=cost, day_seconds=day, rate=2.0)
     assert target == pytest.approx(0.0463, abs=1e-4)
     assert base == pytest.approx(0.97685, abs=1e-5)
 
@@ -85,8 +123,11 @@ def _pace(**changes: float) -> Pace:
         "daily_budget": 1_000 * COST,
         "spent": 0,
         "cost": COST,
+        "price": COST,
+        "window": 0,
         "share": 0.5,
         "volume": 1.0,
+        "offers": 20,
         "requests": 20,
         "seconds_left": 43_200.0,
     }
@@ -106,10 +147,38 @@ def test_nothing_is_left_out_before_the_traffic_is_known() -> None:
 def test_a_pause_and_another_budget_begin_anew() -> None:
     state = _run(PaceState(), steps=40, at=0.0, spent=900 * COST)
     assert state.error_sum == -1
-    assert _run(state, steps=1, at=300.0, spent=900 * COST).error_sum == 0
+    assert _run(state, steps=1, at=1_200.0, spent=900 * COST, offers=0).error_sum == 0
     again = _run(state, steps=1, at=200.0, spent=900 * COST, daily_budget=2_000 * COST)
     assert abs(again.error_sum) < 0.5
     assert again.rate == pytest.approx(state.rate, rel=0.01)
+
+
+def test_a_state_of_an_older_version_goes_on() -> None:
+    known = {"rate": 2.0, "rates": 9, "rate_since": 990.0, "requests_all": 900, "at": 995.0, "throttle": 0.5}
+    state = msgspec.convert({**known, "plan": (1_000 * COST, COST)}, PaceState)
+
+    state = _run(state, steps=20, at=1_000.0, spent=500 * COST, requests=5)
+
+    assert state.rate == pytest.approx(1.0)
+    assert 0 <= state.throttle <= THROTTLE_MAX
+
+
+def test_a_long_gap_is_a_pause_only_if_far_fewer_offers_were_made_in_it() -> None:
+    state = _run(PaceState(), steps=40, at=0.0, requests=50)
+
+    seldom = control_pace(state, _pace(now=795.0, offers=6_000, requests=6_000))
+    pause = control_pace(state, _pace(now=795.0, offers=5, requests=5))
+
+    assert seldom.rate == pytest.approx(10.0)
+    assert (seldom.since, pause.since) == (0.0, 795.0)
+    assert pause.throttle == 0
+
+
+def test_while_all_is_stopped_the_rate_is_what_it_was() -> None:
+    state = _run(PaceState(), steps=40, at=0.0, requests=50)
+    stopped = _run(state, steps=1, at=200.0, spent=1_000 * COST, requests=50)
+    stopped = _run(stopped, steps=4, at=205.0, spent=1_000 * COST, offers=0, requests=0)
+    assert _run(stopped, steps=1, at=225.0, requests=50).rate == pytest.approx(10.0)
 
 
 def test_the_end_of_budget_or_day_stops_all() -> None:
@@ -143,7 +212,7 @@ def test_a_day_is_spent_along_its_shape(rate: float, offers: int, day_seconds: i
     scale = 86_400 / day_seconds
     curve = build_day_curve(TrafficShape(HOURS, HOURS), DAY, DAY + timedelta(days=1))
     chance = random.Random(7)  # noqa: S311 - a simulation
-    state, spent, budget, worst = PaceState(), 0, offers * COST, 0.0
+    state, spent, budget, worst, weighed = PaceState(), 0, offers * COST, 0.0, 0.0
     step = 5 / scale
     for number in range(1, int(day_seconds / step) + 1):
         moment = DAY + timedelta(seconds=number * step * scale)
@@ -151,16 +220,21 @@ def test_a_day_is_spent_along_its_shape(rate: float, offers: int, day_seconds: i
         requests = max(0, round(chance.gauss(expected, math.sqrt(expected))))
         passed = sum(chance.random() >= state.throttle for _ in range(requests))
         spent = min(budget, spent + passed * COST)
+        weighed += passed / (1 - state.throttle) if passed else 0.0
+        made, weighed = int(weighed), weighed % 1
         state = control_pace(
             state,
             Pace(
                 now=number * step,
                 daily_budget=budget,
+                window=1,
                 spent=spent,
                 cost=COST,
+                price=COST,
                 share=curve.compute_share(moment),
                 volume=curve.get_volume(moment),
-                requests=requests,
+                offers=passed,
+                requests=made,
                 day_seconds=float(day_seconds),
                 seconds_left=day_seconds - number * step,
             ),

@@ -1,5 +1,6 @@
 """Local leases: what a process may offer, what it reports, and when."""
 
+import random
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -94,7 +95,7 @@ def test_a_new_campaign_asks_for_a_lease_and_is_excluded_until_it_has_one() -> N
     assert usage.want >= 8 * COST
 
 
-def test_the_pace_leaves_out_a_share_of_offers_and_reports_all_that_came() -> None:
+def test_the_pace_leaves_out_a_share_of_offers_and_reports_how_many_there_would_be_without_it() -> None:
     holder = LeaseHolder()
     draws = iter([0.1, 0.9, 0.3, 0.7, 0.2])
     holder.leases = LocalLeases(SESSION, draw=lambda: next(draws))
@@ -107,7 +108,48 @@ def test_the_pace_leaves_out_a_share_of_offers_and_reports_all_that_came() -> No
     assert holder.leases.left_out == 3
     holder.due()
     [usage] = holder.due(after=REPORT_SECONDS)
-    assert (usage.requests, sum(amount for _, amount in usage.given)) == (5, 2 * COST)
+    assert (usage.requests, usage.offers, sum(amount for _, amount in usage.given)) == (4, 2, 2 * COST)
+
+
+@given(st.floats(0, 0.99), st.floats(0.01, 1), st.integers(0, 1_000))
+def test_what_passes_the_pace_and_is_not_won_is_no_offer(throttle: float, won: float, seed: int) -> None:
+    """As many offers are reported as there would be without a pace: those that would be won."""
+    holder, chance = LeaseHolder(), random.Random(seed)  # noqa: S311 - a simulation
+    holder.leases = LocalLeases(SESSION, draw=chance.random)
+    holder.load(KEY)
+    [usage] = holder.due()
+    holder.answer(usage, throttle=throttle, granted=Micros(10**9))
+    made = requests = offers = 0
+    for number in range(1, 4_001):
+        if not holder.leases.is_left_out(KEY) and chance.random() < won:
+            made += holder.leases.reserve(KEY, COST, holder.second, is_drawn=True) is not None
+        if not number % 1_000:
+            holder.due()
+            for usage in holder.due(after=REPORT_SECONDS):
+                requests, offers = requests + usage.requests, offers + usage.offers
+                holder.answer(usage, throttle=throttle, granted=Micros(10**9))
+
+    assert offers == made
+    deviation = (4_000 * won / (1 - throttle)) ** 0.5
+    assert abs(requests - 4_000 * won) <= 6 * deviation + 1 / (1 - throttle)
+
+
+def test_an_offer_that_could_not_be_made_is_no_offer() -> None:
+    holder = LeaseHolder()
+    holder.lease(2)
+    assert [holder.take() for _ in range(3)] == [5, 5, None]
+    [usage] = holder.due()
+    assert (usage.requests, usage.offers) == (3, 2)
+
+
+def test_a_campaign_that_is_stopped_says_nothing_of_what_would_come() -> None:
+    holder = LeaseHolder()
+    [usage] = holder.due()
+    holder.answer(usage, throttle=1.0)
+    assert holder.leases.reserve(KEY, COST, holder.second, is_drawn=True) == 5
+    holder.due()
+    [usage] = holder.due(after=REPORT_SECONDS)
+    assert (usage.requests, usage.offers) == (0, 1)
 
 
 def test_a_campaign_that_is_left_out_all_the_time_still_reports() -> None:
@@ -119,7 +161,7 @@ def test_a_campaign_that_is_left_out_all_the_time_still_reports() -> None:
     assert holder.take() is None
     holder.due()
     [usage] = holder.due(after=REPORT_SECONDS)
-    assert (usage.requests, usage.given) == (1, ())
+    assert (usage.requests, usage.given) == (0, ())
 
 
 def test_multipliers_of_bids_come_with_answers_and_end_with_the_lease() -> None:

@@ -88,7 +88,8 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     price: Micros = Micros(0)  # Of a click, where clicks are charged; their offers hold less than that.
     # A visitor was turned away for lack of it: others must return what they do not use.
     is_needed: bool = False
-    requests: int = 0  # Since the last report: offers, and those left out by the pace.
+    requests: int = 0  # Since the last report: offers, and likely ones that the pace left out,
+    offers: int = 0  # and those that were made. Older processes do not say.
     site_key: int | None = None  # Where the campaign runs on one site only.
     opportunities: int = 0  # Since the last report: requests that it could have bid on.
     shape: TrafficShape | None = None  # Of the traffic; the budget service adds it,

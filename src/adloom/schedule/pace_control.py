@@ -11,7 +11,8 @@ import msgspec
 
 GAIN_NOW: Final = 0.5  # Of the error now,
 GAIN_SUM: Final = 0.3  # and of its sum.
-SUM_KEPT: Final = 0.995
+SUM_KEPT: Final = 0.995  # From step to step,
+SUM_SECONDS: Final = 5.0  # which are no further apart as a rule: then more is forgotten.
 SUM_MAX: Final = 1.0
 STEP_SECONDS_MIN: Final = 0.001
 STEP_SECONDS_MAX: Final = 1.0
@@ -30,15 +31,21 @@ OVERPACE_MAX: Final = 5.0
 TUNED_AFTER: Final = 20  # Ratios,
 TUNE_SECONDS_MIN: Final = 0.5  # and seconds.
 
-RATE_WEIGHT: Final = 0.3
-RATE_SECONDS: Final = 10.0  # Processes report every 5 s.
-RATES_MIN: Final = 3
+RATE_SECONDS: Final = 30.0  # The rate is that of so many seconds; processes report every 5 s.
+RATE_OFFERS: Final = 10  # If so many offers take longer, it is theirs,
+RATE_SECONDS_MAX: Final = 7_200.0  # up to this.
+CHARGES_KEPT: Final = 100  # What an offer costs is learned from about so many charges.
+CHARGES_ASSUMED: Final = 2  # What offers hold counts as much as so many.
+COST_MIN: Final = 0.01  # Of a hold.
 REQUESTS_MIN: Final = 10
-GRACE_SECONDS: Final = 10.0
-STALE_SECONDS: Final = 30.0
+GRACE_SECONDS: Final = 30.0
+PAUSE_SECONDS: Final = 30.0
+PAUSE_OFFERS_MIN: Final = 10  # So many were expected in it,
+PAUSE_SHARE: Final = 0.1  # and less than this share of them came.
 SCALED_SECONDS_MIN: Final = 1.0
 DAY_SECONDS: Final = 86_400.0
-LAST_SHARE: Final = 0.01  # Of a day: what is left is spread over what comes, without regard to the plan.
+LAST_SHARE: Final = 0.01  # Of a day: what is left is spread over what comes, without regard to the plan,
+LAST_CHARGES: Final = 10  # and so are the last ones that the budget pays for.
 EARLY_SHARE: Final = 0.05  # Of a day left when the budget is spent: too fast.
 
 
@@ -54,12 +61,14 @@ class PaceState(msgspec.Struct, frozen=True, kw_only=True):
     since: float = 0.0  # When this run of steps began; a pause or another plan begins a new one.
     spent_early: float | None = None  # The share of the day that was left when its budget was spent.
     plan: tuple[int, int] = (0, 0)  # Budget and cost that this was learned with.
-    # Requests, and how many came a second.
+    # Offers a second that there would be without a pace on the day's average, and from how many seconds this is known.
     rate: float = 0.0
-    rates: int = 0
-    rate_since: float = 0.0
-    requests: int = 0  # Since then.
-    requests_all: int = 0
+    rate_seconds: float = 0.0
+    requests_all: int = 0  # Since this run of steps began.
+    # What was charged lately, and for how many offers.
+    charged: float = 0.0
+    offers: float = 0.0
+    spent: tuple[int, int] | None = None  # At the last step: the budget's window, and what was spent of it.
     # Ratios since the last tuning.
     ratios: int = 0
     ratio_sum: float = 0.0
@@ -72,49 +81,60 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
     now: float  # Seconds since the epoch.
     daily_budget: int
-    spent: int
-    cost: int  # Of one offer.
+    window: int  # Of the daily budget: an admin may open another,
+    spent: int  # and this is spent in it.
+    cost: int  # What one offer holds,
+    price: int  # and what is charged at once: the price of a click is more than its offer holds.
     share: float  # Of the day's traffic that has come,
     volume: float  # and how many times the average comes now.
-    requests: int  # Since the last step: offers, and those left out.
+    offers: int  # Since the last step,
+    requests: int  # and how many there would have been without a pace.
     day_seconds: float = DAY_SECONDS
     seconds_left: float = DAY_SECONDS
 
 
 def control_pace(state: PaceState, pace: Pace) -> PaceState:
     """Take a step: `throttle` of the result is the share of offers to leave out."""
-    state = _restart_if_due(state, pace)
-    elapsed = 0.0 if state.at is None else pace.now - state.at
-    state = _measure_rate(state, pace)
+    state = _measure_cost(_apply_plan(state, pace), pace)
+    elapsed = 0.0 if state.at is None else max(0.0, pace.now - state.at)
+    if state.at is None or _was_pause(state, pace, elapsed):
+        state = _restart(state, pace)
+    elif state.throttle != STOPPED:  # Then nothing is known of what is left out.
+        state = _measure_rate(state, pace, elapsed)
     if pace.spent + pace.cost > pace.daily_budget or pace.seconds_left <= 0:
         left = state.spent_early or max(0.0, pace.seconds_left / pace.day_seconds)
         return msgspec.structs.replace(state, throttle=STOPPED, at=pace.now, spent_early=left)
+    cost = estimate_cost(state, pace)
     base = compute_base(
-        daily_budget=pace.daily_budget,
-        cost=pace.cost,
-        day_seconds=pace.day_seconds,
-        volume=pace.volume,
-        rate=state.rate,
+        daily_budget=pace.daily_budget, cost=cost, day_seconds=pace.day_seconds, rate=state.rate
     )
-    if is_in_grace(state, pace):
-        return msgspec.structs.replace(state, throttle=base if state.rates >= RATES_MIN else 0.0, at=pace.now)
+    if pace.now - state.since < _scale(GRACE_SECONDS, pace):
+        return msgspec.structs.replace(state, throttle=0.0, at=pace.now)
+    if state.requests_all < REQUESTS_MIN:  # Too few to correct anything.
+        return msgspec.structs.replace(state, throttle=base, at=pace.now)
     expected = pace.daily_budget * max(EXPECTED_SHARE_MIN, pace.share)
     state = apply_ratio(state, pace.spent / expected, base=base, seconds=elapsed)
-    if pace.seconds_left <= LAST_SHARE * pace.day_seconds:
-        offers_left = (pace.daily_budget - pace.spent) / max(1, pace.cost)
-        needed = offers_left / max(1e-9, state.rate * pace.seconds_left)
+    budget_left = pace.daily_budget - pace.spent
+    if pace.seconds_left <= LAST_SHARE * pace.day_seconds or budget_left <= LAST_CHARGES * pace.price:
+        needed = budget_left / cost / max(1e-9, state.rate * (1 - pace.share) * pace.day_seconds)
         state = msgspec.structs.replace(state, throttle=min(max(0.0, 1 - needed), THROTTLE_MAX))
     return _tune(msgspec.structs.replace(state, at=pace.now), pace.now)
 
 
-def compute_target(*, daily_budget: int, cost: int, day_seconds: float, volume: float) -> float:
-    """Return how many offers a second the plan makes."""
-    return daily_budget / day_seconds / max(1, cost) * volume
+def estimate_cost(state: PaceState, pace: Pace) -> float:
+    """Return what is charged for an offer on average: less than it holds, if not all are seen, clicked or paid in full."""
+    assumed = CHARGES_ASSUMED * pace.price
+    return max(COST_MIN * pace.cost, (state.charged + assumed) / (state.offers + assumed / pace.cost))
 
 
-def compute_base(*, daily_budget: int, cost: int, day_seconds: float, volume: float, rate: float) -> float:
-    """Return the share to leave out by the plan alone."""
-    target = compute_target(daily_budget=daily_budget, cost=cost, day_seconds=day_seconds, volume=volume)
+def compute_target(*, daily_budget: int, cost: float, day_seconds: float) -> float:
+    """Return how many offers a second the plan makes on the day's average."""
+    return daily_budget / day_seconds / cost
+
+
+def compute_base(*, daily_budget: int, cost: float, day_seconds: float, rate: float) -> float:
+    """Return the share to leave out by the plan alone; it is the same at any hour of a day that has its shape."""
+    target = compute_target(daily_budget=daily_budget, cost=cost, day_seconds=day_seconds)
     return min(max(0.0, 1 - target / rate), THROTTLE_MAX) if rate > 0 else 0.0
 
 
@@ -123,7 +143,8 @@ def apply_ratio(state: PaceState, ratio: float, *, base: float, seconds: float) 
     smooth = state.smoothing * ratio + (1 - state.smoothing) * state.ratio
     error = 1 - smooth
     step = min(max(seconds, STEP_SECONDS_MIN), STEP_SECONDS_MAX)
-    error_sum = min(max(state.error_sum * SUM_KEPT + error * step, -SUM_MAX), SUM_MAX)
+    kept = SUM_KEPT ** max(1.0, seconds / SUM_SECONDS)
+    error_sum = min(max(state.error_sum * kept + error * step, -SUM_MAX), SUM_MAX)
     strength = state.overpace if error < 0 else 1.0
     throttle = base - strength * (GAIN_NOW * error + GAIN_SUM * error_sum)
     return msgspec.structs.replace(
@@ -135,13 +156,6 @@ def apply_ratio(state: PaceState, ratio: float, *, base: float, seconds: float) 
         ratio_sum=state.ratio_sum + ratio,
         ratio_squares=state.ratio_squares + ratio * ratio,
     )
-
-
-def is_in_grace(state: PaceState, pace: Pace) -> bool:
-    """Whether too little is known of the traffic yet to correct anything."""
-    grace = max(SCALED_SECONDS_MIN, GRACE_SECONDS * pace.day_seconds / DAY_SECONDS)
-    is_early = pace.now - state.since < grace
-    return is_early or state.requests_all < REQUESTS_MIN or state.rates < RATES_MIN
 
 
 def roll_pace(state: PaceState) -> PaceState:
@@ -158,39 +172,57 @@ def roll_pace(state: PaceState) -> PaceState:
     )
 
 
-def _restart_if_due(state: PaceState, pace: Pace) -> PaceState:
-    """Forget the errors of before after a pause without requests, or under another budget or price."""
+def _apply_plan(state: PaceState, pace: Pace) -> PaceState:
+    """Forget the errors of before under another budget or price, and what offers cost under another price."""
     plan = (pace.daily_budget, pace.cost)
-    stale = max(SCALED_SECONDS_MIN, STALE_SECONDS * pace.day_seconds / DAY_SECONDS)
-    is_stale = state.at is None or pace.now - state.at > stale
-    if not is_stale and plan == state.plan:
+    if plan == state.plan:
         return state
-    state = msgspec.structs.replace(state, ratio=1.0, error_sum=0.0, plan=plan)
-    if not is_stale:
-        return state
+    before, state = state, msgspec.structs.replace(state, ratio=1.0, error_sum=0.0, plan=plan)
+    return state if before.plan[1] == pace.cost else msgspec.structs.replace(state, charged=0.0, offers=0.0)
+
+
+def _was_pause(state: PaceState, pace: Pace, elapsed: float) -> bool:
+    """Whether hardly any offers were made for so long that what is known of the rate is of no use."""
+    expected = (1 - state.throttle) * state.rate * pace.volume * elapsed
+    is_long = elapsed > _scale(PAUSE_SECONDS, pace) and expected > PAUSE_OFFERS_MIN
+    return is_long and pace.offers < PAUSE_SHARE * expected
+
+
+def _restart(state: PaceState, pace: Pace) -> PaceState:
     return msgspec.structs.replace(
-        state, since=pace.now, rate=0.0, rates=0, rate_since=pace.now, requests=0, requests_all=0
+        state, ratio=1.0, error_sum=0.0, since=pace.now, rate=0.0, rate_seconds=0.0, requests_all=0
     )
 
 
-def _measure_rate(state: PaceState, pace: Pace) -> PaceState:
-    requests, seconds = state.requests + pace.requests, pace.now - state.rate_since
-    total = state.requests_all + pace.requests
-    if seconds < max(SCALED_SECONDS_MIN, RATE_SECONDS * pace.day_seconds / DAY_SECONDS):
-        return msgspec.structs.replace(state, requests=requests, requests_all=total)
-    rate = requests / seconds
+def _measure_cost(state: PaceState, pace: Pace) -> PaceState:
+    window, spent = state.spent or (pace.window, pace.spent)
+    new = pace.spent - (spent if window == pace.window else 0)
+    kept = max(0.0, 1 - pace.offers * estimate_cost(state, pace) / (CHARGES_KEPT * pace.price))
     return msgspec.structs.replace(
         state,
-        rate=rate if state.rates == 0 else blend(state.rate, rate, RATE_WEIGHT),
-        rates=state.rates + 1,
-        rate_since=pace.now,
-        requests=0,
-        requests_all=total,
+        charged=max(0.0, kept * state.charged + new),  # Less than before after a refund, or if holds expire.
+        offers=kept * state.offers + pace.offers,
+        spent=(pace.window, pace.spent),
     )
 
 
-def blend(before: float, value: float, weight: float) -> float:
-    return weight * value + (1 - weight) * before
+def _measure_rate(state: PaceState, pace: Pace, elapsed: float) -> PaceState:
+    forgotten = max(
+        min(elapsed / _scale(RATE_SECONDS, pace), pace.offers / RATE_OFFERS),
+        elapsed / _scale(RATE_SECONDS_MAX, pace),
+    )
+    before = state.rate_seconds * max(0.0, 1 - forgotten)
+    seconds = before + elapsed * pace.volume
+    total = state.requests_all + pace.requests
+    if seconds <= 0:
+        return msgspec.structs.replace(state, requests_all=total)
+    rate = (state.rate * before + pace.requests) / seconds
+    return msgspec.structs.replace(state, rate=rate, rate_seconds=seconds, requests_all=total)
+
+
+def _scale(seconds: float, pace: Pace) -> float:
+    """Return as much of a simulated day as so many seconds are of a whole one."""
+    return max(SCALED_SECONDS_MIN, seconds * pace.day_seconds / DAY_SECONDS)
 
 
 def _tune(state: PaceState, now: float) -> PaceState:

@@ -26,8 +26,12 @@ def update_pace(state: CampaignState, usage: LeaseUsage, now: datetime) -> Campa
     pace = Pace(
         now=now.timestamp(),
         daily_budget=config.daily_budget,
+        window=state.window,
         spent=estimate_spent(state),
         cost=max(1, usage.cost),
+        price=max(1, usage.cost, usage.price),
+        # A process of an older version does not say: as many as hold what it gave.
+        offers=usage.offers or sum(amount for _, amount in usage.given) // max(1, usage.cost),
         share=curve.compute_share(now),
         volume=curve.get_volume(now),
         requests=usage.requests,

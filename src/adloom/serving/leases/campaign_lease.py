@@ -69,7 +69,9 @@ class CampaignLease:
     verdict: BudgetVerdict | None = None
     offers: int = 0  # Since the rate was last updated.
     throttle: float = 0.0  # The share of offers to leave out, by the pace,
-    requests: int = 0  # and how many would have been made since the last report.
+    weight: float = 1.0  # how many would have been made for each that is,
+    requests: float = 0.0  # and how many in all since the last report.
+    missed: int = 0  # Offers since then that could not be made.
     due_at: float | None = None
     is_gated: bool = False  # It asks again only if the campaign is requested.
     was_turned_away: bool = False  # By the answer to its last report.
@@ -121,6 +123,7 @@ class CampaignLease:
     def build_report(self, session: int, *, second: int, at: float) -> LeaseUsage:
         """Report what was spent since the last report, and what is wanted; what is returned is set aside here."""
         assert self.pending is None, "one report at a time"
+        offers_made = self.offers - self.missed
         self._update_rate(at)
         cost = self.terms.cost
         has_ended = second >= self.ends_second
@@ -146,9 +149,11 @@ class CampaignLease:
             cost=cost,
             price=self.terms.price,
             is_needed=self.is_needed and not is_over,
-            requests=self.requests,
+            requests=int(self.requests),
+            offers=offers_made,
         )
-        self.requests = 0
+        self.requests %= 1.0
+        self.missed = 0
         self.unreported = {}
         self.unreported_impressions = {}
         self.is_ending = False
@@ -167,6 +172,7 @@ class CampaignLease:
         self.ends_second = int(answer.ends_at.timestamp())
         self.verdict = answer.verdict
         self.throttle = answer.throttle
+        self.weight = 1 / (1 - answer.throttle) if answer.throttle < 1 else 0.0
         # An auction may charge less than the bid; a campaign that cannot pay its bid is out all the same.
         self.low = max(self.left // 2, self.terms.cost - 1)
 

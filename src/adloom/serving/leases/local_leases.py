@@ -107,7 +107,6 @@ class LocalLeases:
         if lease is None or not lease.throttle or self.draw() >= lease.throttle:
             return False
         self.left_out += 1
-        lease.requests += 1
         if not lease.is_touched:
             self._mark_touched(key, lease)
         return True
@@ -119,7 +118,7 @@ class LocalLeases:
             return None
         if lease.throttle and not is_drawn and self.is_left_out(key):
             return None
-        lease.requests += 1
+        lease.requests += lease.weight
         lease.offers += 1
         left = lease.left - cost
         number, is_low = lease.number, left <= lease.low
@@ -129,6 +128,7 @@ class LocalLeases:
             number |= COUNTED_LEASE
             is_low |= lease.impressions_left <= lease.impressions_low
         if left < 0 or second >= lease.ends_second:
+            lease.missed += 1
             lease.is_needed = True
             self._update_reason(key, lease, second)
             self._mark_urgent(key, lease)

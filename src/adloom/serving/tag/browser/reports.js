@@ -35,10 +35,9 @@ async function send() {
   if (reports.length) later();
 }
 
-// What is told twice counts once. Some visitors have switched beacons off, and a browser may have no room for one.
+// What is told twice counts once.
 function flush() {
-  const beacon = (body) => navigator.sendBeacon && navigator.sendBeacon(base + REPORTS, body);
-  if (reports.length && !beacon(JSON.stringify({ events: reports }))) send();
+  if (reports.length) navigator.sendBeacon(base + REPORTS, JSON.stringify({ events: reports }));
 }
 
 addEventListener("pagehide", flush);
