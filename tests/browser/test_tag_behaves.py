@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from playwright.sync_api import Browser, CDPSession, Page, expect
+from playwright.sync_api import Browser, CDPSession, Page, Route, expect
 
 from tests.support.chromium import a_visit, stand_still
 from tests.support.product import Product, wait_until
@@ -338,6 +338,28 @@ def test_an_error_is_reported_and_the_old_content_stays(
         page.wait_for_function("errors.length === 2")
         assert page.evaluate("errors[0]") == "No active placement has this slug."
         expect(page.locator(".banner")).to_be_visible()
+
+
+def test_an_answer_that_makes_no_sense_ends_neither_the_other_slots_nor_the_script(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    address = site.page("/senseless", place("hero", SPACE) + place("slides", SPACE), head=tag(product))
+
+    def answer(route: Route) -> None:
+        body = route.fetch().json()
+        body["slots"]["hero"]["placement"] = None
+        route.fulfill(json=body)
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.route("**/v1/serve/page", answer)
+        page.goto(address)
+        expect(page.locator(".banner")).to_have_count(3)
+        page.route("**/v1/serve/page", lambda route: route.fulfill(body="null"))
+        page.evaluate("adloom.refresh()")
+
+        expect(page.locator(".banner")).to_have_count(3)
+        assert visit.errors == []
 
 
 def counted(session: CDPSession) -> dict[str, float]:

@@ -92,7 +92,7 @@ async function askPreview() {
 
 async function read(path, body) {
   try {
-    return await (await post(path, body)).json();
+    return (await (await post(path, body)).json()) || {};
   } catch (error) {
     return { message: `${error}` };
   }
@@ -110,9 +110,14 @@ async function askFor(slugs, turn) {
     if (!isAllowed || slot.asked !== turn || !slugs.includes(slot.slug)) return;
     const answer = (body.slots || {})[slot.slug] || body;
     slot.answer = { ...answer, page };
-    if (answer.banners) return fill(slot, answer);
-    say(slot, answer.message);
-    emit("error", slot, { message: answer.message });
+    let { message } = answer;
+    try {
+      if (answer.banners) return fill(slot, answer);
+    } catch (error) {
+      message = `${error}`; // Of this slot: the others are filled.
+    }
+    say(slot, message);
+    emit("error", slot, { message });
   });
 }
 
