@@ -238,6 +238,24 @@ def test_unsent_events_are_sent_when_the_visitor_leaves(
         is_counted(seller, banner_id, 1, 0)
 
 
+def test_unsent_events_are_sent_from_a_browser_without_beacons(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    [banner_id] = seller.ads("no-beacon", "full_static")
+    leaving = """<script>
+      window.adloom = [(tag) => tag.on("impression", () => dispatchEvent(new Event("pagehide")))];
+    </script>"""
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.add_init_script("Object.defineProperty(Navigator.prototype, 'sendBeacon', { value: undefined })")
+        with page.expect_response(f"**{BATCH}"):
+            page.goto(site.page("/no-beacon", place("no-beacon", SPACE), head=leaving + tag(product)))
+
+        is_counted(seller, banner_id, 1, 0)
+        assert visit.errors == []
+
+
 def test_a_page_without_script_shows_an_image_and_counts_it_and_its_click(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:

@@ -201,7 +201,7 @@ def test_a_slot_that_stays_empty_says_so_once_in_the_console_of_the_browser(
 ) -> None:
     del kinds
     lines: list[str] = []
-    body = place("kind-drect", SPACE) + place("kind-page", SPACE)
+    body = place("kind-drect", SPACE) + place("kind-page", SPACE) + place("Kind_Page", SPACE)
 
     with a_visit(chromium) as visit:
         visit.page.on("console", lambda message: lines.append(message.text))
@@ -210,6 +210,7 @@ def test_a_slot_that_stays_empty_says_so_once_in_the_console_of_the_browser(
         visit.page.evaluate("adloom.refresh()")
 
         assert lines == [
+            "Adloom: Kind_Page: no slug has such characters",
             "Adloom: kind-drect: No active placement has this slug.",
             "Adloom: kind-page: The host of `url` is not one of the site's.",
         ]

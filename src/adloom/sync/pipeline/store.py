@@ -119,9 +119,14 @@ ADD_UP_DAYS: Final = {
                  LIMIT 1
              ) AS row
         ), forgotten AS (
-            DELETE FROM sync.ad_stats_daily AS it USING last
-             WHERE last.place > 1 AND it.seller_id = $1 AND it.entity_type = $2
-               AND it.entity_id = last.entity_id AND it.stat_date = last.stat_date
+            -- By a list, which is nearly always empty: without statistics PostgreSQL would compare each row with each.
+            DELETE FROM sync.ad_stats_daily AS it
+             WHERE it.seller_id = $1 AND it.entity_type = $2 AND it.stat_date BETWEEN $3 AND $4
+               AND it.entity_id = ANY (ARRAY (SELECT entity_id FROM last WHERE place > 1))
+               AND EXISTS (
+                    SELECT FROM last
+                     WHERE place > 1 AND last.entity_id = it.entity_id AND last.stat_date = it.stat_date
+               )
         )
         INSERT INTO sync.ad_stats_daily AS it (
             seller_id, entity_type, entity_id, stat_date, {_join_columns(_DAILY_FIGURES)}, created_at, updated_at

@@ -35,9 +35,10 @@ async function send() {
   if (reports.length) later();
 }
 
-// What is told twice counts once.
+// What is told twice counts once. Some visitors have switched beacons off, and a browser may have no room for one.
 function flush() {
-  if (reports.length) navigator.sendBeacon(base + REPORTS, JSON.stringify({ events: reports }));
+  const beacon = (body) => navigator.sendBeacon && navigator.sendBeacon(base + REPORTS, body);
+  if (reports.length && !beacon(JSON.stringify({ events: reports }))) send();
 }
 
 addEventListener("pagehide", flush);

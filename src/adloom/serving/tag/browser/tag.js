@@ -21,7 +21,8 @@ function emit(type, { slug, place }, more) {
 
 function found(place) {
   const slug = place.dataset.adloom;
-  if (slots.has(place) || !/^[a-z\d-]{1,100}$/.test(slug)) return;
+  if (slots.has(place) || !slug) return;
+  if (!/^[a-z\d-]{1,100}$/.test(slug)) return say({ slug }, "no slug has such characters");
   try {
     const root = place.shadowRoot || place.attachShadow({ mode: "open" });
     const slot = { place, slug, root, ends: [], cards: [] };
