@@ -14,7 +14,7 @@ from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.campaign_lease import OFFERS_MIN
-from adloom.serving.leases.local_leases import REPORT_SECONDS, UNDER_WAY_MAX, LocalLeases
+from adloom.serving.leases.local_leases import LOWERED_SECONDS, REPORT_SECONDS, UNDER_WAY_MAX, LocalLeases
 
 SESSION = 77
 KEY, OTHER = 7, 8
@@ -174,6 +174,25 @@ def test_multipliers_of_bids_come_with_answers_and_end_with_the_lease() -> None:
     assert registry.take_multipliers() == {}
     holder.load(OTHER)
     assert registry.take_multipliers() == {KEY: 1.0}
+
+
+def test_a_campaign_whose_bid_was_lowered_reports_while_it_wins_nothing() -> None:
+    """Its bid may be too low for any offer; another is decided only at a report. While nobody asks, that can wait."""
+    holder = LeaseHolder()
+    [usage] = holder.due()
+    holder.answer(usage, multiplier=0.4)
+
+    for _ in range(3):
+        assert holder.due(after=LOWERED_SECONDS - 1) == []
+        [usage] = holder.due(after=1)
+        assert (usage.given, usage.offers) == ((), 0)
+        holder.answer(usage, multiplier=0.4)
+    holder.is_wanted = False
+    assert [usage for _ in range(3) for usage in holder.due(after=LOWERED_SECONDS)] == []
+    holder.is_wanted = True
+    [usage] = holder.due(after=LOWERED_SECONDS)
+    holder.answer(usage, multiplier=1.0)
+    assert [usage for _ in range(3) for usage in holder.due(after=LOWERED_SECONDS)] == []
 
 
 def test_an_idle_campaign_asks_for_enough_for_a_burst() -> None:

@@ -120,6 +120,11 @@ class CampaignLease:
         is_known = not self.unreported and not self.unreported_impressions
         return self.has_rest or not is_known or self.pending is not None
 
+    def is_quiet(self, second: int) -> bool:
+        """Whether it may be offered, and there is nothing to report or to return."""
+        is_due = self.is_recalled or self.is_ending or self.is_needed or self.is_touched
+        return self.can_offer(second) and not self.unreported and not is_due
+
     def build_report(self, session: int, *, second: int, at: float) -> LeaseUsage:
         """Report what was spent since the last report, and what is wanted; what is returned is set aside here."""
         assert self.pending is None, "one report at a time"

@@ -25,6 +25,7 @@ from adloom.serving.leases.registry import LeaseRegistry, LeaseTimers, Placement
 REPEAT_SECONDS: Final = 0.5  # An answer takes milliseconds: after this it is lost.
 REPEAT_SECONDS_MAX: Final = 2.0
 REPORT_SECONDS: Final = 5.0  # Spend is reported at least so often.
+LOWERED_SECONDS: Final = 60.0  # A campaign whose bid was lowered, and that offers nothing, reports so often.
 UPDATE_SECONDS: Final = 0.25  # Spend is announced twice a second; asking much more often is of no use.
 SOON_SECONDS: Final = 0.05
 UNDER_WAY_MAX: Final = 2_000  # Reports without an answer; beyond this no campaign asks until one is answered.
@@ -318,6 +319,9 @@ class LocalLeases:
             if not is_wanted(key):
                 return None
             lease.is_needed = True
+        if lease.is_quiet(second) and not is_wanted(key):
+            self._schedule(key, lease, at + LOWERED_SECONDS)
+            return None
         usage = lease.build_report(self.session, second=second, at=at)
         self._update_reason(key, lease, second)
         self.under_way += 1
@@ -361,6 +365,9 @@ class LocalLeases:
             lease.mark_satisfied()
             if lease.unreported:
                 self._schedule(key, lease, at + REPORT_SECONDS)
+            elif lease.multiplier < 1:
+                # It may win nothing at this bid, and another is decided only when it reports.
+                self._schedule(key, lease, at + LOWERED_SECONDS)
         else:
             # Also if the day of a new lease is over here but not at the budget service: clocks differ.
             self._schedule(key, lease, at + lease.back_off(pending))
