@@ -70,6 +70,15 @@ def test_fleet_decides_by_its_net() -> None:
     assert found[0].multiplier == pytest.approx(0.8187, abs=1e-4)
 
 
+def test_the_pacer_bids_less_where_the_pace_keeps_it_from_spending_too_much() -> None:
+    """On its plan, but only because three of four opportunities are left out."""
+    held_back, free = (
+        run_day(PACER, Nets("none", "none"), target=None, window_cost=31.25, let_through=share)[-1]
+        for share in (0.25, 1.0)
+    )
+    assert held_back.multiplier < 0.8 * free.multiplier
+
+
 def test_the_guard_allows_one_at_the_days_start_and_its_slack_later() -> None:
     found = run_day(FLEET, Nets(fleet=NetThatSays(1.0)))
 

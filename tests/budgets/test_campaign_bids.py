@@ -30,6 +30,7 @@ from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import LeaseAnswer
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
+from adloom.schedule.pace_control import PaceState
 from tests.budgets.builders import CAMPAIGN_ID, UNIT, CampaignBench, a_campaign, a_usage
 from tests.support.eventually import measure_fastest
 
@@ -81,6 +82,18 @@ def test_a_campaign_asks_once_in_each_window_and_bids_what_is_decided() -> None:
     assert asked(bench).window.window == 1
     assert asked(bench).window.opportunities == 50
     assert asked(bench).window.last_multiplier == 0.4
+
+
+def test_a_strategy_hears_which_share_of_opportunities_the_pace_let_through() -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.PACER)
+    bench.answered(report=1)
+    bench.state = msgspec.structs.replace(bench.state, pace=PaceState(throttle=0.8))
+    bench.take(a_usage(report=2, lease=1, opportunities=30))
+    bench.state = msgspec.structs.replace(bench.state, pace=None)
+    bench.take(a_usage(report=3, lease=1, opportunities=10), after=WINDOW)
+
+    assert asked(bench).window.opportunities == 40
+    assert asked(bench).window.let_through == pytest.approx(0.4)
 
 
 def test_a_campaign_without_a_bid_never_asks() -> None:

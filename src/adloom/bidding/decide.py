@@ -116,7 +116,7 @@ def observe(state: BidState, window: BidWindow) -> BidState:
         state.pacer,
         multiplier=window.last_multiplier or state.multiplier or 1.0,
         opportunities=window.opportunities,
-        cost=window.window_cost,
+        cost=window.window_cost / window.let_through,
     )
     return _changed(observe_window(state, window), pacer=paced)
 

@@ -46,6 +46,8 @@ class BidWindow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     window_value: Amount
     opportunities: Amount
     wins: Amount
+    # Of these opportunities the share that the pace of the budget did not leave out: at the same bid more would have cost.
+    let_through: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
     traffic_share: Share  # Of the day's traffic, in the window that begins,
     traffic_left: Share  # and from its start on.
     last_multiplier: Annotated[float, msgspec.Meta(gt=0, le=1e6)] | None = None

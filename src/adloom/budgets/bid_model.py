@@ -70,7 +70,8 @@ class BidProgress(msgspec.Struct, frozen=True, kw_only=True):
     counts: BidCounts = NO_COUNTS
     counted_before: BidCounts = NO_COUNTS  # Of that hour, before the day began,
     days_before: BidCounts = NO_COUNTS  # and of earlier days, which count less each day.
-    opportunities: int = 0  # Since that decision.
+    opportunities: int = 0  # Since that decision,
+    let_through: float = 0.0  # and of them those that the pace did not leave out.
     asked_window: int = -1
     asked_at: datetime | None = None
 

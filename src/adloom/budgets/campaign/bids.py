@@ -24,11 +24,13 @@ from adloom.budgets.bid_model import (
     BidsDecided,
     MultiplierRequest,
 )
+from adloom.budgets.campaign.pace import get_throttle
 from adloom.budgets.campaign.state import CampaignState, find_current_day
 from adloom.budgets.messages import LeaseUsage
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow
 from adloom.schedule.budget_day import BudgetDay
+from adloom.schedule.pace_control import THROTTLE_MAX
 from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
 
 ANSWER_SECONDS_MAX: Final = 10
@@ -60,7 +62,12 @@ def update_bids(
     day = find_current_day(state)
     windows = count_windows(usage.day_seconds)
     bids = _begin_day(state.bids or BidProgress(), state, windows)
-    bids = _changed(bids, opportunities=bids.opportunities + max(usage.opportunities, usage.requests))
+    came = max(usage.opportunities, usage.requests)
+    bids = _changed(
+        bids,
+        opportunities=bids.opportunities + came,
+        let_through=bids.let_through + came * (1 - get_throttle(state)),
+    )
     window = find_window(day, now, windows)
     is_new_strategy = bids.decided_at is not None and bids.strategy is not config.bid_strategy
     if window <= bids.window and not is_new_strategy:
@@ -161,6 +168,7 @@ def _build_request(
             window_cost=float(max(0, state.spent_window - bids.spent)),
             window_value=0.0,
             opportunities=float(bids.opportunities),
+            let_through=_find_share_let_through(bids),
             wins=0.0,
             traffic_share=ends - begins,
             traffic_left=1.0 - begins,
@@ -171,6 +179,11 @@ def _build_request(
         counted_before=bids.counted_before,
         days_before=bids.days_before,
     )
+
+
+def _find_share_let_through(bids: BidProgress) -> float:
+    share = bids.let_through / bids.opportunities if bids.let_through else 1.0
+    return min(max(share, 1 - THROTTLE_MAX), 1.0)
 
 
 def _decide_here(request: MultiplierRequest) -> BidsDecided:
@@ -257,6 +270,7 @@ def _use(
         counts=decided.counts,
         counted_before=decided.counted_before,
         opportunities=0,
+        let_through=0.0,
         asked_at=None,
     )
     return _changed(state, bids=bids)

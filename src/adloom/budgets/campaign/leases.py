@@ -77,8 +77,8 @@ def apply_usage(
     if not lease.is_sound or (offers is not None and not offers.is_sound):
         effects += [Persist(), _build_void(state, usage, now)]
         return _close_lease(state, known, second)
-    state = update_pace(_record_usage(state, lease, usage, offers), usage, now)
-    state = update_bids(state, usage, now, effects)
+    state = update_bids(_record_usage(state, lease, usage, offers), usage, now, effects)
+    state = update_pace(state, usage, now)
     if offers is not None:
         left = compute_offers_left(state) if _may_grant(state, lease, usage) else 0
         granted = grant_offers(offers, left, usage, sessions=_count_sessions(state), second=second)
