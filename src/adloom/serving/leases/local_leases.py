@@ -68,8 +68,6 @@ class LocalLeases:
         self.late = 0
         self.left_out = 0
 
-    # ------------------------------------------------------------ which campaigns may be offered
-
     def take_changes(self) -> dict[int, str | None]:
         """Return why campaigns are excluded, or None, for those that changed since the last call."""
         changes, self.changes = self.changes, {}
@@ -146,8 +144,6 @@ class LocalLeases:
             self._mark_touched(key, lease)
         return number
 
-    # ------------------------------------------------------------ reports
-
     @property
     def next_at(self) -> float | None:
         """When the next report may be due; `on_urgent` announces urgent ones."""
@@ -183,8 +179,6 @@ class LocalLeases:
         lease = self._leases.get(key)
         if lease is not None and lease.is_gated:
             self._schedule(key, lease, max(at, lease.sent_at + lease.wait_seconds))
-
-    # ------------------------------------------------------------ answers and news
 
     def on_answer(self, answer: LeaseAnswer, *, second: int, at: float) -> None:
         """Apply an answer; only one to the last report counts."""
@@ -250,8 +244,6 @@ class LocalLeases:
             lease.wait_seconds = WAIT_SECONDS_MAX
             self._timers.reschedule(key, lease, at + WAIT_SECONDS_MAX)
 
-    # ------------------------------------------------------------ the session
-
     def start_session(self, session: int, *, at: float) -> None:
         """Start another session: leases of the one before are void, and every campaign asks again."""
         self.session = session
@@ -281,8 +273,6 @@ class LocalLeases:
     def is_settled(self) -> bool:
         """Whether everything is returned, and the return is confirmed."""
         return self.is_closing and not any(lease.needs_report for lease in self._leases.values())
-
-    # ------------------------------------------------------------ steps
 
     def _release(self, key: int, lease: CampaignLease, at: float) -> None:
         self._set_reason(key, lease, None)  # If it is still offered, it needs no lease any more.
@@ -363,11 +353,9 @@ class LocalLeases:
             self._schedule(key, lease, at)
         elif lease.can_offer(second):
             lease.mark_satisfied()
-            if lease.unreported:
-                self._schedule(key, lease, at + REPORT_SECONDS)
-            elif lease.multiplier < 1:
-                # It may win nothing at this bid, and another is decided only when it reports.
-                self._schedule(key, lease, at + LOWERED_SECONDS)
+            if lease.unreported or lease.multiplier < 1:
+                # At a lowered bid it may win nothing, and another is decided only when it reports.
+                self._schedule(key, lease, at + (REPORT_SECONDS if lease.unreported else LOWERED_SECONDS))
         else:
             # Also if the day of a new lease is over here but not at the budget service: clocks differ.
             self._schedule(key, lease, at + lease.back_off(pending))
