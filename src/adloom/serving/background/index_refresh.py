@@ -8,7 +8,7 @@ meanwhile, and what has changed since is compiled once more for the rebuilt inde
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
@@ -135,8 +135,8 @@ class IndexRefresher:
                 while not is_swapped:
                     rebuilt = await self._read_all(connection)
                     # Updates wait only for what changes during this.
-                    newer = await self._advance(connection, rebuilt)
-                    is_swapped = newer is not None and await self._update(connection, newer)
+                    advanced = await self._advance(connection, rebuilt)
+                    is_swapped = advanced is not None and await self._update(connection, advanced[0])
         self._cap_counts.recheck_settled()
 
     async def _rebuild_now_and_then(self) -> None:
@@ -159,22 +159,26 @@ class IndexRefresher:
     async def _update(self, connection: Connection, rebuilt: Index | None = None) -> bool:
         """Bring the current index, or a rebuilt one, to the catalog's version, unless changes are not known."""
         async with self._replacing:
-            newer = await self._advance(connection, rebuilt or self._index or EMPTY)
-            if newer is not None:
-                await self._swap(newer)
-        return newer is not None
+            advanced = await self._advance(connection, rebuilt or self._index or EMPTY)
+            if advanced is not None:
+                newer, compiled = advanced
+                await self._swap(newer, compiled if rebuilt is None else newer.by_key.values())
+        return advanced is not None
 
-    async def _advance(self, connection: Connection, index: Index) -> Index | None:
-        """Return an index of the catalog's version, unless changes are not known."""
+    async def _advance(
+        self, connection: Connection, index: Index
+    ) -> tuple[Index, Collection[IndexedPlacement]] | None:
+        """Return an index of the catalog's version and what was compiled for it, unless changes are not known."""
         async with store.read_one_version(connection) as version:
             touched = await store.read_changed_keys(connection, since=index.version, until=version)
             if touched is None:
                 return None
-            return replace_placements(
+            compiled = await self._compile(connection, touched.placement_keys, touched.creative_keys)
+            newer = replace_placements(
                 msgspec.structs.replace(index, markets=(self._index or EMPTY).markets),
                 version=version,
                 gone=[*touched.placement_keys, *(-key for key in touched.creative_keys)],
-                placements=await self._compile(connection, touched.placement_keys, touched.creative_keys),
+                placements=compiled,
                 banner_ids=await _add_ids(
                     index.banner_ids, store.iter_ids(connection, store.BANNER_IDS, touched.banner_keys)
                 ),
@@ -183,6 +187,7 @@ class IndexRefresher:
                 ),
                 sites=await _replace_sites(connection, index.sites, touched.site_keys),
             )
+            return newer, compiled
 
     async def _compile(
         self, connection: Connection, keys: store.Keys, campaign_keys: store.Keys
@@ -202,13 +207,13 @@ class IndexRefresher:
             await add(compile_creatives(creatives[0].assignment.campaign_id, creatives, interner))
         return placements
 
-    async def _swap(self, index: Index) -> None:
+    async def _swap(self, index: Index, compiled: Iterable[IndexedPlacement]) -> None:
         slicer, now = Slicer(monotonic), self._clock.now()
         before = (self._index or EMPTY).by_key
         states = [
             await slicer.run(self.states.prepare(placement, now=now))
-            for key, placement in index.by_key.items()
-            if before.get(key) is not placement
+            for placement in compiled
+            if before.get(placement.key) is not placement
         ]
         top_sets = await slicer.run(self.markets.prepare(index, now=now))
         # No await from here on: a request sees all of it, or nothing.
