@@ -98,11 +98,11 @@ def test_counts_of_before_a_cap_was_removed_grant_nothing() -> None:
 
 
 def test_money_is_granted_for_as_many_offers_as_the_cap_leaves() -> None:
-    bench = a_capped_campaign(impression_cap=5, impressions=3)
+    bench = a_capped_campaign(impression_cap=8, impressions=3)
 
     granted = [ask(bench, session=session) for session in (1, 2, 3)]
 
-    assert [(one.impressions_granted, one.granted) for one in granted] == [(1, UNIT), (1, UNIT), (0, 0)]
+    assert [(one.impressions_granted, one.granted) for one in granted] == [(4, 4 * UNIT), (1, UNIT), (0, 0)]
 
 
 def test_a_campaign_wants_money_again_when_holds_come_back_and_when_its_cap_is_raised() -> None:
@@ -128,7 +128,7 @@ def test_a_campaign_wants_money_again_when_holds_come_back_and_when_its_cap_is_r
     assert bench.published(SpendUpdate), "processes that were refused ask again"
     answer(bench, UNIT)
     ask(bench, 6, lease=lease)
-    assert targets(bench) == [4 * UNIT], "one is on hold, and three of seven are for this process"
+    assert targets(bench) == [5 * UNIT], "one is on hold, and four of seven are for this process"
 
 
 def test_a_campaign_at_its_click_cap_gets_no_money_and_what_it_holds_for_clicks_gives_way() -> None:
@@ -207,9 +207,9 @@ def test_leases_are_recalled_when_a_cap_is_lowered_below_what_they_may_offer() -
 
     # Also of a process that has not got the money for all of its offers.
     bench = a_capped_campaign(impressions=2, impression_cap=20)
-    edit(bench, daily_budget=Micros(5 * UNIT))
+    edit(bench, daily_budget=Micros(3 * UNIT))
     leased = ask(bench)
-    assert (leased.impressions_granted, leased.granted) == (4, 2 * UNIT)
+    assert (leased.impressions_granted, leased.granted) == (4, 3 * UNIT)
     edit(bench, impression_cap=2)
     assert [recall.session for recall in bench.published(Recall)] == [1]
 

@@ -45,6 +45,13 @@ def test_leases_are_small_near_the_end_of_a_budget() -> None:
     assert granted == [units(number) for number in (4, 1, 1, 1, 1, 0, 0, 0)]
 
 
+@pytest.mark.parametrize("budget", [1, 2, 4, 5])
+def test_the_only_process_gets_a_budget_of_few_offers_at_once(budget: int) -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(budget)))
+
+    assert bench.answered(want=units(10)).granted == units(min(budget, 4))
+
+
 def test_the_sum_of_leases_never_exceeds_the_budget() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(100)))
 
@@ -60,11 +67,11 @@ def test_the_sum_of_leases_never_exceeds_the_budget() -> None:
 
 
 def test_grants_are_whole_offers() -> None:
-    bench = CampaignBench(a_campaign(daily_budget=units(10)))
+    bench = CampaignBench(a_campaign(daily_budget=units(8)))
 
     answer = bench.answered(want=units(10), cost=Micros(3 * UNIT))
 
-    assert answer.granted == units(3)
+    assert answer.granted == units(6)
 
 
 def test_a_repeated_report_is_answered_again_and_changes_nothing() -> None:

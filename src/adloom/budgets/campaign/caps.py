@@ -12,6 +12,7 @@ been seen in time. A campaign asks for such counts, because it gets no message a
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -29,6 +30,8 @@ from adloom.budgets.messages import (
 from adloom.core.money import Micros
 from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.runtime.actors.actor import Effect, Persist, Publish
+
+LAST_OFFERS: Final = 4
 
 _changed = msgspec.structs.replace
 
@@ -50,12 +53,21 @@ def report_offers(state: CampaignState, lease: Lease, usage: LeaseUsage, second:
 
 
 def grant_offers(offers: Lease, left: int, usage: LeaseUsage, *, sessions: int, second: int) -> Lease:
-    """Grant what fits, as for money: at most half of a process's share of what is left, but at least one offer."""
+    """Grant what fits, as for money."""
     want = usage.want_impressions
     if want <= offers.unassigned:
         return offers.granted_up_to(Micros(want), second=second)
-    more = max(0, min(want - offers.unassigned, left, max(left // (2 * sessions), 1)))
+    more = size_grant(want - offers.unassigned, left, cost=1, sessions=sessions)
     return offers.granted_up_to(Micros(offers.unassigned + more), second=second)
+
+
+def size_grant(want: int, left: int, *, cost: int, sessions: int) -> int:
+    """At most half of a process's share of what is left, but at least one offer.
+
+    If there is only one process, it gets the last few at once: visitors of the same moment wait for no second grant.
+    """
+    least = LAST_OFFERS * cost if sessions == 1 else cost
+    return max(0, min(want, left, max(left // (2 * sessions), least)))
 
 
 def apply_seen(state: CampaignState, message: CountedImpressions, effects: list[Effect]) -> CampaignState:

@@ -16,6 +16,7 @@ from adloom.budgets.campaign.caps import (
     release_offers,
     report_offers,
     request_counts,
+    size_grant,
 )
 from adloom.budgets.campaign.headroom import (
     compute_headroom,
@@ -233,7 +234,7 @@ def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime)
     left_for_others = usage.cost if has_unmet_demand(state, now) and not usage.is_needed else 0
     if left is not None:
         sessions = _count_sessions(state)
-        more = _size_grant(more, left - left_for_others, cost=usage.cost, sessions=sessions)
+        more = size_grant(more, left - left_for_others, cost=usage.cost, sessions=sessions)
     if state.configured.is_allotted:
         more = max(0, min(more, compute_spare(state) - left_for_others))
     whole = (lease.unassigned + more) // usage.cost * usage.cost
@@ -258,11 +259,6 @@ def _lacks_offers(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool
 def _may_grant(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool:
     is_running = state.configured.is_running and _is_current(state, lease, usage)
     return is_running and not is_click_cap_reached(state)
-
-
-def _size_grant(want: int, left: int, *, cost: int, sessions: int) -> int:
-    """At most half of a process's share of what is left, but at least one offer."""
-    return max(0, min(want, left, max(left // (2 * sessions), cost)))
 
 
 def _count_sessions(state: CampaignState) -> int:
