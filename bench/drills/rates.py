@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol
 import msgspec
 import psutil
 
+from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.entity_config import EntityConfigurer
 from adloom.budgets.kinds import make_kinds
-from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.messages import AskBudget, Confirms
 from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.transport.inbox import ValkeyBroadcaster

@@ -20,7 +20,6 @@ from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.count_follower import CountFollower
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.confirms.projection import CHARGES, ConfirmProjection
-from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.core.clock import Clock
 from adloom.core.money import Micros
@@ -28,6 +27,7 @@ from adloom.events.projections.projection import Projection
 from adloom.runtime.actors.actor import Address, AnyKind
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.locks.leader import LeaderLoop
 from adloom.runtime.loops import pause
 from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.decide import WinningBid

@@ -5,9 +5,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from adloom.budgets.leader import OWNER_KEY, LeaderLoop
+from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
+from adloom.runtime.locks.leader import LeaderLoop
 from adloom.runtime.locks.lock import LEASE, HeldLocks, ValkeyLock
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from adloom.budgets.leader import OWNER_KEY
+from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
 from adloom.budgets.money.comparison import LedgerCheck, list_open_days, settle
 from adloom.budgets.money.reconcile_store import DIFFERENCES_MAX, DayReconciliation, SpendDifference

@@ -1,4 +1,4 @@
-"""Addresses of campaigns and advertisers, and the topics that they publish on."""
+"""Addresses of campaigns and advertisers, the topics that they publish on, and the lock of who has them."""
 
 from typing import Final
 from uuid import UUID
@@ -11,6 +11,8 @@ ADVERTISER: Final = "advertiser"
 NO_ADVERTISER: Final = "-"
 SPEND_TOPIC: Final = "spend"
 COUNTS_TOPIC: Final = "counts"
+# The lock of the worker that has all budget actors.
+OWNER_KEY: Final = "adloom:brain:owner"
 
 
 def make_campaign_address(campaign_id: CampaignId, advertiser_id: AdvertiserId | None) -> Address:

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.bids.decider import BidDecider, LocalTopics
 from adloom.budgets.bids.nets import SHIPPED, FleetWeights, cache_nets
 from adloom.budgets.bids.store import BidCountStore
@@ -15,7 +16,6 @@ from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigur
 from adloom.budgets.confirms.projection import CHARGES, ConfirmProjection
 from adloom.budgets.confirms.store import ConfirmStore
 from adloom.budgets.kinds import make_kinds
-from adloom.budgets.leader import OWNER_KEY, LeaderLoop, Run
 from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.traffic.learner import TrafficLearner
 from adloom.budgets.traffic.page_recorder import PageTrafficRecorder
@@ -32,6 +32,7 @@ from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
+from adloom.runtime.locks.leader import LeaderLoop, Run
 from adloom.runtime.locks.lock import HeldLocks, ValkeyLock
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_system_chance

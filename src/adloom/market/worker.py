@@ -7,7 +7,6 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from adloom.budgets.leader import LeaderLoop, Run
 from adloom.budgets.worker import WorkerIdentity
 from adloom.core.clock import Clock
 from adloom.market.follower import MarketFollower
@@ -28,6 +27,7 @@ from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
+from adloom.runtime.locks.leader import LeaderLoop, Run
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from adloom.app.metrics.worker import register_budget_actors, register_market, register_shards
 from adloom.budgets.bids.nets import FleetWeights
 from adloom.budgets.kinds import make_kinds
-from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.worker import BudgetService, WorkerIdentity, make_budget_actors, share_budget_actors
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
@@ -15,6 +14,7 @@ from adloom.market.kinds import make_kinds as make_market_kinds
 from adloom.market.worker import make_market, share_market
 from adloom.pages.site.step import SiteKind
 from adloom.pages.site.worker import OWNER_KEY, make_site_actors, share_site_actors
+from adloom.runtime.locks.leader import LeaderLoop
 from adloom.runtime.postgres import Pool
 from adloom.runtime.process.roles import NatsSettings, WorkerRole
 from adloom.runtime.settings import SettingsError, WorkerSettings

@@ -7,7 +7,7 @@ import asyncpg
 from rich.console import Console
 from rich.table import Table
 
-from adloom.budgets.leader import OWNER_KEY
+from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.money.comparison import RETRY_SECONDS, reconcile_settled
 from adloom.budgets.money.reconcile_store import DayReconciliation
 from adloom.core.clock import Clock

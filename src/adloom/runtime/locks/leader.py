@@ -10,7 +10,6 @@ import structlog
 from adloom.core.errors import UnavailableError
 from adloom.runtime.loops import pause, pause_until_next
 
-OWNER_KEY: Final = "adloom:brain:owner"
 RENEW_SECONDS: Final = 2.0  # Twice while the lock lasts.
 STANDBY_SECONDS: Final = 1.0
 
