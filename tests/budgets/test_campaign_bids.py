@@ -27,7 +27,7 @@ from adloom.budgets.bid_model import (
 from adloom.budgets.bids.decider import BidDecider, add_counts
 from adloom.budgets.campaign.bids import ANSWER_SECONDS_MAX, bound_multiplier, get_multiplier
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.messages import LeaseAnswer
+from adloom.budgets.messages import LeaseAnswer, OpenWindow
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
 from adloom.schedule.pace_control import PaceState
@@ -94,6 +94,23 @@ def test_a_strategy_hears_which_share_of_opportunities_the_pace_let_through() ->
 
     assert asked(bench).window.opportunities == 40
     assert asked(bench).window.let_through == pytest.approx(0.4)
+
+
+def test_a_budget_that_is_reset_hides_no_cost_from_the_strategy() -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.PACER)
+    bench.answered(report=1)
+    bench.take(an_answer(asked(bench), 1.0))
+    lease = bench.answered(report=2, want=Micros(50 * UNIT)).lease
+    bench.take(bench.offered(lease, Micros(30 * UNIT)))
+    bench.take(OpenWindow(reason="a test"))
+    lease = bench.answered(report=3, want=Micros(50 * UNIT)).lease
+    bench.take(bench.offered(lease, Micros(5 * UNIT)))
+    bench.take(a_usage(report=4, lease=lease, opportunities=50), after=WINDOW)
+
+    window = asked(bench).window
+    assert (window.window_cost, window.cost, window.remaining) == (35 * UNIT, 35 * UNIT, 95 * UNIT)
+    bench.take(an_answer(asked(bench), 1.0))
+    assert [row.spent for row in bench.recorded(BidRow)] == [35 * UNIT]
 
 
 def test_a_campaign_without_a_bid_never_asks() -> None:

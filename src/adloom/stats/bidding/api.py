@@ -164,7 +164,10 @@ async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database
     day = status.budget_day
     rise = find_rise(bids.memory.pacer, bids.multiplier)
     bounds: EstimateBounds = {
-        "daily_budget": status.daily_budget,
+        # What was spent before an admin opened a new window is of no budget any more.
+        "daily_budget": None
+        if status.daily_budget is None
+        else status.daily_budget + status.spent_today - status.spent_window,
         "opportunities": bids.memory.pacer.traffic,
     }
     windows = estimate_windows(rows, rise, **bounds)
