@@ -24,7 +24,6 @@ BENCHES: Final = {
     "compare": "bench.routes.compare:main",
     "contextual": "bench.contextual.serve:main",
     "crawl": "bench.crawl:main",
-    "creatives": "bench.contextual.creatives:main",
     "decisions": "bench.auction.decision:main",
     "freshness": "bench.contextual.freshness:main",
     "idle-budgets": "bench.budgets.idle:main",

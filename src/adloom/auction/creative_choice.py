@@ -26,7 +26,7 @@ NEW_NOISE: Final = 0.15
 # What is assumed of a creative that nobody has seen: so many impressions at the site's click rate.
 PRIOR_IMPRESSIONS: Final = 200.0
 # Draws are as close to what is known as if there were so many times as many impressions. Plain Thompson sampling (1)
-# explores too long where few click: see `adloom bench creatives`.
+# explores too long where few click: docs/guide/contextual.md has figures.
 EVIDENCE_WEIGHT: Final = 4.0
 CLICK_RATE_DEFAULT: Final = 0.003
 
