@@ -31,8 +31,6 @@ BENCHES: Final = {
     "market": "bench.auction.market:main",
     "page-auctions": "bench.contextual.auctions:main",
     "pages": "bench.pages:main",
-    "questions": "bench.statistics:ask_questions",
-    "rollup": "bench.statistics:roll_up_a_day",
     "scoring": "bench.scoring:main",
     "sync": "bench.sync:main",
 }

@@ -16,7 +16,6 @@ import typer
 from adloom.core.ids import SystemIds
 from adloom.runtime.ports import find_port
 from bench.figures import MEBIBYTE, BenchTable, judge, show
-from bench.fill import CatalogSize
 from bench.processes import LoadError, ShowStatus, measure_usage
 from bench.servers import Servers, build_program, run_program, run_servers
 
@@ -110,7 +109,7 @@ def main(
 
 async def _measure(pages: int, kilobytes: int, say: ShowStatus) -> BenchTable:
     async with contextlib.AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(run_servers(CatalogSize()))
+        servers = await stack.enter_async_context(run_servers())
         port = await stack.enter_async_context(_serve(pages, kilobytes * 1_024))
         site = await servers.pool.fetchval(NEW_SITE, SystemIds().make(), DOMAIN, pages)
         crawler = await stack.enter_async_context(_run(servers, "crawler", port))

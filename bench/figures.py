@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from math import inf
 from statistics import median
@@ -176,13 +176,6 @@ def group_samples(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     for sample in samples:
         rounds.setdefault(sample.target, []).append(sample)
     return rounds
-
-
-def tabulate_ratios(title: str, seconds: Mapping[str, float], *, heading: str) -> BenchTable:
-    """Tabulate seconds, and their ratios to the first figure."""
-    reference = next(iter(seconds.values()))
-    rows = [[name, f"{each:.2f}", f"{each / reference:.1f}"] for name, each in seconds.items()]
-    return BenchTable(title=title, headings=["", "s", heading], rows=rows)
 
 
 def render(bench: BenchTable) -> RenderableType:

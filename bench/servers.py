@@ -32,7 +32,7 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
 from bench.figures import PROGRESS
-from bench.fill import CatalogSize, fill_catalog
+from bench.fill import fill_catalog
 from bench.load import FLOOR, NGINX, BenchSubject, Target
 from bench.processes import LoadError, keep_off_last_cpu, list_descendants, measure_usage, stop
 
@@ -94,7 +94,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextlib.asynccontextmanager
-async def run_servers(size: CatalogSize) -> AsyncGenerator[Servers]:
+async def run_servers(*, banners: int = 1) -> AsyncGenerator[Servers]:
     """Run servers with a catalog, and remove them at the end."""
     PROGRESS.say("starting PostgreSQL and Valkey")
     async with contextlib.AsyncExitStack() as stack:
@@ -110,7 +110,7 @@ async def run_servers(size: CatalogSize) -> AsyncGenerator[Servers]:
             await server.wait_until_ready()
         await migrate.upgrade(postgres.url)
         pool = await stack.enter_async_context(open_pool(postgres.url, size_max=POOL_SIZE_MAX))
-        await fill_catalog(pool, size)
+        await fill_catalog(pool, banners)
         yield Servers(
             pool=pool,
             valkey=await stack.enter_async_context(open_valkey(valkey.url)),

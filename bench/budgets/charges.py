@@ -21,7 +21,7 @@ from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.budgets.lease_client import BenchLeaseClient
 from bench.figures import BenchTable, judge, show
-from bench.fill import BudgetCampaign, CatalogSize, add_campaigns
+from bench.fill import BudgetCampaign, add_campaigns
 from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants
 from bench.servers import Servers, run_servers, run_worker, wait_until_quiet
 
@@ -80,7 +80,7 @@ async def measure_charges(*, events: int, campaigns: int, rounds: int, say: Show
 
 
 async def measure_rounds(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> list[ChargeRound]:
-    async with run_servers(CatalogSize(banners=campaigns)) as servers:
+    async with run_servers(banners=campaigns) as servers:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=PAID_EVERY)
         async with run_worker(servers) as pid, BenchLeaseClient(servers.valkey, SESSION).run() as client:
             bench = _ChargeBench(servers, pid, client, shown, say)

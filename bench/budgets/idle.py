@@ -12,7 +12,7 @@ import typer
 from adloom.core.money import Micros
 from bench.budgets.lease_client import BenchLeaseClient
 from bench.figures import BenchTable, judge, show
-from bench.fill import CatalogSize, add_campaigns
+from bench.fill import add_campaigns
 from bench.processes import ShowStatus, measure_usage
 from bench.servers import run_servers, run_worker, wait_until_quiet
 
@@ -58,7 +58,7 @@ async def measure_idle(*, campaigns: int, sessions: int, idle_seconds: float, sa
 async def measure_states(
     *, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus
 ) -> list[IdleState]:
-    async with run_servers(CatalogSize(banners=campaigns)) as servers, contextlib.AsyncExitStack() as stack:
+    async with run_servers(banners=campaigns) as servers, contextlib.AsyncExitStack() as stack:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=COST * 1_000, paid_every=PAID_EVERY)
         addresses = {one.id: one.address for one in shown}
         pid = await stack.enter_async_context(run_worker(servers))
