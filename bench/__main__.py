@@ -27,7 +27,6 @@ BENCHES: Final = {
     "decisions": "bench.auction.decision:main",
     "freshness": "bench.contextual.freshness:main",
     "idle-budgets": "bench.budgets.idle:main",
-    "index": "bench.index_size:main",
     "market": "bench.auction.market:main",
     "page-auctions": "bench.contextual.auctions:main",
     "pages": "bench.pages:main",

@@ -1,4 +1,4 @@
-"""Generated catalogs of any size, with rules on all nine dimensions, the same in every run; for auctions too."""
+"""Generated catalogs of auctions, of any size, with rules on all nine dimensions, the same in every run."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - seeded, and of the bench alone
@@ -21,7 +21,6 @@ from adloom.serving.index.rows import (
     Caps,
     Delivery,
     FrequencyLimit,
-    OfferPrice,
     PlacementRow,
     Snapshot,
     compute_price,
@@ -37,7 +36,6 @@ DEVICES: Final = ["mobile", "tablet", "desktop"]
 SITES: Final = 100
 SEGMENTS: Final = 50
 SLOTS: Final = 1  # The same number of banners in every answer, whatever the size of the catalog.
-COST: Final = Micros(1_000)
 SOON: Final = datetime(2030, 1, 1, tzinfo=UTC)
 LEASE_MICROS: Final = Micros(10**15)
 LEASE_IMPRESSIONS: Final = 10**9
@@ -47,42 +45,6 @@ AUCTION_TYPES: Final = ("feed", "story", "banner", "sidebar")
 CAMPAIGNS_AN_ADVERTISER: Final = 10
 _FLOORS: Final = (0, 100_000, 500_000)
 _FREQUENCY: Final = (FrequencyLimit(Window.DAY, 3), FrequencyLimit(Window.LIFETIME, 20))
-
-_changed = msgspec.structs.replace
-
-
-class IndexSize(msgspec.Struct, frozen=True):
-    """The size of a catalog; every campaign has its own banner."""
-
-    campaigns: int
-    placements: int
-    assignments: int
-
-
-def build_catalog(size: IndexSize) -> Snapshot:
-    chance = Random(SEED)  # noqa: S311 - not a secret
-    pools = _build_rule_pools(chance)
-    campaigns = [
-        (CampaignId(build_id(chance)), BannerId(build_id(chance)), _choose_rules(chance, pools))
-        for _ in range(size.campaigns)
-    ]
-    return Snapshot(
-        version=1,
-        placements=[_build_placement(number, build_id(chance)) for number in range(size.placements)],
-        assignments=[
-            _build_assignment(number, chance.randrange(size.placements), campaigns[banner], banner)
-            for number in range(size.assignments)
-            for banner in [number % size.campaigns]
-        ],
-        banner_ids=[banner_id for _, banner_id, _ in campaigns],
-        campaign_ids=[campaign_id for campaign_id, _, _ in campaigns],
-    )
-
-
-def add_budgets(snapshot: Snapshot) -> Snapshot:
-    """Give every offer a price, and every campaign a budget."""
-    priced = [_changed(row, price=OfferPrice(COST), is_limited=True) for row in snapshot.assignments]
-    return _changed(snapshot, assignments=priced)
 
 
 def lease_all(states: PlacementStates, leases: LocalLeases, index: Index) -> None:
@@ -108,7 +70,7 @@ def lease_all(states: PlacementStates, leases: LocalLeases, index: Index) -> Non
     states.mark_changed(leases.take_changes())
 
 
-def build_contexts(count: int) -> list[Context]:
+def _build_contexts(count: int) -> list[Context]:
     """Build the contexts of visitors."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     return [
@@ -130,20 +92,24 @@ def build_contexts(count: int) -> list[Context]:
 def build_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Snapshot:
     """Each campaign has one banner on one placement; half of the banners have frequency caps."""
     chance = Random(SEED)  # noqa: S311 - not a secret
-    snapshot = build_catalog(IndexSize(campaigns, AUCTION_PLACEMENTS, campaigns))
+    pools = _build_rule_pools(chance)
+    ids = [
+        (CampaignId(build_id(chance)), BannerId(build_id(chance)), _choose_rules(chance, pools))
+        for _ in range(campaigns)
+    ]
+    placements = [_build_placement(number, build_id(chance)) for number in range(AUCTION_PLACEMENTS)]
+    assignments = [
+        _build_assignment(number, chance.randrange(AUCTION_PLACEMENTS), campaign)
+        for number, campaign in enumerate(ids)
+    ]
+    chance = Random(SEED)  # noqa: S311 - not a secret
     frequency = _FREQUENCY if has_frequency_caps else ()
-    return _changed(
-        snapshot,
-        placements=[
-            _changed(
-                row,
-                delivery=Delivery.AUCTION,
-                placement_type=AUCTION_TYPES[row.key % len(AUCTION_TYPES)],
-                floor=Micros(_FLOORS[row.key % len(_FLOORS)]),
-            )
-            for row in snapshot.placements
-        ],
-        assignments=[_add_bid(row, chance, frequency) for row in snapshot.assignments],
+    return Snapshot(
+        version=1,
+        placements=placements,
+        assignments=[_add_bid(row, chance, frequency) for row in assignments],
+        banner_ids=[banner_id for _, banner_id, _ in ids],
+        campaign_ids=[campaign_id for campaign_id, _, _ in ids],
     )
 
 
@@ -166,7 +132,7 @@ def build_auction_requests(count: int) -> list[tuple[Context, Signals]]:
                 last_purchase_days=chance.choice([None, 7, 60]),
             ),
         )
-        for context in build_contexts(count)
+        for context in _build_contexts(count)
     ]
 
 
@@ -176,7 +142,7 @@ def _add_bid(row: AssignmentRow, chance: Random, frequency: tuple[FrequencyLimit
     bid_type = chance.choice(list(BidType))
     # At a CTR of 2 % a click is worth as much as 50 impressions.
     bid = Micros(cents * (10_000 if bid_type is BidType.CPM else 500))
-    return _changed(
+    return msgspec.structs.replace(
         row,
         advertiser_key=row.campaign_key // CAMPAIGNS_AN_ADVERTISER + 1,
         bid_type=bid_type,
@@ -224,32 +190,35 @@ def _build_placement(number: int, placement_id: UUID) -> PlacementRow:
         is_active=True,
         fallback_placeholder_url=None,
         allow_partial_render=False,
+        delivery=Delivery.AUCTION,
+        placement_type=AUCTION_TYPES[number % len(AUCTION_TYPES)],
+        floor=Micros(_FLOORS[number % len(_FLOORS)]),
     )
 
 
 def _build_assignment(
-    number: int, placement: int, campaign: tuple[CampaignId, BannerId, tuple[Rule, ...]], banner: int
+    number: int, placement: int, campaign: tuple[CampaignId, BannerId, tuple[Rule, ...]]
 ) -> AssignmentRow:
     campaign_id, banner_id, rules = campaign
     return AssignmentRow(
         placement_key=placement,
         campaign_id=campaign_id,
         banner_id=banner_id,
-        campaign_key=banner,
-        banner_key=banner,
+        campaign_key=number,
+        banner_key=number,
         # A third of all campaigns have an end.
-        ends_at=SOON + timedelta(hours=banner) if banner % 3 == 0 else None,
+        ends_at=SOON + timedelta(hours=number) if number % 3 == 0 else None,
         rules=rules,
         display_order=number % 5,
-        title=f"Autumn sale {banner}",
+        title=f"Autumn sale {number}",
         headline="Up to 30 % off everything warm",
         subheadline="Until Sunday",
         description="Coats, jackets and boots for the autumn, in all sizes and many colours.",
-        primary_image_url=f"https://cdn.example/banners/autumn-sale-{banner}-1200x400.webp",
+        primary_image_url=f"https://cdn.example/banners/autumn-sale-{number}-1200x400.webp",
         primary_image_alt="A wool coat on a chair",
-        mobile_image_url=f"https://cdn.example/banners/autumn-sale-{banner}-600x400.webp",
+        mobile_image_url=f"https://cdn.example/banners/autumn-sale-{number}-600x400.webp",
         cta_label="See the sale",
-        cta_url=f"https://shop.example/sale/{banner}?ref=adloom",
+        cta_url=f"https://shop.example/sale/{number}?ref=adloom",
         utm_source="adloom",
         utm_medium="banner",
         utm_campaign="autumn",
