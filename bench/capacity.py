@@ -7,7 +7,6 @@ import platform
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Final
@@ -20,8 +19,8 @@ from adloom import VERSION
 from adloom.core.clock import SystemClock
 from adloom.ops.capacity.coefficients import Coefficients
 from adloom.ops.capacity.coefficients_file import find_own_file
-from bench.budgets.charges import CHARGED, COUNTED, ChargeRound, measure_rounds
-from bench.budgets.idle import measure_states
+from bench.budgets.charges import measure_charges
+from bench.budgets.leasing import measure_leasing
 from bench.contextual.serve import FEW, MANY_CAMPAIGNS, MANY_PAGES, measure_size
 from bench.figures import EVENT, PROGRESS, BenchTable, render
 from bench.load import (
@@ -43,9 +42,7 @@ from bench.routes.measure import AUCTION, MANY, build_targets
 from bench.servers import filter_environment, wait_until_quiet
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-IDLE_SECONDS: Final = 2.0
 CHARGED_CAMPAIGNS: Final = 500
-SESSIONS: Final = 1
 ANSWER_SECONDS_MAX: Final = 10.0
 
 
@@ -155,33 +152,24 @@ def _measure_contextual(plan: BenchPlan, say: ShowStatus) -> dict[str, float]:
 
 
 def _measure_charges(events: int, say: ShowStatus) -> dict[str, float]:
-    rounds = asyncio.run(measure_rounds(events=events, campaigns=CHARGED_CAMPAIGNS, rounds=1, say=say))
-    counted, charged = (_find_round(rounds, name) for name in (COUNTED, CHARGED))
-    counting_database = counted.database_seconds / events * 1e6
+    counted, charged = asyncio.run(measure_charges(events=events, campaigns=CHARGED_CAMPAIGNS, say=say))
     return {
         "counting_micros": counted.worker_micros,
         "charging_micros": max(0.0, charged.worker_micros - counted.worker_micros),
-        "database_counting_micros": counting_database,
-        "database_charging_micros": max(0.0, charged.database_seconds / events * 1e6 - counting_database),
-        "log_bytes": charged.log_bytes / events,
-        "row_bytes": charged.row_bytes / events,
-        "wal_bytes": charged.wal_bytes / events,
+        "database_counting_micros": counted.database_micros,
+        "database_charging_micros": max(0.0, charged.database_micros - counted.database_micros),
+        "log_bytes": charged.log_bytes,
+        "row_bytes": charged.row_bytes,
+        "wal_bytes": charged.wal_bytes,
     }
 
 
-def _find_round(rounds: Sequence[ChargeRound], name: str) -> ChargeRound:
-    return next(one for one in rounds if one.name == name)
-
-
 def _measure_leases(campaigns: int, say: ShowStatus) -> dict[str, float]:
-    states = asyncio.run(
-        measure_states(campaigns=campaigns, sessions=SESSIONS, idle_seconds=IDLE_SECONDS, say=say)
-    )
-    none, leased = states[0], states[-1]
+    cost = asyncio.run(measure_leasing(campaigns=campaigns, say=say))
     return {
-        "lease_micros": leased.cpu_seconds / campaigns * 1e6,
-        "worker_bytes": none.resident_bytes,
-        "worker_campaign_bytes": max(0, leased.resident_bytes - none.resident_bytes) / campaigns,
+        "lease_micros": cost.cpu_seconds / campaigns * 1e6,
+        "worker_bytes": cost.bytes_before,
+        "worker_campaign_bytes": max(0, cost.bytes_after - cost.bytes_before) / campaigns,
     }
 
 

@@ -1,4 +1,4 @@
-"""`adloom bench charges`: the cost of charging impressions, in a real worker with all its tasks.
+"""The cost of charging impressions, in a real worker with all its tasks.
 
 The reference is the same number of impressions at no cost, which are counted and published all the same.
 """
@@ -6,11 +6,9 @@ The reference is the same number of impressions at no cost, which are counted an
 import asyncio
 import os
 from collections.abc import Sequence
-from statistics import median
-from typing import Annotated, Final, cast
+from typing import Final, cast
 
 import msgspec
-import typer
 
 from adloom.budgets.confirms.offers import AHEAD_SECONDS_MAX
 from adloom.budgets.confirms.projection import CHARGES
@@ -20,12 +18,10 @@ from adloom.core.money import Micros
 from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.budgets.lease_client import BenchLeaseClient
-from bench.figures import BenchTable, judge, show
 from bench.fill import BudgetCampaign, add_campaigns
 from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants
 from bench.servers import Servers, run_servers, run_worker, wait_until_quiet
 
-CHARGES_PER_SECOND_MIN: Final = 10_000
 COST: Final = Micros(1_000)
 CPM_MICROS: Final = COST * 1_000
 SESSION: Final = 1
@@ -34,7 +30,6 @@ APPENDED_AT_ONCE: Final = 2_000
 POLL_SECONDS: Final = 0.05
 WARM_SECONDS: Final = AHEAD_SECONDS_MAX + 2.0
 DONE_SECONDS_MAX: Final = 180.0
-COUNTED, CHARGED = "counted", "and charged"
 CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
 # Impressions that were counted, charges in the money ledger, and their sum.
 TOTALS: Final = """
@@ -47,78 +42,26 @@ SIZES: Final = (
 )
 
 
-class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
-    """One round: the time until the last event was processed, and the CPU used."""
+class EventCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What an event costs on average."""
 
-    name: str
-    events: int
-    seconds: float
-    worker_seconds: float
-    database_seconds: float
-    log_bytes: int = 0  # More in Valkey's memory.
-    row_bytes: int = 0  # More in PostgreSQL's files.
-    wal_bytes: int = 0
-
-    @property
-    def worker_micros(self) -> float:
-        return self.worker_seconds / self.events * 1e6
+    worker_micros: float
+    database_micros: float
+    log_bytes: float  # More in Valkey's memory.
+    row_bytes: float  # More in PostgreSQL's files.
+    wal_bytes: float
 
 
-def main(
-    *,
-    events: Annotated[int, typer.Option(min=1, max=10_000_000, help="Impressions a round.")] = 100_000,
-    campaigns: Annotated[int, typer.Option(min=1, max=1_000_000, help="Their campaigns.")] = 500,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds with charges and without.")] = 1,
-) -> None:
-    """Count and charge with a worker on temporary servers."""
-    show(lambda say: asyncio.run(measure_charges(events=events, campaigns=campaigns, rounds=rounds, say=say)))
-
-
-async def measure_charges(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> BenchTable:
-    works = await measure_rounds(events=events, campaigns=campaigns, rounds=rounds, say=say)
-    return compare_charges(works, campaigns)
-
-
-async def measure_rounds(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> list[ChargeRound]:
+async def measure_charges(*, events: int, campaigns: int, say: ShowStatus) -> tuple[EventCost, EventCost]:
+    """Return the cost of impressions that are counted, and of those that are also charged."""
     async with run_servers(banners=campaigns) as servers:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=PAID_EVERY)
         async with run_worker(servers) as pid, BenchLeaseClient(servers.valkey, SESSION).run() as client:
             bench = _ChargeBench(servers, pid, client, shown, say)
             await bench.warm_up(min(events, APPENDED_AT_ONCE))
-            works: list[ChargeRound] = []
-            for _ in range(rounds):
-                works += [await bench.count(events), await bench.charge(events)]
+            costs = await bench.count(events), await bench.charge(events)
             await bench.check()
-    return works
-
-
-def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BenchTable:
-    by_name = {name: [work for work in works if work.name == name] for name in (COUNTED, CHARGED)}
-    counting = median(work.worker_micros for work in by_name[COUNTED]) or 1.0
-    rate = median(work.events / work.seconds for work in by_name[CHARGED])
-    return BenchTable(
-        title=f"charges: {works[0].events:,} impressions of {campaigns:,} campaigns, one worker",
-        headings=["impressions", "per second", "worker µs", "to counted", "a core's", "database µs"],
-        rows=[
-            [
-                name,
-                f"{median(work.events / work.seconds for work in done):,.0f}",
-                f"{(micros := median(work.worker_micros for work in done)):.1f}",
-                f"{micros / counting:.2f}",
-                f"{1e6 / (micros or 1):,.0f}",
-                f"{median(work.database_seconds / work.events for work in done) * 1e6:.1f}",
-            ]
-            for name, done in by_name.items()
-        ],
-        goals=[
-            judge(
-                f"at least {CHARGES_PER_SECOND_MIN:,} charges a second, all in the money ledger",
-                rate,
-                at_least=CHARGES_PER_SECOND_MIN,
-                form="{:,.0f}",
-            )
-        ],
-    )
+    return costs
 
 
 class _ChargeBench:
@@ -148,14 +91,14 @@ class _ChargeBench:
         await self.charge(events)
         await asyncio.sleep(WARM_SECONDS)
 
-    async def count(self, events: int) -> ChargeRound:
+    async def count(self, events: int) -> EventCost:
         """Process impressions that cost nothing."""
         self._say(f"{events:,} impressions that cost nothing")
         self._counted += events
         made = [self._build_impression(number, {}, 0) for number in range(events)]
-        return await self._process_events(COUNTED, made)
+        return await self._process_events(made)
 
-    async def charge(self, events: int) -> ChargeRound:
+    async def charge(self, events: int) -> EventCost:
         """Process impressions that are paid from leases."""
         self._say(f"{events:,} impressions that are charged")
         each = -(-events // len(self._shown))
@@ -166,7 +109,7 @@ class _ChargeBench:
         self._charged += events
         self._counted += events
         made = [self._build_impression(number, leases, second) for number in range(events)]
-        return await self._process_events(CHARGED, made)
+        return await self._process_events(made)
 
     async def check(self) -> None:
         """Check that everything was counted and charged once."""
@@ -178,28 +121,20 @@ class _ChargeBench:
                 f"Of {self._counted} impressions {found} are counted, and of {self._charged} charges {charges} kept."
             )
 
-    async def _process_events(self, name: str, events: Sequence[Impression]) -> ChargeRound:
+    async def _process_events(self, events: Sequence[Impression]) -> EventCost:
         entries = [encode_event(event) for event in events]
         await wait_until_quiet(self._pid)
-        clock = asyncio.get_running_loop().time
-        database = find_descendants(os.getpid(), "postgres")
         sizes_before = await self._measure_sizes()
-        of_worker, of_database = CpuMeter([self._pid]), CpuMeter(database)
-        began_at = clock()
+        of_worker, of_database = CpuMeter([self._pid]), CpuMeter(find_descendants(os.getpid(), "postgres"))
         for first in range(0, len(entries), APPENDED_AT_ONCE):
             await self._log.append(entries[first : first + APPENDED_AT_ONCE])
-        await self._wait_until_done(ends_at=clock() + DONE_SECONDS_MAX)
-        seconds = clock() - began_at
+        await self._wait_until_done(ends_at=asyncio.get_running_loop().time() + DONE_SECONDS_MAX)
         await wait_until_quiet(self._pid)
-        log_bytes, row_bytes, wal_bytes = (
-            after - size for after, size in zip(await self._measure_sizes(), sizes_before, strict=True)
-        )
-        return ChargeRound(
-            name=name,
-            events=len(entries),
-            seconds=seconds,
-            worker_seconds=of_worker.read_seconds(),
-            database_seconds=of_database.read_seconds(),
+        sizes = zip(await self._measure_sizes(), sizes_before, strict=True)
+        log_bytes, row_bytes, wal_bytes = ((after - before) / len(entries) for after, before in sizes)
+        return EventCost(
+            worker_micros=of_worker.read_seconds() / len(entries) * 1e6,
+            database_micros=of_database.read_seconds() / len(entries) * 1e6,
             log_bytes=log_bytes,
             row_bytes=row_bytes,
             wal_bytes=wal_bytes,
