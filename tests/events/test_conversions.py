@@ -27,6 +27,7 @@ from tests.events.builders import NOW, REQUEST, UNKNOWN_ID, USER, a_click, a_con
 from tests.events.catalog import insert_campaign, insert_catalog
 
 OFFER: Final[dict[str, Any]] = {"request_id": REQUEST, "slot": 0}
+STRANGER: Final[dict[str, Any]] = {"request_id": RequestId(UUID(int=78)), "slot": 0}
 DAY: Final = timedelta(days=1)
 OTHER_CAMPAIGN: Final = CampaignId(UUID("01890000-0000-7000-8000-0000000000c2"))
 VALUE: Final = 9_990_000
@@ -221,6 +222,7 @@ def happenings(draw: st.DrawFn) -> LogEvent:
             offered_at=int(offered_at.timestamp()),
             occurred_at=offered_at + draw(st.sampled_from([timedelta(minutes=2), DAY, 35 * DAY])),
             value=Micros(draw(st.integers(0, 9))),
+            by_key=draw(st.booleans()),
         )
     marks = draw(st.sampled_from([(), (), (Mark.CRAWLER,)]))
     # Named by the offer, as events with a token are.
@@ -237,17 +239,16 @@ def count_plainly(events: Sequence[LogEvent]) -> tuple[int, int]:
     for one in events:
         if isinstance(one, Click) and not one.marks and (one.request_id, one.slot) in seen:
             clicks.setdefault((one.request_id, one.slot), one.occurred_at)
-    named: dict[bytes, Conversion] = {}
+    reports: dict[tuple[Any, ...], Conversion] = {}
     for one in events:
         if isinstance(one, Conversion):
+            reports.setdefault((one.name, one.request_id, one.slot, one.by_key), one)
+    named: dict[bytes, Conversion] = {}
+    for one in sorted(reports.values(), key=lambda one: not one.by_key):  # Stable: otherwise the first wins.
+        clicked = clicks.get((one.request_id, one.slot))
+        if clicked is not None and one.occurred_at - clicked <= 30 * DAY:
             named.setdefault(one.name, one)
-    valid = [
-        one.value
-        for one in named.values()
-        if (clicked := clicks.get((one.request_id, one.slot))) is not None
-        and one.occurred_at - clicked <= 30 * DAY
-    ]
-    return len(valid), sum(valid)
+    return len(named), sum(one.value for one in named.values())
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -262,6 +263,64 @@ async def test_whatever_comes_first_the_same_conversions_count(
         await ledger.apply(*events[start:end])
 
     assert await ledger.counted() == count_plainly(events)
+
+
+# --- nobody takes the name of an order from the shop
+
+
+@pytest.fixture
+async def with_two_clicks(ledger: Ledger) -> Ledger:
+    """The offer of the shop's customer is OFFER, that of a stranger STRANGER: both were clicked."""
+    for name, offer in (("a", OFFER), ("b", STRANGER)):
+        await ledger.apply(an_impression(f"i{name}", **offer), a_click(f"c{name}", **offer))
+    return ledger
+
+
+async def test_a_conversion_that_does_not_count_claims_no_name(ledger: Ledger) -> None:
+    await ledger.apply(an_impression("i", **OFFER), a_click("c", **OFFER))
+
+    await ledger.apply(a_conversion(request_id=LOST, value=Micros(1)))
+    await ledger.apply(a_conversion())
+
+    assert await ledger.counted() == (1, VALUE)
+    assert await ledger.marks() == [["no_click"], []]
+
+
+@pytest.mark.parametrize("by_keys", [(False, True), (True, False)], ids=["after", "before"])
+async def test_the_advertiser_s_report_takes_the_place_of_a_stranger_s(
+    with_two_clicks: Ledger, by_keys: tuple[bool, bool]
+) -> None:
+    for by_key in by_keys:
+        offer = OFFER if by_key else STRANGER
+        await with_two_clicks.apply(
+            a_conversion(**offer, by_key=by_key, value=Micros(VALUE if by_key else 1))
+        )
+
+    assert await with_two_clicks.counted() == (1, VALUE)
+    assert await with_two_clicks.marks() == [[] if by_key else ["repeated"] for by_key in by_keys]
+
+
+async def test_the_advertiser_s_report_has_the_right_value_of_the_visitor_s_own(
+    with_two_clicks: Ledger,
+) -> None:
+    await with_two_clicks.apply(a_conversion(value=Micros(10**15), currency="USD"))
+    days = "SELECT corrections FROM events.event_days"
+    before = await with_two_clicks.pool.fetchval(days)
+
+    await with_two_clicks.apply(a_conversion(by_key=True))
+
+    assert await with_two_clicks.counted() == (1, VALUE)
+    assert await with_two_clicks.pool.fetchval(days) > before  # So its statistics are rolled up again.
+
+
+async def test_reports_without_a_key_do_not_use_up_an_offer_for_those_with_one(
+    with_two_clicks: Ledger,
+) -> None:
+    await with_two_clicks.apply(
+        *(a_conversion(f"order {number}") for number in range(CONVERSIONS_PER_OFFER_MAX))
+    )
+
+    assert await with_two_clicks.apply(a_conversion("real", by_key=True)) == BatchResult(counted=1)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
@@ -311,24 +370,27 @@ async def dump(pool: Pool) -> list[list[str]]:
     return [[row[0] for row in await pool.fetch(DUMP.format(table=table))] for table in TABLES]
 
 
-@pytest.mark.parametrize("kept_by_the_log", [5, 3, 1, 0], ids=str)
+@pytest.mark.parametrize("kept_by_the_log", [8, 7, 5, 3, 1, 0], ids=str)
 async def test_a_replay_changes_no_conversion(pool: Pool, valkey: Valkey, kept_by_the_log: int) -> None:
     await insert_catalog(pool)
     ledger = Ledger(pool)
     events = [
+        a_conversion("early", request_id=LOST, value=Micros(1)),
         a_conversion("early"),
         an_impression("i", **OFFER),
         a_click("c", **OFFER),
         a_conversion("late", occurred_at=NOW + DAY, currency="USD"),
         a_conversion("lost", request_id=LOST),
+        a_conversion("early", by_key=True),
+        a_conversion("lost"),
     ]
     for event in events:
         await ledger.apply(event)
-    for number, event in list(enumerate(events, start=1))[5 - kept_by_the_log :]:
+    for number, event in list(enumerate(events, start=1))[8 - kept_by_the_log :]:
         await valkey.xadd(STREAM, {"e": encode_event(event)}, id=f"{int(NOW.timestamp() * 1000)}-{number}")
     before = await dump(pool)
 
     rebuilt = await EventTablesRebuild(pool, LogScanner(valkey), lead=timedelta()).run()
 
     assert await dump(pool) == before
-    assert (rebuilt.days_corrected, rebuilt.copied) == (0, 5 - kept_by_the_log)
+    assert (rebuilt.days_corrected, rebuilt.copied) == (0, 8 - kept_by_the_log)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
 from adloom.events.ingest.api import ACCEPTED
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.log.event import Event, Mark
+from adloom.events.log.event import Conversion, Event, Mark
 from adloom.events.ports import DecodedEntry
 from adloom.events.tables.apply_batch import Additions, TableState, apply_batch, count_by_key, split_by_kind
 from adloom.runtime.http.fast.fast_routes import FastRequest
@@ -140,6 +140,10 @@ async def test_unbound_events_can_be_refused() -> None:
 class FakeReporters:
     """Knows one key, which may report for one placement."""
 
+    def is_conversion_reporter(self, request: FastRequest, campaign_id: UUID) -> bool:
+        assert campaign_id == CAMPAIGN
+        return b"x-api-key" in dict(request.headers)
+
     def is_reporter(self, request: FastRequest, placement_id: UUID) -> bool:
         key = dict(request.headers).get(b"x-api-key")
         if key is None:
@@ -162,6 +166,15 @@ async def test_a_server_with_a_key_is_believed() -> None:
     assert (count.impressions, count.invalid_impressions, count.unbound_impressions) == (1, 0, 0)
     assert [row.event.correlation_id for row in added.clicks] == ["k:one"]
     assert len(added.impressions[0].event.correlation_id) <= 128
+
+
+async def test_a_conversion_says_whether_it_came_with_a_key() -> None:
+    report = {"type": "conversion", "correlationId": "order-1", "trackingToken": TOKEN}
+    async with an_edge(reporters=FakeReporters()) as edge:
+        for headers in ({}, {"x-api-key": "adk_right"}):
+            await edge.post("batch", {"events": [report]}, headers=headers)
+
+    assert [one.by_key for one in edge.store.reports if isinstance(one, Conversion)] == [False, True]
 
 
 async def test_nobody_takes_the_name_of_a_server_s_event() -> None:

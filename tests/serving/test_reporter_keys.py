@@ -6,7 +6,7 @@ import pytest
 
 from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
-from adloom.core.ids import PlacementId
+from adloom.core.ids import CampaignId, PlacementId
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.postgres import Pool
 from adloom.serving.background.reporter_keys import ReporterKeys
@@ -43,6 +43,29 @@ async def test_a_key_reports_for_the_placements_of_its_owner(admin: Client, pool
     for key, placement in ((of_publisher, foreign), (of_advertiser, own), (of_viewer, own)):
         with pytest.raises(ForbiddenError):
             ask(keys, {"x-api-key": key}, placement)
+
+
+async def test_a_key_reports_conversions_of_the_campaigns_of_its_owner(admin: Client, pool: Pool) -> None:
+    advertiser, publisher = await admin.make_advertiser(), await admin.make_publisher()
+    own = CampaignId(UUID((await admin.make_campaign(advertiserId=advertiser["id"]))["id"]))
+    foreign = CampaignId(UUID((await admin.make_campaign())["id"]))
+    _, of_admin = await make_key(admin, Role.ADMIN)
+    _, of_advertiser = await make_key(admin, Role.ADVERTISER, advertiser)
+    _, of_publisher = await make_key(admin, Role.PUBLISHER, publisher)
+    keys = ReporterKeys(pool)
+    await keys.refresh()
+
+    def ask_about(key: str | None, campaign_id: CampaignId) -> bool:
+        headers = [] if key is None else [(b"x-api-key", key.encode())]
+        request = FastRequest(b"POST", b"/events/conversion", headers=headers)
+        return keys.is_conversion_reporter(request, campaign_id)
+
+    assert ask_about(of_admin, foreign)
+    assert ask_about(of_advertiser, own)
+    assert not ask_about(None, own)
+    for key, campaign_id in ((of_advertiser, foreign), (of_publisher, own)):
+        with pytest.raises(ForbiddenError):
+            ask_about(key, campaign_id)
 
 
 async def test_a_revoked_key_reports_nothing(admin: Client, pool: Pool) -> None:

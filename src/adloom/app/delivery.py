@@ -282,7 +282,7 @@ def _build_public_routes(
         *trace_routes(contextual.slots.list_routes()),
         *contextual.texts.list_routes(),
         *events.list_routes(),
-        *ConversionRoutes(running.appender, keys, clock).list_routes(),
+        *ConversionRoutes(running.appender, keys, clock, reporters=running.reporters).list_routes(),
         *AdEventRoutes(refresher.get_current, keys, clock, events).list_routes(),
         *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).list_routes(),
         *PreviewRoutes(running.pool, build_preview_keys(settings), clock, SystemIds()).list_routes(),

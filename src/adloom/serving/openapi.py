@@ -274,7 +274,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
         "/banners/events/batch": _post("Report up to 500 impressions, clicks and conversions; those that are refused are named, and the others go on.",
             "BatchBody", _describe_json(202, "BatchAnswer"), 400, 413, 429, 503),
         "/events/conversion": _post(f"Report what a visitor did after a click; the same correlation id again {again}",
-            "ConversionRequest", _describe_json(202, "ReportAccepted"), 400, 403, 413, 429, 503),
+            "ConversionRequest", _describe_json(202, "ReportAccepted"), 400, 401, 403, 413, 429, 503),
         "/i/{token}": _get("Report the impression of an offer by loading an image.",
             {"200": _describe_answer(GIF)}, 403, 429, 503, parameters=[TOKEN]),
         "/c/{token}": _get("Report the click on an offer and go where its banner leads.",

@@ -1,13 +1,18 @@
 """Which conversions are new, and whether a conversion counts: by the click of its offer, whichever came first.
 
-A conversion is judged again whenever a click of its offer comes or becomes valid. A click never becomes invalid, so
-what has counted stays counted, and the order of the log makes no difference.
+A conversion is judged again whenever a click of its offer comes or becomes valid. A click never becomes invalid, so a
+name that has counted stays counted.
+
+Of several conversions of a name one counts: one that came with the advertiser's key before one without, then the first
+in the log. Names can be guessed, and everybody who is shown an ad can report. So one that does not count claims nothing,
+and a name that a stranger was faster with is the advertiser's again. Which one counts depends on all that came, and not
+on the order of clicks or on how the log was cut into batches.
 """
 
 # pure
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
@@ -18,11 +23,15 @@ from adloom.core.money import Micros
 from adloom.events.log.event import Conversion
 from adloom.events.ports import EntryOf
 
-# Further ones of an offer are not kept: whoever has a token could report a million.
+# Further ones of an offer are not kept: whoever has a token could report a million. Those with a key count apart.
 CONVERSIONS_PER_OFFER_MAX: Final = 20
 
 Offer: TypeAlias = tuple[int, int]  # The number of the request's id, and the slot.
-ConversionKey: TypeAlias = tuple[int, bytes]  # The key of the campaign, and the conversion's name.
+ConversionName: TypeAlias = tuple[int, bytes]  # The key of the campaign, and the conversion's name.
+# And its offer, and whether it came with a key: what an offer's visitor reports claims nothing of what the shop does.
+ConversionKey: TypeAlias = tuple[int, bytes, Offer, bool]
+# Of several conversions of a name the lowest counts: with a key, and first in the log.
+Precedence: TypeAlias = tuple[bool, int, int]
 
 
 class ConversionMark(StrEnum):
@@ -32,6 +41,7 @@ class ConversionMark(StrEnum):
     INVALID_CLICK = "invalid_click"
     CLICK_TOO_OLD = "click_too_old"
     OTHER_CURRENCY = "other_currency"  # The conversion counts, and its value does not.
+    REPEATED = "repeated"  # Another one of this name counts.
 
 
 class AttributionRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,37 +99,32 @@ class Attribution(NamedTuple):
     marks: tuple[ConversionMark, ...] = ()
 
 
-def get_offer(event: Conversion) -> Offer:
-    return event.request_id.int, event.slot
-
-
 def select_new(
     entries: Sequence[EntryOf[Conversion]],
     keys: CatalogKeys,
     *,
-    known: Sequence[ConversionKey],
-    kept_of_offers: Mapping[Offer, int],
+    known: Set[ConversionKey],
 ) -> NewConversions:
-    """Keep conversions with a place in the catalog and a new name, some of each offer; the first of several wins."""
+    """Keep conversions with a place in the catalog, and a name that is new to their offer; some of each offer."""
     kept: list[NewConversion] = []
     taken = set(known)
-    of_offers = Counter(kept_of_offers)
+    of_offers = Counter((offer, by_key) for _, _, offer, by_key in known)
     repeated = dropped = 0
     for entry in entries:
         event = entry.event
         banner_id = keys.banners.get(event.banner_id.int)
         placement_id = keys.placements.get(event.placement_id.int)
         campaign_id = keys.campaigns.get(event.campaign_id.int)
-        offer = get_offer(event)
+        offer = event.request_id.int, event.slot
         if banner_id is None or placement_id is None or campaign_id is None:
             dropped += 1
-        elif (campaign_id, event.name) in taken:
+        elif (key := (campaign_id, event.name, offer, event.by_key)) in taken:
             repeated += 1
-        elif of_offers[offer] >= CONVERSIONS_PER_OFFER_MAX:
+        elif of_offers[offer, event.by_key] >= CONVERSIONS_PER_OFFER_MAX:
             dropped += 1
         else:
-            taken.add((campaign_id, event.name))
-            of_offers[offer] += 1
+            taken.add(key)
+            of_offers[offer, event.by_key] += 1
             kept.append(NewConversion(entry.entry_id, event, banner_id, placement_id, campaign_id))
     return NewConversions(kept, repeated, dropped)
 
@@ -143,3 +148,14 @@ def judge(
     if currency is not None and rules.currency is not None and currency != rules.currency:
         return Attribution(last, Micros(0), (ConversionMark.OTHER_CURRENCY,))
     return Attribution(last, value)
+
+
+def choose_counted(
+    waiting: Sequence[tuple[ConversionName, Precedence]],
+    counted: Mapping[ConversionName, Precedence],
+) -> set[tuple[ConversionName, Precedence]]:
+    """Return those that count from now on, of conversions that may; each that counts so far may have to give way."""
+    best = dict(counted)
+    for name, precedence in waiting:
+        best[name] = min(precedence, best.get(name, precedence))
+    return {(name, precedence) for name, precedence in best.items() if counted.get(name) != precedence}

@@ -13,8 +13,12 @@ from adloom.events.conversions.attribute import (
     CatalogKeys,
     ClickOfOffer,
     ConversionKey,
+    ConversionMark,
+    ConversionName,
     NewConversions,
     Offer,
+    Precedence,
+    choose_counted,
     judge,
     select_new,
 )
@@ -26,31 +30,34 @@ from adloom.runtime.postgres import Connection, Record
 CLICK_SPAN: Final = timedelta(days=2)
 
 _KNOWN: Final = """
-    SELECT campaign_id, name, NULL AS request_id, NULL AS slot FROM {schema}.conversions
-     WHERE (campaign_id, name) IN (SELECT * FROM unnest($1::integer[], $2::bytea[]))
-    UNION ALL
-    SELECT NULL, NULL, request_id, slot FROM {schema}.conversions WHERE request_id = ANY ($3::uuid[])
+    SELECT campaign_id, name, request_id, slot, by_key FROM {schema}.conversions WHERE request_id = ANY ($1::uuid[])
 """
 _INSERT: Final = """
     INSERT INTO {schema}.conversions (
         campaign_id, name, banner_id, placement_id, request_id, slot, offered_at, occurred_at, received_at,
-        value_micros, currency, marks, entry_ms, entry_seq
+        value_micros, currency, by_key, marks, entry_ms, entry_seq
     )
     SELECT campaign_id, name, banner_id, placement_id, request_id, slot, offered_at, occurred_at, received_at,
-           value_micros, currency, string_to_array(marks, ' '), entry_ms, entry_seq
+           value_micros, currency, by_key, string_to_array(marks, ' '), entry_ms, entry_seq
       FROM unnest(
           $1::integer[], $2::bytea[], $3::integer[], $4::integer[], $5::uuid[], $6::smallint[], $7::timestamptz[],
-          $8::timestamptz[], $9::timestamptz[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[]
+          $8::timestamptz[], $9::timestamptz[], $10::bigint[], $11::text[], $12::boolean[], $13::text[],
+          $14::bigint[], $15::bigint[]
       ) AS made (
           campaign_id, name, banner_id, placement_id, request_id, slot, offered_at, occurred_at, received_at,
-          value_micros, currency, marks, entry_ms, entry_seq
+          value_micros, currency, by_key, marks, entry_ms, entry_seq
       )
 """
-_WAITING: Final = """
+_ROWS: Final = """
     SELECT campaign_id, name, banner_id, placement_id, request_id, slot, offered_at, occurred_at, value_micros,
-           currency, entry_ms
-      FROM {schema}.conversions WHERE request_id = ANY ($1::uuid[]) AND NOT is_counted
+           currency, country_code, device_type, marks, by_key, entry_ms, entry_seq
+      FROM {schema}.conversions
 """
+_WAITING: Final = f"{_ROWS} WHERE request_id = ANY ($1::uuid[]) AND NOT is_counted"
+_COUNTED: Final = (
+    f"{_ROWS} WHERE is_counted AND (campaign_id, name) IN"  # noqa: S608 - our own words
+    " (SELECT * FROM unnest($1::integer[], $2::bytea[]))"
+)
 # The condition about second events is that of the index, word for word.
 _CLICKS: Final = """
     SELECT request_id, slot, occurred_at, is_valid, country_code,
@@ -66,9 +73,14 @@ _JUDGED: Final = """
                array_cat(CASE WHEN it.marks @> '{{occurred_at_replaced}}' THEN '{{occurred_at_replaced}}'::text[] END,
                          string_to_array(judged.marks, ' ')),
                '{{}}')
-      FROM unnest($1::integer[], $2::bytea[], $3::boolean[], $4::text[], $5::text[], $6::text[])
-           AS judged (campaign_id, name, is_counted, country_code, device_type, marks)
-     WHERE it.campaign_id = judged.campaign_id AND it.name = judged.name
+      FROM unnest(
+               $1::integer[], $2::bytea[], $3::uuid[], $4::smallint[], $5::boolean[], $6::boolean[], $7::text[],
+               $8::text[], $9::text[]
+           ) AS judged (
+               campaign_id, name, request_id, slot, by_key, is_counted, country_code, device_type, marks
+           )
+     WHERE (it.request_id, it.slot, it.campaign_id, it.name, it.by_key)
+         = (judged.request_id, judged.slot, judged.campaign_id, judged.name, judged.by_key)
 """
 _ADD_COUNTS: Final = """
     INSERT INTO {schema}.event_counts AS it (
@@ -83,6 +95,24 @@ _ADD_COUNTS: Final = """
        SET conversions = it.conversions + EXCLUDED.conversions,
            conversion_micros = it.conversion_micros + EXCLUDED.conversion_micros
 """
+# No row is made, as that of a conversion that has counted is there: it would have fewer than none.
+_SUBTRACT_COUNTS: Final = """
+    UPDATE {schema}.event_counts AS it
+       SET conversions = it.conversions - gone.conversions,
+           conversion_micros = it.conversion_micros - gone.conversion_micros
+      FROM (
+          SELECT hour, banner_id, placement_id, campaign_id, country_code, device_type, count(*), sum(micros)
+            FROM unnest(
+                $1::timestamptz[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::bigint[]
+            ) AS counted (hour, banner_id, placement_id, campaign_id, country_code, device_type, micros)
+           GROUP BY 1, 2, 3, 4, 5, 6
+      ) AS gone (
+          hour, banner_id, placement_id, campaign_id, country_code, device_type, conversions, conversion_micros
+      )
+     WHERE (it.hour, it.banner_id, it.placement_id, it.campaign_id)
+         = (gone.hour, gone.banner_id, gone.placement_id, gone.campaign_id)
+       AND (it.country_code, it.device_type) IS NOT DISTINCT FROM (gone.country_code, gone.device_type)
+"""
 # The rows of a day are its impressions and clicks; a conversion corrects its statistics.
 _CORRECT_DAYS: Final = """
     INSERT INTO {schema}.event_days AS it (day, events, corrections, last_entry_ms)
@@ -94,11 +124,15 @@ _CORRECT_DAYS: Final = """
 """
 
 
+_REPEATED: Final = Attribution(None, Micros(0), (ConversionMark.REPEATED,))
+
+
 class _Counted(NamedTuple):
-    """A conversion that counts from now on."""
+    """A conversion that counts from now on, or so far."""
 
     row: Record
-    click: ClickOfOffer
+    country_code: str | None
+    device_type: str | None
     value: Micros
 
 
@@ -114,8 +148,7 @@ class ConversionRows:
         self, connection: Connection, entries: Sequence[EntryOf[Conversion]], keys: CatalogKeys
     ) -> NewConversions:
         """Insert those that are new; nothing of them counts yet."""
-        known, kept_of_offers = await self._find_known(connection, entries, keys)
-        new = select_new(entries, keys, known=known, kept_of_offers=kept_of_offers)
+        new = select_new(entries, keys, known=await self._find_known(connection, entries))
         if new.kept:
             rows = [
                 (
@@ -130,6 +163,7 @@ class ConversionRows:
                     one.event.received_at,
                     one.event.value,
                     one.event.currency,
+                    one.event.by_key,
                     " ".join(one.event.marks) or None,
                     *parse_entry_id(one.entry_id),
                 )
@@ -156,35 +190,55 @@ class ConversionRows:
             )
             for row in waiting
         ]
+        counted = await self._choose_counted(connection, waiting, verdicts)
         await self._update(connection, waiting, verdicts)
-        counted = [
-            _Counted(row, verdict.click, verdict.value)
+        if counted:
+            await self._add_counts(connection, counted, _ADD_COUNTS)
+        return len(counted)
+
+    async def _choose_counted(
+        self, connection: Connection, waiting: Sequence[Record], verdicts: list[Attribution]
+    ) -> list[_Counted]:
+        """Return those that count from now on, and take away those that they replace; the verdicts of others change."""
+        may_count = [
+            (_get_name(row), _get_precedence(row))
             for row, verdict in zip(waiting, verdicts, strict=True)
             if verdict.click is not None
         ]
-        if counted:
-            await self._add_counts(connection, counted)
-        return len(counted)
+        if not may_count:
+            return []
+        rows = await connection.fetch(
+            _COUNTED.format(schema=self._schema), *zip(*(name for name, _ in may_count), strict=True)
+        )
+        so_far = {_get_name(row): row for row in rows}
+        chosen = choose_counted(may_count, {name: _get_precedence(row) for name, row in so_far.items()})
+        counted: list[_Counted] = []
+        replaced: list[_Counted] = []
+        for place, (row, verdict) in enumerate(zip(waiting, verdicts, strict=True)):
+            if verdict.click is None:
+                continue
+            if (_get_name(row), _get_precedence(row)) not in chosen:
+                verdicts[place] = _REPEATED
+                continue
+            counted.append(
+                _Counted(row, verdict.click.country_code, verdict.click.device_type, verdict.value)
+            )
+            if (other := so_far.get(_get_name(row))) is not None:
+                replaced.append(_read_counted(other))
+        if replaced:
+            # Before the others count: of a name only one row may.
+            await self._update(connection, [one.row for one in replaced], [_REPEATED] * len(replaced))
+            await self._add_counts(connection, replaced, _SUBTRACT_COUNTS)
+        return counted
 
     async def _find_known(
-        self, connection: Connection, entries: Sequence[EntryOf[Conversion]], keys: CatalogKeys
-    ) -> tuple[list[ConversionKey], Counter[Offer]]:
-        """Return which of the names are there, and how many conversions the offers have."""
-        events = [entry.event for entry in entries]
-        named = [
-            (campaign_id, event.name)
-            for event in events
-            if (campaign_id := keys.campaigns.get(event.campaign_id.int)) is not None
-        ]
+        self, connection: Connection, entries: Sequence[EntryOf[Conversion]]
+    ) -> set[ConversionKey]:
+        """Return what the offers have."""
         rows = await connection.fetch(
-            _KNOWN.format(schema=self._schema),
-            [campaign_id for campaign_id, _ in named],
-            [name for _, name in named],
-            list({event.request_id for event in events}),
+            _KNOWN.format(schema=self._schema), list({entry.event.request_id for entry in entries})
         )
-        known = [(row["campaign_id"], row["name"]) for row in rows if row["name"] is not None]
-        offers = Counter((row["request_id"].int, row["slot"]) for row in rows if row["name"] is None)
-        return known, offers
+        return {(*_get_name(row), (row["request_id"].int, row["slot"]), row["by_key"]) for row in rows}
 
     async def _find_clicks(
         self, connection: Connection, waiting: Sequence[Record]
@@ -216,6 +270,9 @@ class ConversionRows:
             (
                 row["campaign_id"],
                 row["name"],
+                row["request_id"],
+                row["slot"],
+                row["by_key"],
                 verdict.click is not None,
                 None if verdict.click is None else verdict.click.country_code,
                 None if verdict.click is None else verdict.click.device_type,
@@ -225,22 +282,37 @@ class ConversionRows:
         ]
         await connection.execute(_JUDGED.format(schema=self._schema), *zip(*judged, strict=True))
 
-    async def _add_counts(self, connection: Connection, counted: Sequence[_Counted]) -> None:
+    async def _add_counts(self, connection: Connection, counted: Sequence[_Counted], statement: str) -> None:
         rows = [
             (
                 one.row["occurred_at"].replace(minute=0, second=0, microsecond=0),
                 one.row["banner_id"],
                 one.row["placement_id"],
                 one.row["campaign_id"],
-                one.click.country_code,
-                one.click.device_type,
+                one.country_code,
+                one.device_type,
                 one.value,
             )
             for one in counted
         ]
-        await connection.execute(_ADD_COUNTS.format(schema=self._schema), *zip(*rows, strict=True))
+        await connection.execute(statement.format(schema=self._schema), *zip(*rows, strict=True))
         days = Counter[date](one.row["occurred_at"].date() for one in counted)
         last = {day: max(one.row["entry_ms"] for one in counted) for day in days}
         await connection.execute(
             _CORRECT_DAYS.format(schema=self._schema), list(days), list(days.values()), list(last.values())
         )
+
+
+def _get_name(row: Record) -> ConversionName:
+    return row["campaign_id"], row["name"]
+
+
+def _get_precedence(row: Record) -> Precedence:
+    return not row["by_key"], row["entry_ms"], row["entry_seq"]
+
+
+def _read_counted(row: Record) -> _Counted:
+    """Read how a conversion counts so far; a value in another currency does not."""
+    is_other = ConversionMark.OTHER_CURRENCY in (row["marks"] or ())
+    value = Micros(0 if is_other else row["value_micros"])
+    return _Counted(row, row["country_code"], row["device_type"], value)

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, ForbiddenError, UnavailableError
-from adloom.core.ids import PlacementId
 from adloom.core.query_string import add_parameters
 from adloom.events.ingest.accept import (
     UNKNOWN_REQUEST,
@@ -44,6 +43,7 @@ from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.ingest.conversion_reports import ConversionRequest, build_conversion
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags
+from adloom.events.ingest.reporters import NoReporters, Reporters
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Mark, encode_event
@@ -116,22 +116,6 @@ class NoOfferFlagger:
         return NO_FLAGS
 
 
-class Reporters(Protocol):
-    """Knows the servers that report for their visitors, by the API keys that they send."""
-
-    def is_reporter(self, request: FastRequest, placement_id: PlacementId, /) -> bool:
-        """Return whether a request has a key for a placement; UnauthenticatedError or ForbiddenError for a wrong one."""
-        ...
-
-
-class NoReporters:
-    """Nobody has a key."""
-
-    def is_reporter(self, request: FastRequest, placement_id: PlacementId) -> bool:
-        del request, placement_id
-        return False
-
-
 class EventRoutes:
     """Handlers of events; `index` returns the current one, and a request calls it once."""
 
@@ -162,7 +146,7 @@ class EventRoutes:
         self._flag_unbound = detector.flag_unbound
         self._flag_report = (offer_check or NoOfferFlagger()).flag_report
         self._read_request_info = read_request_info
-        self._is_reporter = (reporters or NoReporters()).is_reporter
+        self._reporters = reporters or NoReporters()
         self._refuses_unbound = refuses_unbound
         self._on_seen = on_seen  # Told of every impression with a token.
         self._slicer = BatchSlicer()
@@ -281,7 +265,7 @@ class EventRoutes:
 
         def accept(report: BatchReport) -> bytes:
             if isinstance(report, ConversionRequest):
-                return encode_conversion(report, self._tokens, now)
+                return encode_conversion(report, request, self._tokens, self._reporters, now)
             return self._accept(report, request, known, sender, info, now)
 
         return accept
@@ -299,7 +283,7 @@ class EventRoutes:
         offer = validate_report(report, offer, known=known, tokens=self._tokens, now=now)
         if offer is not None:
             return self._encode_offered(report, offer, request, sender, info, now)
-        trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE
+        trust = Trust.API_KEY if self._reporters.is_reporter(request, report.placement_id) else Trust.NONE
         if trust is Trust.NONE and self._refuses_unbound:
             raise require_token()
         is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
@@ -380,10 +364,13 @@ class EventRoutes:
         return redirected
 
 
-def encode_conversion(report: ConversionRequest, tokens: TokenKeys, now: datetime) -> bytes:
+def encode_conversion(
+    report: ConversionRequest, request: FastRequest, tokens: TokenKeys, reporters: Reporters, now: datetime
+) -> bytes:
     """Build the entry of a conversion whose token is ours."""
     offer = verify_token(report.tracking_token.encode("utf-8", "replace"), tokens=tokens, now=now)
-    return encode_event(build_conversion(report, offer, now=now))
+    by_key = reporters.is_conversion_reporter(request, offer.campaign_id)
+    return encode_event(build_conversion(report, offer, now=now, by_key=by_key))
 
 
 def build_redirect(destination: str) -> FastAnswer:

@@ -1,7 +1,8 @@
 """Whether a report of a conversion is accepted, and as which event.
 
 Only the token of an offer names a campaign, and only we can sign one. So nobody can report a conversion of a campaign
-whose ad they were not shown. What counts in the end is decided with the offer's click (`conversions/attribute.py`).
+whose ad they were not shown. A report of the advertiser's server says so with a key, and comes before all others of its
+name. What counts in the end is decided with the offer's click (`conversions/attribute.py`).
 """
 
 # pure
@@ -43,7 +44,9 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     occurred_at: Moment | None = None
 
 
-def build_conversion(report: ConversionRequest, offer: OfferToken, *, now: datetime) -> Conversion:
+def build_conversion(
+    report: ConversionRequest, offer: OfferToken, *, now: datetime, by_key: bool = False
+) -> Conversion:
     """Build the event of a report whose token is ours; ValidationFailedError for a value out of bounds."""
     occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now, offered_at=offer.issued_at)
     return Conversion(
@@ -58,6 +61,7 @@ def build_conversion(report: ConversionRequest, offer: OfferToken, *, now: datet
         received_at=now,
         value=_check_value(report.value),
         currency=None if report.currency is None else report.currency.upper(),
+        by_key=by_key,
         marks=marks,
     )
 

@@ -85,6 +85,7 @@ SHORT_NAMES: Final = {
     "name": "id",
     "value": "v",
     "currency": "cu",
+    "by_key": "ky",
 }
 
 
@@ -200,6 +201,7 @@ class Conversion(LogStruct, frozen=True, kw_only=True, tag="conversion.v1"):
     received_at: Moment
     value: Micros = Micros(0)
     currency: str | None = None
+    by_key: bool = False  # With an API key of the campaign's advertiser, or of an admin.
     marks: tuple[Mark, ...] = ()
 
 

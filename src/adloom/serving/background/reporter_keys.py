@@ -1,7 +1,7 @@
-"""Knows the API keys of servers that report events for their visitors.
+"""Knows the API keys of servers that report events for their visitors, or conversions of their customers.
 
-An admin's key may report for every placement, a publisher's for its own. The keys are read again every few seconds:
-requests never use the database.
+An admin's key may report for every placement and campaign, a publisher's for its own placements, an advertiser's the
+conversions of its own campaigns. The keys are read again every few seconds: requests never use the database.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import structlog
 
 from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
-from adloom.core.ids import PlacementId
+from adloom.core.ids import CampaignId, PlacementId
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.runtime.loops import pause_until_next
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
@@ -28,7 +28,11 @@ KEYS: Final = """
                SELECT placement.public_id FROM placements AS placement
                  JOIN publishers AS publisher ON publisher.id = placement.publisher_id
                 WHERE publisher.public_id = it.account_id AND publisher.deleted_at IS NULL
-           ) AS placement_ids
+           ) AS placement_ids, ARRAY(
+               SELECT campaign.public_id FROM campaigns AS campaign
+                 JOIN advertisers AS advertiser ON advertiser.id = campaign.advertiser_id
+                WHERE advertiser.public_id = it.account_id AND advertiser.deleted_at IS NULL
+           ) AS campaign_ids
       FROM api_keys AS it
      WHERE it.revoked_at IS NULL AND (it.expires_at IS NULL OR it.expires_at > now())
 """
@@ -39,9 +43,11 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Reporter(msgspec.Struct, frozen=True, gc=False):
-    """For which placements a key may report; None for all."""
+    """For which placements a key may report events, and for which campaigns conversions; an admin's for all."""
 
-    placement_ids: frozenset[UUID] | None
+    is_admin: bool
+    placement_ids: frozenset[UUID]
+    campaign_ids: frozenset[UUID]
 
 
 class ReporterKeys:
@@ -53,17 +59,34 @@ class ReporterKeys:
 
     def is_reporter(self, request: FastRequest, placement_id: PlacementId) -> bool:
         """Return whether a request has a key, which must be for the placement; raise where it is not."""
-        key = find_key(request)
-        if key is None:
-            return False
-        reporter = self._keys.get(hash_secret(key)) if len(key) <= KEY_BYTES_MAX else None
+        reporter = self._find_reporter(request)
         if reporter is None:
-            raise UnauthenticatedError("The API key is not valid: it may have been revoked, or has expired.")
-        if reporter.placement_ids is not None and placement_id not in reporter.placement_ids:
+            return False
+        if not reporter.is_admin and placement_id not in reporter.placement_ids:
             raise ForbiddenError(
                 f"This API key may not report for the placement {placement_id}: use one of its publisher or an admin's."
             )
         return True
+
+    def is_conversion_reporter(self, request: FastRequest, campaign_id: CampaignId) -> bool:
+        """Return whether a request has a key, which must be for the campaign; raise where it is not."""
+        reporter = self._find_reporter(request)
+        if reporter is None:
+            return False
+        if not reporter.is_admin and campaign_id not in reporter.campaign_ids:
+            raise ForbiddenError(
+                "This API key may not report conversions of the token's campaign: use one of its advertiser or an admin's."
+            )
+        return True
+
+    def _find_reporter(self, request: FastRequest) -> Reporter | None:
+        key = find_key(request)
+        if key is None:
+            return None
+        reporter = self._keys.get(hash_secret(key)) if len(key) <= KEY_BYTES_MAX else None
+        if reporter is None:
+            raise UnauthenticatedError("The API key is not valid: it may have been revoked, or has expired.")
+        return reporter
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -76,7 +99,9 @@ class ReporterKeys:
     async def refresh(self) -> None:
         rows = await self._pool.fetch(KEYS)
         self._keys = {
-            row["key_hash"]: Reporter(None if row["role"] == Role.ADMIN else frozenset(row["placement_ids"]))
+            row["key_hash"]: Reporter(
+                row["role"] == Role.ADMIN, frozenset(row["placement_ids"]), frozenset(row["campaign_ids"])
+            )
             for row in rows
         }
 

@@ -122,7 +122,7 @@ EVENTS: Final = RowSource(
         LEFT JOIN placements_ever AS placements ON placements.id = it.placement_id
         LEFT JOIN campaigns ON campaigns.id = it.campaign_id
     """,
-    tiebreak="(it.kind, it.correlation_id)",
+    tiebreak="(it.kind, it.correlation_id, it.request_id, it.slot, it.received_at)",
 )
 AUCTIONS: Final = RowSource(
     columns="""
