@@ -154,7 +154,7 @@ class FakeReporters:
         return True
 
 
-async def test_a_server_with_a_key_is_believed() -> None:
+async def test_what_a_server_reports_with_a_key_is_counted_and_moves_no_caps() -> None:
     async with an_edge(reporters=FakeReporters(), refuses_unbound=True) as edge:
         await edge.post("impression", a_report(correlationId="n" * 128), headers={"x-api-key": "adk_right"})
         await edge.post("click", a_report(), headers={"x-api-key": "adk_right"})
@@ -163,7 +163,9 @@ async def test_a_server_with_a_key_is_believed() -> None:
 
     added = apply(edge.store.events)
     [count] = count_by_key(added).values()
-    assert (count.impressions, count.invalid_impressions, count.unbound_impressions) == (1, 0, 0)
+    assert (count.impressions, count.invalid_impressions, count.unbound_impressions) == (1, 1, 0)
+    assert (count.clicks, count.invalid_clicks, count.unbound_clicks) == (1, 1, 0)
+    assert {row.marks for row in (*added.impressions, *added.clicks)} == {("without_offer",)}
     assert [row.event.correlation_id for row in added.clicks] == ["k:one"]
     assert len(added.impressions[0].event.correlation_id) <= 128
 

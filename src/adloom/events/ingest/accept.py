@@ -237,8 +237,8 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
     offer = source if isinstance(source, OfferToken) else None
     offered_at = None if offer is None or report.occurred_at is None else offer.issued_at
     occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now, offered_at=offered_at)
-    if trust is _UNTRUSTED:
-        marks = (*marks, Mark.UNBOUND)
+    if offer is None:
+        marks = (*marks, Mark.UNBOUND if trust is _UNTRUSTED else Mark.WITHOUT_OFFER)
     if not is_assigned:
         marks = (*marks, Mark.NOT_ASSIGNED)
     marks += flags.marks
