@@ -142,41 +142,6 @@ def test_a_cpc_bid_wins_for_high_intent_visitors_and_a_cpm_bid_for_the_others(ma
     assert (others["headline"], others["finalPrice"]) == ("impressions", 5.01)
 
 
-def test_the_only_bid_over_the_floor_pays_the_floor(market: Market) -> None:
-    placement = market.a_placement(floorCpm=2)
-    market.an_ad(placement, "under", campaign=cpm(1.99))
-    assert market.won(placement) is None
-    market.an_ad(placement, "over", campaign=cpm(3))
-
-    assert market.wait_for_winner(placement, "over")["finalPrice"] == 2
-
-
-def test_the_older_campaign_wins_a_tie(market: Market) -> None:
-    placement = market.a_placement()
-    market.an_ad(placement, "lower", campaign=cpm(1))
-    market.an_ad(placement, "older", campaign=cpm(2))
-    market.wait_for_winner(placement, "older")
-    market.an_ad(placement, "younger", campaign=cpm(2))
-    # Once the price is that of the tie, the younger campaign takes part.
-    wait_until(
-        lambda: (market.won(placement) or {}).get("finalPrice") == 2,
-        seconds=SERVED_SECONDS_MAX,
-        what="the younger takes part",
-    )
-
-    assert {market.winner(placement) for _ in range(10)} == {"older"}
-
-
-def test_bids_of_one_advertiser_do_not_raise_its_price(market: Market) -> None:
-    advertiser = market.post("/admin/advertisers", {"name": "One"})
-    placement = market.a_placement()
-    market.an_ad(placement, "other", campaign=cpm(1))
-    market.an_ad(placement, "second", campaign=cpm(4, advertiserId=advertiser["id"]))
-    market.an_ad(placement, "first", campaign=cpm(5, advertiserId=advertiser["id"]))
-
-    assert market.wait_for_winner(placement, "first")["finalPrice"] == 1.01
-
-
 def test_an_impression_is_charged_at_the_second_price(market: Market) -> None:
     placement = market.a_placement()
     market.an_ad(placement, "second", campaign=cpm(399.99))
@@ -212,15 +177,6 @@ def test_a_click_is_charged_at_its_share_of_the_bid(market: Market) -> None:
         (403, "TRACKING_TOKEN_INVALID"),
     ]
     wait_until(lambda: market.spent(ad["campaignId"]) == 50, seconds=CHARGED_SECONDS_MAX, what="a charge")
-
-
-def test_a_budget_for_one_impression_allows_exactly_one(market: Market) -> None:
-    placement = market.a_placement(floorCpm=500)
-    market.an_ad(placement, "once", campaign=cpm(500, budgetDailyPaisa=50))
-
-    market.wait_for_winner(placement, "once")
-
-    assert [market.won(placement) for _ in range(20)] == [None] * 20
 
 
 def test_a_frequency_cap_stops_at_its_last_impression(market: Market) -> None:

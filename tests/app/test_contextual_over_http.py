@@ -126,17 +126,6 @@ def test_a_page_gets_an_ad_of_a_category_above_its_own_and_its_requests_are_coun
     wait_until(is_counted, seconds=60, what="the requests of the page")
 
 
-def test_what_is_taken_down_is_gone(clients: tuple[httpx.Client, httpx.Client]) -> None:
-    magazine = Magazine(*clients)
-    campaign_id, banner_id = magazine.sell()
-    magazine.wait_for(banner_id)
-
-    assert magazine.admin.patch(f"/admin/campaigns/{campaign_id}/pause").status_code == 200
-
-    magazine.wait_until_gone()
-    assert magazine.ask().headers["adloom-reason"] in {"campaign_inactive", "no_demand"}
-
-
 def test_a_banner_is_shown_once_its_publisher_approves_it_and_no_more_once_it_is_rejected(
     clients: tuple[httpx.Client, httpx.Client],
 ) -> None:
@@ -164,30 +153,6 @@ def test_a_changed_banner_has_to_be_approved_again(clients: tuple[httpx.Client, 
     assert magazine.admin.patch(f"/admin/banners/{banner_id}", json=changed).status_code == 200
 
     assert magazine.approvals("pending") == [banner_id]
-
-
-def test_a_budget_of_one_impression_gives_exactly_one(clients: tuple[httpx.Client, httpx.Client]) -> None:
-    magazine = Magazine(*clients, auctionMode="first_price")
-    campaign_id, banner_id = magazine.sell(bidAmount=1000, budgetDailyPaisa=100)
-    ads: list[dict[str, Any]] = []
-
-    def is_shown() -> bool:
-        answer = magazine.ask()
-        ads.extend([answer.json()] if answer.status_code == 200 else [])
-        return bool(ads)
-
-    wait_until(is_shown, seconds=SERVED_SECONDS_MAX, what="the ad is shown")
-    assert [magazine.shown() for _ in range(20)] == [None] * 20
-    time.sleep(0.2)  # A report within a moment of its offer is not believed.
-    assert magazine.page.get(ads[0]["impressionUrl"]).status_code == 200
-
-    def is_spent() -> bool:
-        budget = magazine.admin.get(f"/admin/campaigns/{campaign_id}/budget").raise_for_status().json()
-        return budget["spentTodayPaisa"] == 100
-
-    wait_until(is_spent, seconds=30, what="the impression is charged")
-    assert magazine.ask().headers["adloom-reason"] == "budget"
-    assert banner_id == ads[0]["bannerId"]
 
 
 def test_the_next_campaign_is_shown_once_the_best_have_spent_their_budgets(

@@ -1,4 +1,4 @@
-"""Direct delivery on the real product, as tables: every operator, schedule state and ordering rule over HTTP."""
+"""Direct delivery on the real product, as tables: every schedule state and ordering rule over HTTP."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,37 +12,8 @@ from tests.support.product import Product, wait_until
 pytestmark = pytest.mark.process
 
 NOW = datetime.now(UTC)
-HOURS = [NOW.hour, (NOW.hour + 1) % 24]  # The test may run over the full hour, and over midnight.
-DAYS = [NOW.isoweekday() % 7, (NOW.isoweekday() + 1) % 7]
-OTHER_HOURS = sorted(set(range(24)) - set(HOURS))
-OTHER_DAYS = sorted(set(range(7)) - set(DAYS))
 SERVED_SECONDS_MAX = 60.0
 
-VISITORS: list[tuple[str, str, object, dict[str, str], dict[str, str]]] = [
-    ("device", "in", ["mobile"], {"device": "mobile"}, {"device": "tablet"}),
-    ("device", "not_in", ["mobile"], {"device": "tablet"}, {"device": "mobile"}),
-    ("country", "in", ["DE"], {"country": "DE"}, {"country": "FR"}),
-    ("country", "not_in", ["DE"], {"country": "FR"}, {"country": "DE"}),
-    ("user_segment", "in", ["vip"], {"segment": "vip"}, {"segment": "new"}),
-    ("user_segment", "not_in", ["vip"], {}, {"segment": "vip"}),
-    ("language", "in", ["de"], {"language": "de-AT"}, {"language": "en"}),
-    ("language", "not_in", ["de"], {"language": "en"}, {"language": "de"}),
-    ("referrer_domain", "in", ["example.com"], {"referrer": "a.example.com"}, {"referrer": "notexample.com"}),
-    ("referrer_domain", "not_in", ["example.com"], {"referrer": "other.org"}, {"referrer": "example.com"}),
-    ("login_state", "is", True, {"loggedIn": "true"}, {"loggedIn": "false"}),
-    ("new_visitor", "is", False, {"newVisitor": "false"}, {"newVisitor": "true"}),
-]
-TIMES: list[tuple[str, str, object, bool]] = [
-    ("hour_of_day", "between", HOURS, True),
-    ("hour_of_day", "in", HOURS, True),
-    ("hour_of_day", "in", OTHER_HOURS, False),
-    ("hour_of_day", "not_in", OTHER_HOURS, True),
-    ("hour_of_day", "not_in", HOURS, False),
-    ("day_of_week", "in", DAYS, True),
-    ("day_of_week", "in", OTHER_DAYS, False),
-    ("day_of_week", "not_in", OTHER_DAYS, True),
-    ("day_of_week", "not_in", DAYS, False),
-]
 HOUR = timedelta(hours=1)
 SCHEDULES: list[tuple[str, timedelta | None, timedelta | None, bool]] = [
     ("evergreen", None, None, True),
@@ -92,8 +63,6 @@ class DirectCatalog:
         self.post(
             f"{links}/{placement['id']}/banners", {"bannerId": banner["id"], **parts.get("assignment", {})}
         )
-        if "rule" in parts:
-            self.post("targeting-rules", {"campaignId": campaign["id"], **parts["rule"]})
         assert self._admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
         return campaign
 
@@ -102,8 +71,8 @@ class DirectCatalog:
         self.an_ad(placement, "last", assignment={"displayOrder": 99})
         wait_until(lambda: "last" in self.titles(placement), seconds=SERVED_SECONDS_MAX, what="served")
 
-    def titles(self, placement: dict[str, Any], **visitor: str) -> list[str]:
-        answer = self._page.get(f"/banners/serve/{placement['slug']}", params=visitor)
+    def titles(self, placement: dict[str, Any]) -> list[str]:
+        answer = self._page.get(f"/banners/serve/{placement['slug']}")
         return [one["title"] for one in answer.json().get("banners", [])]
 
 
@@ -115,32 +84,6 @@ def catalog(shared_product: Product) -> Iterator[DirectCatalog]:
         httpx.Client(base_url=shared_product.delivery_url) as page,
     ):
         yield DirectCatalog(admin, page)
-
-
-@pytest.mark.parametrize("row", VISITORS, ids=lambda row: f"{row[0]} {row[1]}")
-def test_a_rule_matches_the_right_visitors(
-    catalog: DirectCatalog, row: tuple[str, str, object, dict[str, str], dict[str, str]]
-) -> None:
-    kind, operator, value, inside, outside = row
-    placement = catalog.a_placement()
-    catalog.an_ad(placement, "ad", rule={"ruleType": kind, "operator": operator, "value": value})
-
-    catalog.wait_for_changes(placement)
-
-    assert catalog.titles(placement, **inside) == ["ad", "last"]
-    assert catalog.titles(placement, **outside) == ["last"]
-
-
-@pytest.mark.parametrize(("kind", "operator", "value", "serves"), TIMES)
-def test_a_rule_about_the_time_matches_the_current_time(
-    catalog: DirectCatalog, kind: str, operator: str, value: object, *, serves: bool
-) -> None:
-    placement = catalog.a_placement()
-    catalog.an_ad(placement, "ad", rule={"ruleType": kind, "operator": operator, "value": value})
-
-    catalog.wait_for_changes(placement)
-
-    assert ("ad" in catalog.titles(placement)) is serves
 
 
 @pytest.mark.parametrize(("status", "publish", "expires", "serves"), SCHEDULES)

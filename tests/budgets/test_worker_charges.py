@@ -1,4 +1,4 @@
-"""The worker as a process: it charges every event exactly once, however often it is killed."""
+"""The worker as a process: it charges every event exactly once, also when it was frozen."""
 
 import asyncio
 import contextlib
@@ -120,22 +120,6 @@ async def catalog(pool: Pool) -> int:
     for number in range(50):
         await insert_campaign(pool, an_id(1_000 + number), advertiser=ADVERTISER, daily=10_000_000)
     return 50
-
-
-async def test_a_worker_that_is_killed_repeatedly_charges_every_event_once(
-    database_url: str, redis_url: str, pool: Pool, valkey: Valkey, catalog: int
-) -> None:
-    ledger, worker = ValkeyEventLog(valkey), WorkerProcess(database_url, redis_url)
-    for first in range(0, 10_000, 1_000):
-        await ledger.append(impressions(first, first + 1_000, catalog))
-
-    for seconds in (1.2, 1.5, 1.8, 2.1):
-        with worker.running() as process:
-            await asyncio.sleep(seconds)
-            process.kill()
-    with worker.running():
-        await wait_for_entries(pool, 10_000)
-        await assert_sums_agree(pool, 10_000)
 
 
 async def test_a_second_worker_continues_the_charges_of_a_frozen_one_without_repeats(

@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
-from typing import cast
 
 import httpx
 import pytest
 
 from adloom.events.log.event import encode_event
-from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.group import lock_key
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -86,44 +84,6 @@ async def test_a_worker_is_healthy_counts_events_and_stops_on_sigterm(
         assert await asyncio.to_thread(process.wait, 60) == 0
 
 
-async def test_a_killed_worker_continues_where_it_stopped(worker: Worker, pool: Pool, valkey: Valkey) -> None:
-    await insert_catalog(pool)
-    ledger = ValkeyEventLog(valkey)
-    for number in range(20):
-        await ledger.append([encode_event(an_impression(f"{number}-{one}")) for one in range(1000)])
-
-    for _ in range(3):
-        with worker.running() as process:
-            await worker.health()
-            await asyncio.sleep(0.1)
-            process.kill()
-    with worker.running():
-        await until_counted(pool, 20_000)
-
-    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 20_000
-
-
-async def test_a_second_worker_takes_over_the_batch_of_a_killed_one(
-    database_url: str, redis_url: str, pool: Pool, valkey: Valkey
-) -> None:
-    await insert_catalog(pool)
-    ledger = ValkeyEventLog(valkey)
-    first, second = (Worker(database_url, redis_url, name) for name in ("first", "second"))
-
-    with first.running() as killed:
-        assert (await until_owned(valkey)).startswith("first@")
-        # Its commit waits for the test's lock, so that it is killed with a batch read and not applied.
-        async with pool.acquire() as connection, connection.transaction():
-            await connection.execute("LOCK TABLE events.event_counts IN ACCESS EXCLUSIVE MODE")
-            await ledger.append([encode_event(an_impression(f"{one}")) for one in range(500)])
-            await until_taken(valkey)
-            killed.kill()
-    with second.running():
-        await until_counted(pool, 500)
-
-    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 500
-
-
 async def test_a_worker_measures_the_lag_of_each_projection(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey
 ) -> None:
@@ -146,24 +106,3 @@ async def test_a_worker_measures_the_lag_of_each_projection(
     assert 'adloom_projection_is_owner{projection="event_tables"} 1.0' in figures
     assert 'adloom_ledger_lag_entries{projection="event_tables"} ' in figures
     assert 'adloom_ledger_lag_entries{projection="frequency"} ' in figures
-
-
-async def until_owned(valkey: Valkey) -> str:
-    """Wait until the projection of the event tables has an owner, and return its name."""
-    async with asyncio.timeout(60):
-        while True:
-            # The stubs allow every decoding; our client returns bytes.
-            holder = cast("bytes | None", await valkey.get(lock_key("event_tables")))
-            if holder is not None:
-                return holder.decode()
-            await asyncio.sleep(0.02)
-
-
-async def until_taken(valkey: Valkey) -> None:
-    """Wait until the owner of the event tables has read every entry of the log."""
-    async with asyncio.timeout(60):
-        while True:
-            groups = await valkey.xinfo_groups(STREAM)
-            if any(one["name"] == b"event_tables" and one["lag"] == 0 for one in groups):
-                return
-            await asyncio.sleep(0.02)

@@ -206,4 +206,6 @@ def test_a_campaign_with_an_impression_cap_is_offered_as_often_as_its_lease_allo
     leases = leased(snapshot, impressions=2)
     routes = serve_routes(snapshot, leases=leases)
 
+    for _ in range(3):
+        routes.serve(FastRequest(b"HEAD", b"/banners/serve/home"))  # Takes nothing out of the lease.
     assert [len(served(routes)[1]["banners"]) for _ in range(4)] == [1, 1, 0, 0]
