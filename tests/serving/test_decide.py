@@ -1,7 +1,7 @@
 """Which candidates fill a placement: against a naive reference, and rule by rule."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import IndexedPlacement
-from adloom.serving.index.rows import AssignmentRow, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
@@ -23,10 +23,8 @@ from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import parse_rule
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.contexts import a_context, some_contexts
-from tests.support.for_each import for_each
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
-HOUR = timedelta(hours=1)
 GERMANS = (parse_rule("country", "in", ["DE"]),)
 
 
@@ -68,18 +66,6 @@ def test_slots_are_filled_in_order(first: dict[str, int], second: dict[str, int]
     assert titles(placement) == ["first", "second"]
 
 
-def test_the_older_of_equal_banners_comes_first() -> None:
-    placement = placement_of(a_row("newer", 9), a_row("older", 8))
-
-    assert titles(placement) == ["older", "newer"]
-
-
-def test_there_are_no_more_offers_than_slots() -> None:
-    placement = placement_of(*(a_row(str(n), n) for n in range(5)), max_banners=2)
-
-    assert titles(placement) == ["0", "1"]
-
-
 def test_fallbacks_fill_the_remaining_slots_by_priority_if_partial_render_is_allowed() -> None:
     rows = [
         a_row("primary", 3),
@@ -90,63 +76,6 @@ def test_fallbacks_fill_the_remaining_slots_by_priority_if_partial_render_is_all
 
     assert titles(placement_of(*rows, allow_partial_render=True)) == ["primary", "sooner", "later"]
     assert titles(placement_of(*rows, allow_partial_render=False)) == ["primary"]
-
-
-@for_each(
-    ("starts", "ends", "serves"),
-    [
-        (None, None, True),
-        (-HOUR, None, True),
-        (HOUR, None, False),
-        (None, HOUR, True),
-        (None, -HOUR, False),
-        (timedelta(0), None, True),
-        (None, timedelta(0), False),
-    ],
-)
-def test_a_campaign_serves_from_its_start_until_before_its_end(
-    starts: timedelta | None, ends: timedelta | None, *, serves: bool
-) -> None:
-    row = a_row(
-        "timed",
-        starts_at=None if starts is None else NOON + starts,
-        ends_at=None if ends is None else NOON + ends,
-    )
-
-    assert bool(titles(placement_of(row))) is serves
-
-
-@for_each("status", [one for one in AssignmentStatus if one is not AssignmentStatus.LIVE])
-def test_an_assignment_that_is_not_live_is_not_a_candidate(status: AssignmentStatus) -> None:
-    assert titles(placement_of(a_row("gone", status=status, is_evergreen_fallback=True))) == []
-
-
-def test_a_campaign_is_shown_to_visitors_that_match_its_rules() -> None:
-    placement = placement_of(a_row("for Germany", rules=GERMANS), a_row("for all", 4))
-
-    assert titles(placement, a_context(country="DE")) == ["for Germany", "for all"]
-    assert titles(placement, a_context(country="FR")) == ["for all"]
-
-
-def test_evergreens_ignore_their_rules_if_there_is_no_other_candidate() -> None:
-    evergreen = a_row("evergreen", 4, rules=GERMANS, is_evergreen_fallback=True)
-
-    assert titles(placement_of(evergreen)) == ["evergreen"]
-    assert titles(placement_of(evergreen, a_row("other", 5))) == ["other"]
-    assert titles(placement_of(a_row("later", 4, is_evergreen_fallback=True, starts_at=NOON + HOUR))) == []
-
-
-def test_an_evergreen_fallback_is_shown_even_without_partial_render() -> None:
-    row = a_row("evergreen", is_fallback=True, is_evergreen_fallback=True)
-
-    assert titles(placement_of(row, allow_partial_render=False)) == ["evergreen"]
-
-
-def test_an_excluded_campaign_is_not_shown_even_as_an_evergreen() -> None:
-    rows = [a_row("capped", 3, campaign_key=7, is_evergreen_fallback=True), a_row("other", 4, campaign_key=8)]
-
-    assert titles(placement_of(*rows), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == ["other"]
-    assert titles(placement_of(rows[0]), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == []
 
 
 def test_slots_are_filled_across_blocks() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from adloom.schedule.schedule_window import is_open
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.eligibility.schedule_mask import NEVER, advance_schedule_mask, build_schedule_mask
+from adloom.serving.eligibility.schedule_mask import NEVER, build_schedule_mask
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Candidate
 from adloom.serving.index.rows import AssignmentRow
@@ -50,15 +50,3 @@ def test_a_candidate_without_times_is_never_checked_again() -> None:
 
     assert placement.blocks[0].timed == ()
     assert mask.until == NEVER
-
-
-def test_the_mask_is_valid_until_the_next_start_or_end() -> None:
-    row = an_assignment_row(starts_at=NOON + timedelta(hours=1), ends_at=NOON + timedelta(hours=2))
-    placement = compile_index(a_snapshot(row)).by_slug[b"home"]
-
-    before = run_steps(build_schedule_mask(placement, now=NOON))
-    within = advance_schedule_mask(before, placement, now=before.until)
-    after = advance_schedule_mask(within, placement, now=within.until)
-
-    assert [before.until, within.until, after.until] == [row.starts_at, row.ends_at, NEVER]
-    assert [before.masks, within.masks, after.masks] == [(0,), (1,), (0,)]

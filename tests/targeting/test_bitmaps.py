@@ -11,7 +11,6 @@ from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, TargetingBlock, compi
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import Rule, parse_rule
-from tests.support.for_each import for_each
 from tests.targeting.builders import a_context
 from tests.targeting.strategies import contexts, rules
 
@@ -39,40 +38,6 @@ def test_a_block_agrees_with_its_rules_one_by_one(
 
         assert block.find_eligible(context, all_candidates) == expected
         assert block.find_eligible(context, some_candidates) == expected & some_candidates
-
-
-@given(st.lists(rules(), min_size=2, max_size=6).map(tuple), contexts())
-def test_several_rules_of_one_candidate_must_all_hold(one: tuple[Rule, ...], context: Context) -> None:
-    together = compile_block([one]).find_eligible(context, 1)
-    apart = compile_block([(rule,) for rule in one]).find_eligible(context, (1 << len(one)) - 1)
-
-    assert bool(together) == (apart == (1 << len(one)) - 1)
-
-
-@for_each(
-    ("first", "second", "host", "is_eligible"),
-    [
-        (("in", ["example.com"]), ("in", ["a.example.com"]), "x.a.example.com", True),
-        (("in", ["example.com"]), ("in", ["a.example.com"]), "b.example.com", False),
-        (("in", ["example.com"]), ("in", ["example.org"]), "example.com", False),
-        (("in", ["example.com"]), ("not_in", ["a.example.com"]), "example.com", True),
-        (("in", ["example.com"]), ("not_in", ["a.example.com"]), "x.a.example.com", False),
-        (("in", ["a.example.com"]), ("not_in", ["example.com"]), "a.example.com", False),
-        (("not_in", ["example.com"]), ("not_in", ["example.org"]), None, True),
-        (("in", ["example.com"]), ("in", ["example.com"]), None, False),
-    ],
-)
-def test_nested_domains_are_narrowed_by_every_rule(
-    first: tuple[str, list[str]], second: tuple[str, list[str]], host: str | None, *, is_eligible: bool
-) -> None:
-    candidate = (parse_rule("referrer_domain", *first), parse_rule("referrer_domain", *second))
-
-    for order in (candidate, candidate[::-1]):
-        assert compile_block([order]).find_eligible(a_context(referrer_domain=host), 1) == is_eligible
-
-
-def test_candidates_without_rules_target_all_visitors() -> None:
-    assert compile_block([(), (), ()]).find_eligible(a_context(), 0b101) == 0b101
 
 
 def test_a_block_without_candidates_is_empty() -> None:
