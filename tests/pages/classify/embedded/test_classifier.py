@@ -172,6 +172,41 @@ def test_a_text_that_resembles_no_phrase_has_no_category(
     assert classifier.classify_now(PageContent(title=title, text=text)).categories == ()
 
 
+# None was read while the phrases of notices were chosen.
+NOTICES = [
+    (
+        "A sua privacidade é importante. Nós e os nossos parceiros guardamos e acedemos a informações num dispositivo, como "
+        "cookies, e tratamos dados pessoais. Pode aceitar ou gerir as suas escolhas a qualquer momento."
+    ),
+    (
+        "Wij gebruiken cookies en vergelijkbare technieken om onze website te verbeteren en advertenties te tonen. Je kunt "
+        "je keuze altijd wijzigen."
+    ),
+    "ログインしてください。メールアドレスとパスワードを入力してください。パスワードをお忘れの方はこちら。",
+    "Questo contenuto è riservato agli abbonati. Abbonati ora a 1 euro al mese. Hai già un abbonamento? Accedi.",
+    "Unsere Website wird gerade aktualisiert. Wir sind in Kürze wieder für Sie da. Vielen Dank für Ihr Verständnis.",
+    "JavaScript est désactivé dans votre navigateur. Pour utiliser ce site, veuillez l'activer, puis recharger la page.",
+    "Se ha producido un error inesperado en el servidor. Inténtalo de nuevo dentro de unos minutos.",
+    "To read the full story you need a digital subscription. Existing subscribers can log in here.",
+]
+
+
+@pytest.mark.parametrize("text", NOTICES)
+def test_a_notice_in_place_of_an_article_has_no_category(classifier: EmbeddedClassifier, text: str) -> None:
+    assert classifier.classify_now(PageContent(text=text)).categories == ()
+
+
+def test_an_article_beside_a_notice_or_about_one_has_its_categories(classifier: EmbeddedClassifier) -> None:
+    paywalled = f"{MATCH.text} Subscribe to continue reading. Already a subscriber? Log in."
+    outage = (
+        "A failure in a data centre took dozens of popular websites offline on Tuesday morning. Users saw error "
+        "messages when they tried to log in to their banks. The provider said that an update had caused the outage."
+    )
+
+    assert classifier.classify_now(PageContent(text=paywalled)).categories[0].id == TENNIS
+    assert classifier.classify_now(PageContent(text=outage)).categories
+
+
 WORDS = [
     *(
         "tennis match",

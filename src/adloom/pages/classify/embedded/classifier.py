@@ -7,7 +7,8 @@ softmax whose temperature was fitted on labelled texts (`tests/pages/classify/da
 p(node) = p(root) · p(node | root), so that no node is surer than its root.
 
 The prior decides between roots that a page resembles. It must not make a category of a page that resembles none: a
-root counts only if its score is above the middle of all roots' by a margin.
+root counts only if its score is above the middle of all roots' by a margin. And a page that is nearer to notices (of
+cookies, of a page that is not there, of a log-in) than to any category is about nothing.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ from adloom.pages.model import CATEGORIES_MAX, Evidence, PageCategory
 from adloom.taxonomy.iab import load_content
 
 NAME: Final = "embedded"
-METHOD: Final = 2  # Raised when the same phrases would give other answers.
+METHOD: Final = 3  # Raised when the same phrases would give other answers.
 
 SCALE: Final = 15.0
 ROOT_PHRASES_COMPARED: Final = 8
@@ -51,6 +52,8 @@ NODE_TEMPERATURE: Final = 4.0
 ROOT_MARGIN_MIN: Final = 0.055
 # Chance reaches further in one chunk: a quarter of notices pass this, and 5 % of headlines do not.
 ROOT_MARGIN_SHORT: Final = 0.07
+# No text of the benchmark reaches this, of which some are about passwords and servers; three quarters of notices do.
+NOTICE_MARGIN: Final = 0.12
 NODE_SHARE_MIN: Final = 0.5  # Below this the root is the better answer.
 LETTERS_MIN: Final = 20  # Less is no sentence: only the prior would decide.
 EVIDENCE_PER_CATEGORY: Final = 3
@@ -82,13 +85,14 @@ class _PhraseTable:
         return similarities
 
     def score(self, similarities: Vectors, compared: int) -> Vectors:
-        """Score each category: the mean, over its best chunks, of the mean of its most similar phrases."""
+        """Score each category: the mean over its best chunks."""
+        return _average_best(self.score_chunks(similarities, compared))
+
+    def score_chunks(self, similarities: Vectors, compared: int) -> Vectors:
+        """Score each category by each chunk: the mean of its most similar phrases."""
         of_phrases = similarities.take(self._columns, axis=1)
         of_phrases.partition(of_phrases.shape[2] - compared, axis=2)
-        of_chunks = of_phrases[:, :, -compared:].mean(axis=2)
-        chunks = (2 * len(of_chunks) + 2) // 3
-        of_chunks.partition(len(of_chunks) - chunks, axis=0)
-        return of_chunks[-chunks:].mean(axis=0)
+        return of_phrases[:, :, -compared:].mean(axis=2)
 
     def explain(self, place: int, chunks: Sequence[str], similarities: Vectors) -> list[Evidence]:
         """Find the phrases that spoke most for a category, each with the chunk that it resembles most."""
@@ -114,6 +118,7 @@ class _ComparedNodes(msgspec.Struct, frozen=True):
     table: _PhraseTable
     similarities: Vectors
     scores: Vectors
+    nearest: float  # The mean over all chunks, each by the node that it is most like.
 
 
 class _ComparedPage(msgspec.Struct, frozen=True):
@@ -125,6 +130,7 @@ class _ComparedPage(msgspec.Struct, frozen=True):
     margins: Vectors
     shares: Vectors
     nodes: dict[str, _ComparedNodes]
+    is_notice: bool
 
 
 class EmbeddedClassifier:
@@ -147,6 +153,7 @@ class EmbeddedClassifier:
         for node_id, texts in phrases.of_nodes.items():
             by_root.setdefault(load_content().list_ancestors(node_id)[-1], {})[node_id] = texts
         self._nodes = {root: _PhraseTable(nodes, places, vectors) for root, nodes in by_root.items()}
+        self._notices = _PhraseTable(phrases.of_notices, places, vectors)
         self._prior = np.array([prior.get(root, 0.0) for root in self._roots.ids], np.float32)
         self.version = _describe_version(phrases, encoder, prior)
         # One: the encoder remembers tokens, and each thread would have memory of its own.
@@ -159,7 +166,7 @@ class EmbeddedClassifier:
 
     def classify_now(self, page: PageContent, *, ids_max: int = CATEGORIES_MAX) -> Classification:
         seen = self._compare(page)
-        if seen is None:
+        if seen is None or seen.is_notice:
             return Classification()
         categories: list[PageCategory] = []
         evidence: list[Evidence] = []
@@ -210,17 +217,22 @@ class EmbeddedClassifier:
         own = self._roots.score(similarities, ROOT_PHRASES_COMPARED)
         # A root without nodes, or too unlikely to look into, has its own nearest phrases instead.
         best = self._roots.score(similarities, NODE_PHRASES_COMPARED)
+        nearest = float(best.max())
         nodes: dict[str, _ComparedNodes] = {}
         for place in _order(SCALE * own + self._prior)[:ROOTS_LOOKED_INTO]:
             below = self._compare_nodes(self._roots.ids[place], encoded)
             if below is not None:
                 nodes[self._roots.ids[place]] = below
                 best[place] = below.scores.max()
+                nearest = max(nearest, below.nearest)
         scores = (1 - BEST_NODE_WEIGHT) * own + BEST_NODE_WEIGHT * best
         shares = _compute_softmax(ROOT_TEMPERATURE * (SCALE * scores + self._prior))
         margins = own - np.median(own)
+        # All chunks count: an article above a paywall is an article.
+        notices = self._notices.score_chunks(self._notices.compare(encoded), NODE_PHRASES_COMPARED)
+        is_notice = _average_nearest(notices) >= nearest + NOTICE_MARGIN
         return _ComparedPage(
-            chunks, encoded, similarities, margins, np.minimum(shares, CONFIDENCE_MAX), nodes
+            chunks, encoded, similarities, margins, np.minimum(shares, CONFIDENCE_MAX), nodes, is_notice
         )
 
     def _compare_nodes(self, root_id: str, encoded: Vectors) -> _ComparedNodes | None:
@@ -228,13 +240,26 @@ class EmbeddedClassifier:
         if table is None:
             return None
         similarities = table.compare(encoded)
-        return _ComparedNodes(table, similarities, table.score(similarities, NODE_PHRASES_COMPARED))
+        of_chunks = table.score_chunks(similarities, NODE_PHRASES_COMPARED)
+        nearest = _average_nearest(of_chunks)
+        return _ComparedNodes(table, similarities, _average_best(of_chunks), nearest)
 
 
 def load_embedded_classifier(folder: Path | None = None) -> EmbeddedClassifier:
     """Load the classifier; a folder keeps the vectors of its phrases for the next time."""
     phrases, encoder = load_phrases(), SentenceEncoder()
     return EmbeddedClassifier(phrases, load_seed_vectors(phrases, encoder, folder), encoder)
+
+
+def _average_best(of_chunks: Vectors) -> Vectors:
+    """Average the best two thirds of the chunks, for each category."""
+    chunks = (2 * len(of_chunks) + 2) // 3
+    of_chunks.partition(len(of_chunks) - chunks, axis=0)
+    return of_chunks[-chunks:].mean(axis=0)
+
+
+def _average_nearest(of_chunks: Vectors) -> float:
+    return float(of_chunks.max(axis=1).mean())
 
 
 def _find_best(scores: Vectors) -> tuple[int, float]:

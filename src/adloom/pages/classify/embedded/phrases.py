@@ -12,6 +12,7 @@ from adloom.taxonomy.iab import load_content
 
 ROOT_PHRASES: Final = "root-phrases.tsv"
 NODE_PHRASES: Final = "tier2-phrases.tsv"
+NOTICE_PHRASES: Final = "notice-phrases.tsv"
 # How much more, or less, often pages are about a root than the phrases alone would say. Added to a root's logit, in
 # which a similarity of 0.1 counts 1.5. The roots that most news is about gain, those that few pages are about as their
 # main subject lose.
@@ -44,18 +45,20 @@ PRIOR: Final[Mapping[str, float]] = {
 
 
 class SeedPhrases(msgspec.Struct, frozen=True):
-    """The phrases of each root, and of each node directly below one."""
+    """The phrases of each root, of each node directly below one, and of notices that pages have in place of a text."""
 
     of_roots: Mapping[str, tuple[str, ...]]
     of_nodes: Mapping[str, tuple[str, ...]]
+    of_notices: Mapping[str, tuple[str, ...]]
 
     def list_all(self) -> list[str]:
         """List every phrase once, always in the same order."""
-        groups = (*self.of_roots.values(), *self.of_nodes.values())
+        groups = (*self.of_roots.values(), *self.of_nodes.values(), *self.of_notices.values())
         return list(dict.fromkeys(phrase for phrases in groups for phrase in phrases))
 
     def digest(self) -> str:
-        text = msgspec.json.encode([sorted(self.of_roots.items()), sorted(self.of_nodes.items())])
+        tables = (self.of_roots, self.of_nodes, self.of_notices)
+        text = msgspec.json.encode([sorted(table.items()) for table in tables])
         return blake2b(text, digest_size=6).hexdigest()
 
 
@@ -66,6 +69,7 @@ def load_phrases() -> SeedPhrases:
     return SeedPhrases(
         of_roots={roots[name]: phrases for name, phrases in _read(ROOT_PHRASES)},
         of_nodes={node_id: phrases for node_id, phrases in _read(NODE_PHRASES) if node_id in load_content()},
+        of_notices=dict(_read(NOTICE_PHRASES)),
     )
 
 
