@@ -429,6 +429,21 @@ def test_a_setting_says_how_many_campaigns_a_shortlist_has() -> None:
     assert market.banners() == [7, 6, 5, 4, 3]
 
 
+def test_a_page_with_many_slots_has_a_campaign_for_each() -> None:
+    market = Market()
+    market.configure("top", "side", "middle", "bottom", "end")
+    for number in range(8):
+        market.campaigns.put(a_demand(number, "483", cpm=number + 3))
+    market.classify("483")
+    market.run(2)
+
+    assert market.banners(slot=4) == [7, 6, 5, 4, 3]
+
+    market.configure("top", version=9)
+    market.run(2)
+    assert market.banners() == [7, 6, 5]
+
+
 def test_campaigns_that_have_spent_their_budgets_take_no_place_of_those_who_can_pay() -> None:
     market = Market()
     for number in range(1, 4):

@@ -159,7 +159,7 @@ class _Auction:
         known = self._selected.get((group, wanted))
         if known is None:
             bids = [self._bids[category][group] for category in wanted]
-            count_max = self._state.campaigns_max
+            count_max = self._state.campaigns_listed
             known = (
                 select_fairly([one.bids for one in bids], count_max=count_max),
                 select_fairly([one.spent for one in bids], count_max=count_max),

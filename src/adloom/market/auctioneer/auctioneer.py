@@ -225,7 +225,7 @@ def _replace_pages(
 def _take_bids(state: AuctioneerState, answer: BidAnswer) -> AuctioneerState:
     if state.round is None or state.terms is None or answer.number != state.round.number:
         return state
-    held = hold_bids(answer, terms_version=state.terms.version, campaigns_max=state.campaigns_max)
+    held = hold_bids(answer, terms_version=state.terms.version, campaigns_max=state.campaigns_listed)
     return _changed(
         state,
         bids={**state.bids, answer.category: held},

@@ -26,6 +26,7 @@ PAGES_A_STEP: Final = 200  # Auctioned without letting other actors run.
 ANSWERS_WITHIN: Final = timedelta(milliseconds=800)
 RETRY_EMPTY_AFTER: Final = timedelta(seconds=30)
 RETRIES_EMPTY_MAX: Final = 3
+SLOTS_OF_A_PAGE: Final = 10  # A campaign fills one slot of a page: it wants as many as it has slots, to this.
 
 
 class AuctionSlot(msgspec.Struct, frozen=True):
@@ -187,6 +188,12 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     empty_at: datetime | None = None
     floors: dict[str, SweepState] = {}
     tick: int = 0
+
+    @property
+    def campaigns_listed(self) -> int:
+        """How many campaigns a shortlist has: all slots may be on one page."""
+        slots = 0 if self.terms is None else len(self.terms.slots)
+        return max(self.campaigns_max, min(slots, SLOTS_OF_A_PAGE))
 
 
 def hold_bids(answer: BidAnswer, *, terms_version: int, campaigns_max: int) -> HeldBids:
