@@ -120,15 +120,6 @@ async def test_a_copy_keeps_what_a_publisher_refused(admin: Client) -> None:
     assert row["isRefused"] is True
 
 
-async def test_nobody_copies_a_campaign_of_others(control: ControlPlane, admin: Client) -> None:
-    campaign = await admin.make_campaign()
-
-    async with control.acting_as(Role.ADVERTISER) as stranger:
-        answer = await stranger.post(f"/admin/campaigns/{campaign['id']}/duplicate")
-
-    problem(answer, 404, "CAMPAIGN_NOT_FOUND")
-
-
 async def test_many_are_paused_and_resumed_each_for_itself(admin: Client) -> None:
     running, draft = await admin.make_campaign(), await admin.make_campaign()
     await admin.patch(f"/admin/campaigns/{running['id']}/activate")

@@ -6,7 +6,6 @@ from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
-from tests.support.for_each import for_each
 
 PATH = "/api/v1/admin/frequency/caps"
 
@@ -42,30 +41,6 @@ async def test_a_banner_has_several_caps_but_one_for_each_window(admin: Client) 
     problem(again, 409, "FREQUENCY_CAP_EXISTS")
     assert await listed(admin, adId=banner["id"]) == caps
     assert len(await listed(admin)) == 6
-
-
-async def test_the_default_window_of_a_cap_is_a_day(admin: Client) -> None:
-    assert (await admin.make_cap(await admin.make_banner()))["window"] == "Day"
-
-
-@for_each(
-    ("fields", "field"),
-    [
-        ({"window": "Fortnight"}, "window"),
-        ({"window": "day"}, "window"),
-        ({"maxImpressionsPerUser": 0}, "maxImpressionsPerUser"),
-        ({"maxImpressionsPerUser": "3"}, "maxImpressionsPerUser"),
-        ({"maxImpressionsPerUser": 2**31}, "maxImpressionsPerUser"),
-        ({"adId": "an ad"}, "adId"),
-        ({"campaignId": str(UNKNOWN_ID)}, "campaignId"),
-    ],
-)
-async def test_an_invalid_cap_is_refused(fields: dict[str, object], field: str, admin: Client) -> None:
-    banner = await admin.make_banner()
-
-    answer = await admin.post(PATH, json={"adId": banner["id"], "maxImpressionsPerUser": 3, **fields})
-
-    assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {field}
 
 
 async def test_a_cap_needs_an_existing_banner(admin: Client) -> None:

@@ -7,15 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from adloom.core.caller import Role
-from adloom.core.ids import SiteId, SystemIds
+from adloom.core.ids import SiteId
 from adloom.pages.classify.queue import LENGTH_MAX, STREAM, ClassifyQueue
 from adloom.pages.model import PageSource
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, read_page_notice
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON, Json
-from tests.support.control import Client, ControlPlane, admin, control, problem
+from tests.support.control import Client, admin, control, problem
 from tests.support.for_each import for_each
 from tests.support.pages import write_page
 
@@ -258,30 +257,6 @@ async def test_a_page_is_read_on_its_own_site_only(admin: Client, site: Json) ->
 
     problem(await admin.get(f"/admin/sites/{other['id']}/pages/{page['id']}"), 404, "PAGE_NOT_FOUND")
     problem(await admin.delete(f"/admin/sites/{other['id']}/pages/{page['id']}"), 404, "PAGE_NOT_FOUND")
-
-
-async def test_pages_are_their_publishers_alone(control: ControlPlane) -> None:
-    async with (
-        control.acting_as(Role.PUBLISHER, SystemIds().make()) as publisher,
-        control.acting_as(Role.PUBLISHER, SystemIds().make()) as other,
-        control.acting_as(Role.ADVERTISER) as advertiser,
-        control.acting_as(Role.VIEWER) as viewer,
-    ):
-        site = await publisher.make_site(domain="magazine.test")
-        page = await give(publisher, site, "/a", TENNIS)
-        pages = f"/admin/sites/{site['id']}/pages"
-        body = {"url": "https://magazine.test/b", "categories": categories_of(CATS)}
-
-        for path in (pages, f"{pages}/{page['id']}", f"/admin/sites/{site['id']}/topics"):
-            assert (await publisher.get(path)).status_code == (await viewer.get(path)).status_code == 200
-            problem(await other.get(path), 404, "SITE_NOT_FOUND")
-            problem(await advertiser.get(path), 403, "FORBIDDEN")
-        problem(await other.post(pages, json=body), 404, "SITE_NOT_FOUND")
-        problem(await other.delete(f"{pages}/{page['id']}"), 404, "SITE_NOT_FOUND")
-        for client in (viewer, advertiser):
-            problem(await client.post(pages, json=body), 403, "FORBIDDEN")
-            problem(await client.delete(f"{pages}/{page['id']}"), 403, "FORBIDDEN")
-        assert await listed(publisher, site) == ["/a"]
 
 
 async def test_what_a_site_is_about_is_summed_up(admin: Client, site: Json) -> None:

@@ -34,14 +34,3 @@ async def test_what_is_given_and_removed_by_hand_is_recorded_with_who_did_it(con
     assert entries[1]["changes"]["categories"] == {"from": {CATS: 1.0}, "to": {DOGS: 1.0}}
     assert entries[2]["changes"]["url"] == {"from": "magazine.test/paws", "to": None}
     assert "text" in entries[3]["changes"]
-
-
-async def test_another_publisher_does_not_read_it(control: ControlPlane, admin: Client) -> None:
-    site = await admin.make_site(domain="magazine.test")
-    given = {"url": "https://magazine.test/", "categories": [{"id": CATS, "confidence": 1}]}
-    await admin.post(f"/admin/sites/{site['id']}/pages", json=given)
-
-    async with control.acting_as(Role.PUBLISHER) as other:
-        entries = await history(other, site)
-
-    assert entries == []

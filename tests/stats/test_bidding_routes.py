@@ -17,7 +17,7 @@ from tests.budgets.builders import UNIT, CampaignBench, a_campaign, a_usage
 from tests.budgets.test_campaign_bids import a_request
 from tests.stats.test_spend_routes import keep
 from tests.support.builders import NOON, Json
-from tests.support.control import Client, problem
+from tests.support.control import Client
 
 TODAY = date(2026, 11, 15)
 BID = {"bidAmount": 5, "budgetDailyPaisa": 10_000}
@@ -104,14 +104,6 @@ async def test_decisions_of_the_day_are_told_in_words_with_their_shadow(admin: C
     assert fleet["low"] is fleet["high"] is None, "it was counted"
     assert pacer["low"]["clicks"] < 3.54 < pacer["high"]["clicks"]
     assert answer["isMeasured"] is False
-
-
-async def test_an_advertiser_reads_its_own_campaigns_only(admin: Client, advertiser: Client) -> None:
-    mine, other = await advertiser.make_campaign(**BID), await admin.make_campaign(**BID)
-
-    assert (await read(advertiser, mine))["multiplier"] == 1
-    path = f"/admin/campaigns/{other['id']}/bidding"
-    problem(await advertiser.get(path), 404, "CAMPAIGN_NOT_FOUND")
 
 
 async def test_decisions_before_yesterday_are_forgotten_with_the_first_of_a_day(pool: Pool) -> None:

@@ -17,7 +17,7 @@ from adloom.schedule.pace_control import PaceState
 from adloom.schedule.traffic_shape import TrafficShape
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import Json
-from tests.support.control import Client, ControlPlane, problem
+from tests.support.control import Client, ControlPlane
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)  # A Sunday: the clock of the control plane.
 
@@ -114,11 +114,6 @@ async def test_a_campaign_on_the_site_shows_its_pace_and_only_to_the_house(
     assert hidden == []
     assert (of_site["expectedPaisa"], of_site["ratio"]) == (0.0, None)
     assert [point["expectedPaisa"] for point in plan[17::3]] == [0, 33, 83]
-
-
-async def test_another_publisher_finds_no_pacing(admin: Client, publisher: Client) -> None:
-    _, path = await make_site(admin)
-    problem(await publisher.get(path), 404, "SITE_NOT_FOUND")
 
 
 @pytest.mark.parametrize("day_seconds", [DAY_SECONDS, 2_400])

@@ -384,27 +384,6 @@ async def test_a_replay_does_not_restore_an_erased_user(
     assert await users_by_name(pool) == {"one": (None, None, None)}
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_only_an_admin_may_export_or_erase_a_user(
-    method: str, control: ControlPlane, pool: Pool
-) -> None:
-    for role in (Role.VIEWER, Role.ADVERTISER, Role.PUBLISHER):
-        async with control.acting_as(role) as client:
-            problem(await client.request(method, PATH), 403, "FORBIDDEN")
-            problem(await client.request(method, "/admin/privacy/users/nobody"), 403, "FORBIDDEN")
-    async with control.client() as anonymous:
-        problem(await anonymous.request(method, PATH), 401, "UNAUTHENTICATED")
-
-    assert await pool.fetchval("SELECT count(*) FROM erased_users") == 0
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_user_id_must_be_a_uuid(method: str, admin: Client) -> None:
-    body = problem(await admin.request(method, "/admin/privacy/users/tom"), 400, "VALIDATION_FAILED")
-
-    assert error_fields(body) == {"userId"}
-
-
 @pytest.mark.parametrize("params", [{"page": "0"}, {"page": "one"}, {"pageSize": "100"}])
 async def test_only_the_page_parameter_is_accepted(admin: Client, params: dict[str, str]) -> None:
     body = problem(await admin.get(PATH, params=params), 400, "VALIDATION_FAILED")

@@ -11,7 +11,6 @@ from adloom.budgets.addresses import CAMPAIGN as CAMPAIGN_KIND
 from adloom.budgets.messages import DayTotal
 from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.budgets.money.store import MoneyWriter
-from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, micros_from_paisa
@@ -169,11 +168,3 @@ async def test_a_wrong_field_is_named(admin: Client, body: Json, field: str) -> 
     campaign = await admin.make_campaign()
 
     assert error_fields((await refund(admin, campaign, **body)).json()) == {field}
-
-
-async def test_only_admins_give_back(admin: Client, control: ControlPlane) -> None:
-    campaign = await admin.make_campaign()
-
-    for role in (Role.VIEWER, Role.ADVERTISER, Role.PUBLISHER):
-        account = UNKNOWN_ID if role in {Role.ADVERTISER, Role.PUBLISHER} else None
-        problem(await refund(control.acting_as(role, account), campaign), 403, "FORBIDDEN")

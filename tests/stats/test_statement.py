@@ -127,14 +127,6 @@ async def test_a_month_that_is_none_is_refused_by_name(admin: Client, month: str
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"month"}
 
 
-async def test_a_publisher_sees_no_statement_but_its_own(admin: Client, publisher: Client) -> None:
-    other = await admin.make_publisher()
-
-    answer = await publisher.get(f"/admin/publishers/{other['id']}/statement", params={"month": MONTH})
-
-    assert answer.status_code == 404
-
-
 async def test_a_share_is_between_nothing_and_all(admin: Client) -> None:
     publisher = await admin.make_publisher()
 

@@ -320,19 +320,6 @@ async def test_a_stream_over_http_tells_and_ends_with_its_client(
     assert answer.headers["content-type"].startswith("text/event-stream")
 
 
-async def test_only_its_publisher_may_follow_a_site(control: ControlPlane) -> None:
-    async with control.acting_as(Role.PUBLISHER) as publisher:
-        site = await publisher.make_site()
-
-    path = f"/admin/sites/{site['id']}/events"
-    for role, status, code in (
-        (Role.PUBLISHER, 404, "SITE_NOT_FOUND"),
-        (Role.ADVERTISER, 403, "FORBIDDEN"),
-    ):
-        async with control.acting_as(role) as other:
-            problem(await other.get(path), status, code)
-
-
 async def test_a_program_has_so_many_streams(control: ControlPlane) -> None:
     feed: SiteFeed = control.app.state.site_feed
     async with control.acting_as(Role.ADMIN) as admin:

@@ -19,7 +19,7 @@ from adloom.pages.reclassify.store import request_reclassification
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON
-from tests.support.control import Client, ControlPlane, admin, control, problem
+from tests.support.control import ControlPlane, admin, control
 from tests.support.eventually import eventually
 from tests.support.pages import insert_site, write_page
 
@@ -178,16 +178,3 @@ async def test_a_publisher_asks_for_its_site(control: ControlPlane, pool: Pool, 
     row = await pool.fetchrow("SELECT content_hash, etag FROM site_pages WHERE url = 'a.test/1'")
     assert row is not None
     assert tuple(row) == (None, None), "the next crawl does not take it for unchanged"
-
-
-async def test_others_may_not_ask(admin: Client, control: ControlPlane) -> None:
-    site = await admin.make_site()
-    path = f"/admin/sites/{site['id']}/classify-again"
-
-    for role, status, code in (
-        (Role.PUBLISHER, 404, "SITE_NOT_FOUND"),
-        (Role.ADVERTISER, 403, "FORBIDDEN"),
-        (Role.VIEWER, 403, "FORBIDDEN"),
-    ):
-        async with control.acting_as(role) as other:
-            problem(await other.post(path), status, code)

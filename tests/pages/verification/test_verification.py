@@ -149,17 +149,6 @@ async def test_another_domain_has_another_token_and_is_not_verified(
     assert await token_of(publisher, changed.json()) != token
 
 
-async def test_a_site_is_verified_by_its_own_publisher_only(
-    control: ControlPlane, publisher: Client, website: Website, site: Json
-) -> None:
-    website.say(PATH, await token_of(publisher, site))
-    async with control.acting_as(Role.PUBLISHER, SystemIds().make()) as stranger:
-        problem(await verify(stranger, site), 404, "SITE_NOT_FOUND")
-        problem(await stranger.post(f"/admin/sites/{site['id']}/verification"), 404, "SITE_NOT_FOUND")
-    async with control.acting_as(Role.VIEWER) as viewer:
-        problem(await verify(viewer, site), 403, "FORBIDDEN")
-
-
 @pytest.fixture
 async def rival(control: ControlPlane) -> AsyncIterator[Client]:
     async with control.acting_as(Role.PUBLISHER, SystemIds().make()) as client:

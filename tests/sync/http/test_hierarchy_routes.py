@@ -358,20 +358,6 @@ async def test_nothing_moves_to_an_account_of_another_platform_or_currency(
 
 
 @pytest.mark.parametrize("noun", NOUNS)
-async def test_entities_of_another_seller_are_not_found(
-    noun: str, seller: Seller, other_client: Client
-) -> None:
-    path = seller.path(noun)
-
-    problem(await other_client.get(path), 404, CODES[noun])
-    problem(await other_client.patch(path, json={"name": "Stolen"}), 404, CODES[noun])
-    problem(await other_client.delete(path), 404, CODES[noun])
-
-    assert (await other_client.get(f"{API}/{noun}")).json()["items"] == []
-    assert (await seller.client.get(path)).json() == seller.made[noun]
-
-
-@pytest.mark.parametrize("noun", NOUNS)
 async def test_an_admin_names_the_seller(noun: str, seller: Seller, admin: Client) -> None:
     path, named = seller.path(noun), {"sellerId": str(seller.id)}
     body = {"name": "Theirs", **seller.parents(noun)}
