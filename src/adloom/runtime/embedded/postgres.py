@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import signal
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -171,6 +172,8 @@ class EmbeddedPostgres:
                 "--locale-provider=builtin",
                 "--builtin-locale=C.UTF-8",
                 "--no-instructions",
+                # All files at once: one after another, a thousand of them wait 2 s for the disk.
+                *(["--sync-method=syncfs"] if sys.platform == "linux" else []),
             ),
             environment=_build_environment(),
             user=self._user,
