@@ -87,6 +87,8 @@ class EmbeddedPostgres:
             "wal_writer_delay": "1s",
             "bgwriter_delay": "1s",
             "bgwriter_lru_maxpages": "500",
+            # A new file of the write-ahead log is not filled with zeros first: a commit waited for these 16 MB.
+            "wal_init_zero": "off",
             # Statements that fail are reported where they were sent from.
             "log_min_messages": "fatal",
             **self._options,
