@@ -17,6 +17,7 @@ from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.documents import Importer, a_large_market
+from tests.support.pages import write_shortlist
 
 
 async def an_ad(admin: Client, placement: Json, **campaign_fields: object) -> tuple[Json, Json]:
@@ -211,3 +212,35 @@ async def test_the_throttle_of_pacing_and_the_multiplier_of_bids_are_in_an_expla
     assert (explained["throttle"], told) == (0.4, [0.4, 0.0, None])
     [candidate] = explained["candidates"]
     assert (candidate["outcome"], candidate["maxCpm"]) == ("won", 2.5)
+
+
+async def test_what_is_not_on_the_shortlist_of_a_slot_does_not_win_it(admin: Client, pool: Pool) -> None:
+    site = await admin.make_site(approvalMode="automatic")
+    await admin.make_placement(siteId=site["id"], delivery="contextual", slug="news")
+    page = {"url": f"https://{site['domain']}/a", "categories": [{"id": "483", "confidence": 1}]}
+    assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
+    made: list[tuple[str, str]] = []
+    for bid in (5, 4):
+        campaign, banner = (
+            await admin.make_campaign(bidAmount=bid, categories=["483"]),
+            await admin.make_banner(),
+        )
+        await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+        assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")).status_code == 200
+        made.append((banner["id"], campaign["id"]))
+    listed: dict[str, object] = {
+        "banner_id": made[1][0],
+        "campaign_id": made[1][1],
+        "advertiser_id": None,
+        "category": "483",
+        "category_score": 0.25,
+        "cpm": 3_000_000,
+    }
+    await write_shortlist(pool, site["id"], f"{site['domain']}/a", {"news": [listed]}, at=SystemClock().now())
+
+    answer = await admin.post("/v1/explain", json={"slot": "news", "url": page["url"]})
+
+    first, second = answer.json()["candidates"]
+    assert (first["bannerId"], first["outcome"], first["categoryScore"]) == (made[1][0], "won", 0.25)
+    assert (second["bannerId"], second["removedBy"]) == (made[0][0], "not_shortlisted")
+    assert (first["maxCpm"], first["priceCpm"]) == (4.0, 0.5)

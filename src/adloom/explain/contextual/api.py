@@ -140,6 +140,7 @@ async def explain_contextual_slot(
         budgets=facts.budgets,
         obstacle=find_obstacle(facts.site, facts.state),
         floors=facts.floors,
+        listed=facts.listed,
         results=facts.results,
         method=ChoiceMethod(settings.creative_choice),
     )

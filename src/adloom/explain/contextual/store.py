@@ -7,12 +7,14 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import CampaignId
+from adloom.core.ids import CampaignId, SiteId
 from adloom.core.money import Micros
 from adloom.explain.store import PLACEMENT_KEY, read_standings
 from adloom.market.report.store import read_weights
 from adloom.market.results.store import read_site_results
 from adloom.market.results.window import SiteResults, build_results
+from adloom.market.shortlist.model import ShortlistCandidate
+from adloom.market.shortlist.store import find_shortlists
 from adloom.market.site_store import read_floors
 from adloom.pages.follow.page_table import PageState
 from adloom.pages.model import PageCategory
@@ -36,6 +38,9 @@ CAMPAIGNS: Final = """
      ORDER BY id DESC LIMIT $2
 """
 
+# A banner of a campaign.
+ListedCreatives = Mapping[tuple[UUID, UUID], ShortlistCandidate]
+
 _decode: Final = msgspec.json.Decoder(tuple[PageCategory, ...]).decode
 
 
@@ -52,6 +57,7 @@ class SlotFacts(msgspec.Struct, frozen=True, kw_only=True):
     floors: Mapping[str, Micros]
     results: SiteResults
     weights: Mapping[str, float]  # Of the page's categories.
+    listed: ListedCreatives | None  # On the slot's shortlist; None where the page was not auctioned yet.
 
 
 async def read_slot(
@@ -97,7 +103,19 @@ async def read_slot(
             },
             results=build_results(await read_site_results(connection, placement.site_key, now=now)),
             weights=await read_weights(connection, site.id, [one.id for one in categories], now=now),
+            listed=await _read_listed(connection, site.id, url, slug),
         )
+
+
+async def _read_listed(
+    connection: Connection, site_id: SiteId, url: str, slug: str
+) -> ListedCreatives | None:
+    found = await find_shortlists(connection, site_id, url)
+    if found is None:
+        return None
+    slots, _, _ = found
+    listed = next((one.candidates for one in slots if one.slot == slug), ())
+    return {(one.banner_id, one.campaign_id): one for one in listed}
 
 
 def _find_state(page: Record | None, now: datetime) -> PageState:

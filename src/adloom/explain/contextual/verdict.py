@@ -4,6 +4,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -34,6 +36,8 @@ from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 from adloom.taxonomy.topics import FILLER
 
+NOT_SHORTLISTED: Final = "not_shortlisted"
+
 
 class AskedSlot(msgspec.Struct, frozen=True, kw_only=True):
     """A slot of a page: its rules, and the page's categories and all above them with their scores, the best first."""
@@ -45,6 +49,8 @@ class AskedSlot(msgspec.Struct, frozen=True, kw_only=True):
     budgets: Mapping[int, str]  # By campaign, the budget that it lacks.
     obstacle: str | None = None  # What keeps all ads from the page.
     floors: Mapping[str, Micros] = {}  # By category, where they move.
+    # By banner and campaign, what delivery chooses from; None where the page was not auctioned yet.
+    listed: Mapping[tuple[UUID, UUID], ShortlistCandidate] | None = None
     results: SiteResults = NO_RESULTS
     method: ChoiceMethod = ChoiceMethod.INFORMED
 
@@ -104,6 +110,8 @@ def _judge(
     missing = asked.budgets.get(row.assignment.campaign_key)
     if missing is not None:
         return PACING if missing == PACING else BUDGET
+    if asked.listed is not None and (candidate.banner_id, candidate.campaign_id) not in asked.listed:
+        return NOT_SHORTLISTED
     return Eligible(candidate, creative)
 
 
@@ -152,8 +160,11 @@ def find_throttle(verdicts: Sequence[CreativeVerdict], throttles: Mapping[Campai
 
 
 def _make_candidate(row: CreativeRow, asked: AskedSlot) -> ShortlistCandidate:
-    """Return a creative as a candidate, under the category that fits the page best."""
+    """Return a creative as a candidate: as it is on the shortlist, or under the category that fits the page best."""
     one, terms, scores = row.assignment, row.terms, asked.scores
+    listed = (asked.listed or {}).get((one.banner_id, one.campaign_id))
+    if listed is not None:
+        return msgspec.structs.replace(listed, cpm=one.bid or Micros(0))
     category = next((category for category in scores if category in terms.categories), None)
     return ShortlistCandidate(
         banner_id=one.banner_id,

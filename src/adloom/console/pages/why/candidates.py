@@ -55,6 +55,7 @@ REASONS: Final = {
     "site_blocked": "The advertiser blocks the site.",
     "campaign_inactive": "The campaign was not active, or it was not the time of its banner.",
     "below_floor": "Its bid was under the floor of the slot.",
+    "not_shortlisted": "Others that fit the page bid more: it was not on the shortlist of the slot.",
     "budget": "A budget of the campaign, or of its advertiser, had nothing to offer at that moment.",
     "frequency": "The reader had seen the ad as often as its frequency caps allow.",
     "won": "It had the highest eCPM.",
@@ -111,12 +112,14 @@ STEPS: Final = {
     "floor": WhyStep("Over the floor", "The eCPM is under the floor of the placement.", ("floor",), "settings"),
     "slots": WhyStep("Have a slot", "Banners that come before fill all slots, or a fallback is not needed.",
                      ("no_partial_render",)),
+    "listed": WhyStep(
+        "Among the best bids", "Others bid more, and are on the shortlist of the slot.", tab="settings"),
     "won": WhyStep("Highest bid", "Others have a higher eCPM."),
     "drawn": WhyStep("Best score", "Others have a higher score in this draw."),
 }
 # fmt: on
 STEP_OF: Final = {reason: name for name, step in STEPS.items() for reason in step.reasons}
-AUCTION: Final = tuple(name for name in STEPS if name not in {"slots", "page", "drawn"})
+AUCTION: Final = tuple(name for name in STEPS if name not in {"slots", "page", "listed", "drawn"})
 CONTEXTUAL: Final = tuple(
     name for name in STEPS if name not in {"slots", "bid", "dates", "schedule", "caps", "won"}
 )
@@ -131,6 +134,7 @@ SLOT_STEPS: Final = {
     "domain_blocked": "status",
     "campaign_inactive": "status",
     "below_floor": "floor",
+    "not_shortlisted": "listed",
     "budget": "budget",
     "frequency": "frequency",
 }
