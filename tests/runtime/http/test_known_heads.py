@@ -157,7 +157,11 @@ def test_a_known_head_changes_no_request(pieces: list[bytes], before: list[list[
     for earlier in [*before, pieces]:
         parse(earlier, known)
 
-    for sent in (pieces, [piece for piece in pieces for _ in range(3)]):
+    again = [piece for piece in pieces for _ in range(3)]
+    others = [
+        piece.replace(b"1.2.3.4", value) for piece in again for value in (b"1.2.3.4", b"9.9.9.9", b"9\n")
+    ]
+    for sent in (pieces, again, others):
         assert parse(sent, known) == parse(sent, Forgetful())
 
 

@@ -1,12 +1,13 @@
 """A request that the ASGI app answers, in uvicorn's terms."""
 
 import asyncio
+from urllib.parse import unquote
 
+from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest, list_headers
 from adloom.runtime.http.fast.fixed_headers import Headers
-from adloom.runtime.http.fast.request_parser import build_scope
 
 
 def build_cycle(
@@ -30,3 +31,22 @@ def build_cycle(
     cycle.more_body = False
     cycle.message_event.set()
     return cycle
+
+
+def build_scope(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
+    raw_path = connection.root_path.encode("ascii") + request.path
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": request.version,
+        "method": request.method.decode("ascii"),
+        "scheme": connection.scheme or "http",
+        "path": connection.root_path + unquote(request.path.decode("ascii")),
+        "raw_path": raw_path,
+        "query_string": request.query,
+        "root_path": connection.root_path,
+        "headers": list_headers(request),
+        "client": connection.client,
+        "server": connection.server,
+        "state": connection.app_state.copy(),
+    }

@@ -55,10 +55,15 @@ class Head(msgspec.Struct, gc=False):
 FORWARDED_FOR: Final = b"x-forwarded-for"
 _FORWARDED_START: Final = re.compile(rb"\r\nX-Forwarded-For: ", re.IGNORECASE)
 # What addresses in a list are written with: of such a value every parser makes the same.
-FORWARDED_CHARACTERS: Final = b"0123456789.:, abcdefABCDEF"
+_FORWARDED_CHARACTERS: Final = b"0123456789.:, abcdefABCDEF"
 
 RequestLine = tuple[bytes, bytes, bytes, Any]  # Method, path, query and route.
 FindRoute = Callable[[bytes, bytes], Any]
+
+
+def is_plain_list(value: bytes) -> bool:
+    """Return whether every parser makes the same of a list of addresses."""
+    return bool(value) and not value.strip(_FORWARDED_CHARACTERS) and value.strip() == value
 
 
 class KnownHeads:

@@ -1,13 +1,10 @@
 """From bytes to requests: the parser's callbacks, and the bounds on what they may collect."""
 
 from enum import Enum, auto
-from typing import Any, Protocol
-from urllib.parse import unquote
+from typing import Protocol
 
 import httptools
 import structlog
-from uvicorn._types import HTTPScope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from adloom.core.errors import AdloomError, BadRequestError, BodyTooLargeError
 from adloom.runtime.http.fast.errors import (
@@ -26,9 +23,8 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRoutes,
     Limits,
     index_headers,
-    list_headers,
 )
-from adloom.runtime.http.fast.known_heads import FORWARDED_CHARACTERS, FORWARDED_FOR, Head, KnownHeads
+from adloom.runtime.http.fast.known_heads import FORWARDED_FOR, Head, KnownHeads, RequestLine, is_plain_list
 
 # What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
 STAYS_OPEN = b""
@@ -40,7 +36,10 @@ _LINE_EXTRA_BYTES = 10
 # The rest of a header line beside name and value.
 _HEADER_EXTRA_BYTES = 4
 _VERSIONS = frozenset({"1.0", "1.1"})
-_NONE_BEFORE: tuple[bytes, int, Any, Any] = (b"", -1, None, None)  # Head, request's length, line, headers.
+# A head up to the addresses that a proxy named, and after them; no request has as few bytes as this one.
+_NONE_BEFORE: tuple[bytes, bytes, RequestLine, Head] = (
+    b"\0", b"", (b"", b"", b"", None), Head([], {}, STAYS_OPEN, -1),
+)  # fmt: skip
 _HEAD_END = b"\r\n\r\n"
 # A chunk of one byte takes six on the wire; what takes more is chunk extensions or trailers.
 _CHUNK_BYTES_PER_BYTE_MAX = 8
@@ -112,49 +111,55 @@ class RequestParser:
         self._route: FastRoute | None = None
         self._connection = STAYS_OPEN
 
-    def feed(self, piece: bytes | memoryview, now: float) -> None:  # noqa: C901 - all in one function: calls would cost
+    def feed(self, piece: bytes | memoryview, now: float) -> None:  # noqa: C901, PLR0912 - all in one function: calls would cost
         """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
-        lines = forwarded = None
-        end, last = 0, self._last
-        # A request whose head was parsed before is passed on at once.
-        if (
-            len(piece) == last[1]
-            and self.phase is _IDLE
-            and type(piece) is bytes
-            and piece.startswith(last[0])
-        ):
-            self.phase_since = now
-            lines, _, (method, path, query, route), head = last
-            body, client, values = piece[len(lines) :], self._client, head.first_values
-            request = FastRequest(method, path, query, head.headers, body, client, "1.1", values, None, head)
-            self._on_request(request, route, STAYS_OPEN)
+        if self.phase is not _IDLE or type(piece) is not bytes:
+            self._parse(piece, now)
             return
+        lines = forwarded = None
+        # A request whose head was parsed before is passed on at once.
+        if piece.startswith(self._last[0]):
+            before, after, (method, path, query, route), head = self._last
+            end = len(before)
+            if after:
+                forwarded = piece[end : (end := piece.find(b"\r\n", end))]
+            start = end + len(after)
+            is_same = len(piece) == start + head.body_bytes and piece.startswith(after, end)
+            if is_same and (forwarded is None or is_plain_list(forwarded)):
+                self.phase_since = now
+                headers, values, client = head.headers, head.first_values, self._client
+                body = piece[start:] if head.body_bytes else b""
+                request = FastRequest(
+                    method, path, query, headers, body, client, "1.1", values, None, head, forwarded
+                )
+                self._on_request(request, route, STAYS_OPEN)
+                return
+            forwarded = None
         # The last blank line is found in a third of the time that the first takes; no known head has one within.
-        if self.phase is _IDLE and type(piece) is bytes and (end := piece.rfind(_HEAD_END)) > 0:
+        if (end := piece.rfind(_HEAD_END)) > 0:
             line_end = piece.find(b"\r\n")
             line = piece[:line_end]
             known = self._find_line(line) or self._heads.parse_line(line, self._find_route)
             if known is not None and line_end <= self._limits.request_line_bytes_max:
-                start = self._heads.forwarded_start
-                if start and (begin := piece.rfind(start, line_end, end)) > 0:
-                    value_begin = begin + len(start)
+                opening, start, cut, after = self._heads.forwarded_start, end + 4, end + 4, b""
+                if opening and (begin := piece.rfind(opening, line_end, end)) > 0:
+                    value_begin = begin + len(opening)
                     value_end = piece.find(b"\r\n", value_begin)
-                    value = piece[value_begin:value_end]
-                    if value and not value.strip(FORWARDED_CHARACTERS) and value.strip() == value:
-                        forwarded = value
-                        lines = piece[line_end + 2 : begin + 2] + piece[value_end + 2 : end + 4]
+                    if is_plain_list(value := piece[value_begin:value_end]):
+                        forwarded, cut, after = value, value_begin, piece[value_end:start]
+                        lines = piece[line_end + 2 : begin + 2] + after[2:]
                 if lines is None:
-                    lines = piece[line_end + 2 : end + 4]
+                    lines = piece[line_end + 2 : start]
                 head = self._find_head(lines)
-                if head is not None and len(piece) == end + 4 + head.body_bytes:
+                if head is not None and len(piece) == start + head.body_bytes:
                     method, path, query, route = known
                     if route is None or head.body_bytes <= route.body_bytes_max:
                         self.phase_since, connection = now, head.connection
                         if connection is CLOSES:
                             self.is_finished = True
-                        elif forwarded is None and not query:
-                            self._last = piece[: end + 4], len(piece), known, head
-                        body = piece[end + 4 :] if head.body_bytes else b""
+                        elif not query:
+                            self._last = piece[:cut], after, known, head
+                        body = piece[start:] if head.body_bytes else b""
                         headers, values, client = head.headers, head.first_values, self._client
                         request = FastRequest(
                             method, path, query, headers, body, client, "1.1", values, None, head, forwarded
@@ -377,22 +382,3 @@ def _make_rejection(error: httptools.HttpParserError) -> RequestRejectedError:
         log.error("request_reading_failed", exc_info=error)
         return RequestRejectedError(INTERNAL_FAILURE)
     return find_rejection(BadRequestError("This is not an HTTP/1.1 request."))
-
-
-def build_scope(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
-    raw_path = connection.root_path.encode("ascii") + request.path
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": request.version,
-        "method": request.method.decode("ascii"),
-        "scheme": connection.scheme or "http",
-        "path": connection.root_path + unquote(request.path.decode("ascii")),
-        "raw_path": raw_path,
-        "query_string": request.query,
-        "root_path": connection.root_path,
-        "headers": list_headers(request),
-        "client": connection.client,
-        "server": connection.server,
-        "state": connection.app_state.copy(),
-    }
