@@ -6,7 +6,7 @@ Each function answers None for a text that is no such thing.
 import re
 from collections.abc import Collection
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 DEVICES: Final = ("mobile", "tablet", "desktop")
 SEGMENT_CHARACTERS_MAX: Final = 100
@@ -77,20 +77,22 @@ def list_domain_and_parents(domain: str) -> list[str]:
 
 
 def find_landing_domain(address: str | None) -> str | None:
-    """Return the host that a click leads to, in lower case without `www.`."""
-    if not address:
-        return None
-    try:
-        host = urlsplit(address).hostname
-    except ValueError:
-        return None
-    return None if host is None else host.removeprefix("www.").removesuffix(".")
+    """Return the host that a click leads to, in lower case without `www.`, as blocks name it.
+
+    It is read as browsers do. Python takes what is after a backslash for the host, and leaves `%69` and `ⓔ` as they are.
+    """
+    _, _, rest = (address or "").partition("://")
+    host = _END_OF_HOST.split(rest, maxsplit=1)[0].rpartition("@")[2]
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower() or None
+    host = unquote(host.partition(":")[0]).lower()
+    return (normalize_domain(host) or host).removeprefix("www.").removesuffix(".") or None
 
 
 def is_below(domain: str, listed: Collection[str]) -> bool:
-    """Whether a domain is in a list, or below one that is."""
+    """Whether a domain is in a list, or below one that is; with `www.` a listed one is the same as without."""
     while domain:
-        if domain in listed:
+        if domain in listed or f"www.{domain}" in listed:
             return True
         domain = domain.partition(".")[2]
     return False

@@ -47,7 +47,8 @@ def _check_not_blank(text: str) -> str:
 def _check_web_address(text: str) -> str:
     try:
         parts = urlsplit(text)
-        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        # Browsers end the host at a backslash, and others do not.
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and "\\" not in parts.netloc
     except ValueError:
         is_web = False
     # Of all that is blank only the space itself counts as printable.
