@@ -131,6 +131,21 @@ def test_a_campaign_wants_money_again_when_holds_come_back_and_when_its_cap_is_r
     assert targets(bench) == [5 * UNIT], "one is on hold, and four of seven are for this process"
 
 
+def test_what_an_offer_holds_of_a_cap_becomes_its_impression_when_it_is_seen() -> None:
+    bench = a_capped_campaign(impression_cap=9)
+    lease, second = ask(bench).lease, bench.second
+    ask(
+        bench, 2, lease=lease, want=0, given=((second, UNIT),), impressions=((second, 1),), want_impressions=0
+    )
+    assert compute_offers_left(bench.state) == 8
+
+    for _ in range(2):
+        bench.take(CountedImpressions(((lease, second, "5-0"),)))
+        assert compute_offers_left(bench.state) == 8, "it was held, and was seen"
+    bench.take(CampaignCounts(impressions=1, clicks=0, until="5-0"))
+    assert compute_offers_left(bench.state) == 8, "and is in the tables"
+
+
 def test_a_campaign_at_its_click_cap_gets_no_money_and_what_it_holds_for_clicks_gives_way() -> None:
     bench = a_capped_campaign(click_cap=2)
     lease = ask(bench, **BY_CLICK).lease
