@@ -47,6 +47,20 @@ async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> No
     await connection.close()
 
 
+async def test_a_first_upgrade_that_breaks_off_leaves_an_empty_database(database_url: str) -> None:
+    empty = await empty_database(database_url)
+    connection = await asyncpg.connect(empty)
+    await connection.execute("CREATE TABLE saved_reports (in_the_way_of text)")
+
+    async with prepare_upgrade(empty, is_expected=True) as upgrade:
+        with pytest.raises(schema.DatabaseError, match='relation "saved_reports" already exists'):
+            await schema.upgrade_schema(empty, upgrade)
+
+    assert await schema.read_current_revision(connection) is None
+    assert await connection.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 1
+    await connection.close()
+
+
 async def test_an_upgrade_of_a_current_database_keeps_its_revision(database_url: str) -> None:
     assert await schema.upgrade_schema(database_url) == schema.read_newest_revision()
 

@@ -2,6 +2,8 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"], transaction_per_migration=True)
+given = context.config.attributes
+# A commit waits for the disk, and of a new schema only the last one is worth it.
+context.configure(connection=given["connection"], transaction_per_migration=not given.get("is_empty", False))
 with context.begin_transaction():
     context.run_migrations()

@@ -1,11 +1,21 @@
-"""Run a block of SQL: the driver prepares what it runs, and prepares one statement at a time."""
+"""Runs blocks of SQL."""
+
+from typing import Any
 
 from alembic import op
 
+from adloom.runtime.postgres import Connection
+
 
 def run(*blocks: str) -> None:
-    """Run every statement of every block; each ends with a semicolon at the end of its line."""
-    for block in blocks:
-        for statement in block.split(";\n"):
-            if statement.strip():
-                op.execute(statement)
+    """Run every statement of every block, in one round trip each block: the driver itself prepares none of them."""
+    connection = op.get_bind()
+    # It begins the transaction, of which the driver would know nothing.
+    connection.exec_driver_sql("SELECT 1")
+    adapted: Any = connection.connection.dbapi_connection
+
+    async def execute(driver: Connection) -> None:
+        for block in blocks:
+            await driver.execute(block)
+
+    adapted.run_async(execute)

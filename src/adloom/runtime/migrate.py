@@ -20,16 +20,17 @@ from adloom.runtime.supervisor.start_gate import wait_for_start
 MIGRATION_LOCK_KEY = 0xAD100
 
 
-def _make_config(connection: Connection) -> Config:
+def _make_config(connection: Connection, *, is_empty: bool) -> Config:
     config = Config()
     config.set_main_option("script_location", str(files("adloom") / "migrations"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
+    config.attributes["is_empty"] = is_empty
     return config
 
 
 async def upgrade(database_url: str) -> None:
-    """Apply what is missing, one transaction a migration."""
+    """Apply what is missing: to an empty database in one transaction, else in one for each migration."""
     # Connected by the driver itself: it knows every part of an address, such as those of TLS.
     engine = create_async_engine(
         "postgresql+asyncpg://", async_creator=lambda: connect(database_url), poolclass=NullPool
@@ -37,7 +38,9 @@ async def upgrade(database_url: str) -> None:
     async with engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK_KEY})
         await connection.commit()
-        await connection.run_sync(lambda sync: command.upgrade(_make_config(sync), "head"))
+        is_empty = await connection.scalar(text("SELECT to_regclass('alembic_version') IS NULL"))
+        await connection.commit()
+        await connection.run_sync(lambda sync: command.upgrade(_make_config(sync, is_empty=is_empty), "head"))
         await connection.commit()
 
 
