@@ -95,6 +95,8 @@ def test_links_follow_the_base_and_are_bounded() -> None:
         ("NOINDEX, nofollow", True, True),
         ("none", True, True),
         ("index", False, False),
+        ("noindex nofollow", True, True),
+        ("index, follow, max-image-preview:none", False, False),
     ],
 )
 def test_what_robots_may_do_is_read(content: str, is_noindex: bool, is_nofollow: bool) -> None:  # noqa: FBT001

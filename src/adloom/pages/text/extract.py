@@ -169,7 +169,7 @@ def _read(text: str, address: str) -> ExtractedPage | UnreadablePage:
     title = _choose_title(tree, head)
     main_text = _read_main_text(tree).removeprefix(title).lstrip()
     description = (head.get("description") or head.get("og:description") or "")[:DESCRIPTION_CHARACTERS_MAX]
-    robots = f"{head.get('robots', '')},{head.get('adloombot', '')}".lower()
+    robots = _read_robots(f"{head.get('robots', '')},{head.get('adloombot', '')}")
     return ExtractedPage(
         title=title,
         description=description,
@@ -178,9 +178,14 @@ def _read(text: str, address: str) -> ExtractedPage | UnreadablePage:
         content_hash=hash_content(title, description, main_text),
         canonical=_read_canonical(tree, address),
         links=links,
-        is_noindex="noindex" in robots or "none" in robots,
-        is_nofollow="nofollow" in robots or "none" in robots,
+        is_noindex=not robots.isdisjoint(("noindex", "none")),
+        is_nofollow=not robots.isdisjoint(("nofollow", "none")),
     )
+
+
+def _read_robots(content: str) -> frozenset[str]:
+    """Return the rules without values: `max-image-preview:none` is none of ours."""
+    return frozenset(word for part in content.lower().split(",") if ":" not in part for word in part.split())
 
 
 def _read_main_text(tree: HtmlElement) -> str:
