@@ -33,6 +33,7 @@ class What(StrEnum):
     LEDGER = "ledger"
     BUDGETS = "budgets"
     CONTEXTUAL = "contextual"
+    MARKET = "market"  # Has a command of its own, which needs no checkout.
 
 
 class Swarm(msgspec.Struct, frozen=True):
@@ -64,7 +65,8 @@ def run(
     what: Annotated[
         What,
         typer.Argument(
-            help="The event log with its visitors, budgets with their leases, or the contextual market."
+            help="The event log with its visitors, budgets with their leases, the contextual market, or what"
+            " campaigns would have: `adloom simulate market --help`."
         ),
     ] = What.LEDGER,
     *,
@@ -79,10 +81,9 @@ def run(
         ),
     ] = 0,
 ) -> None:
-    """Run days of traffic in seconds, on virtual time and with crashes, and check the laws.
-
-    What campaigns would have says `adloom simulate market`.
-    """
+    """Run days of traffic in seconds, on virtual time and with crashes, and check the laws."""
+    if what is What.MARKET:
+        raise typer.BadParameter("market comes before all options: adloom simulate market FILE …")
     silence_logs()
     seeds = range(seed, seed + runs)
     if what in SHORT:

@@ -197,6 +197,14 @@ def test_a_command_explains_its_options(command: str, option: str) -> None:
     assert option in done.out
 
 
+@pytest.mark.slow
+def test_an_unknown_simulation_names_all_that_there_are() -> None:
+    done = adloom("simulate", "markets")
+
+    assert done.code == 2
+    assert all(name in done.err for name in ("'ledger'", "'budgets'", "'contextual'", "'market'"))
+
+
 def test_help_cuts_nothing_at_80_columns() -> None:
     columns = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
     of_all = CliRunner(env=columns).invoke(app, ["--help"]).stdout
