@@ -292,8 +292,11 @@ async def test_a_contextual_campaign_is_told_which_pages_it_reaches(admin: Clien
             "bidMissing": 0.4,
         }
     ]
+    await admin.patch(f"/admin/campaigns/{campaign['id']}", json={"bidType": "cpc"})
+    stopped = {one["name"] for one in (await delivery(admin, campaign))["checks"] if one["state"] != "ok"}
+    assert stopped == {"contextual_bid", "categories"}
 
-    await admin.patch(f"/admin/campaigns/{campaign['id']}", json={"bidAmount": 2.4})
+    await admin.patch(f"/admin/campaigns/{campaign['id']}", json={"bidType": "cpm", "bidAmount": 2.4})
 
     assert (await delivery(admin, campaign))["verdict"] == (
         f"1 site waits for approval, with 1 page: {site['domain']}."

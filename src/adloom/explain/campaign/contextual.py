@@ -53,7 +53,8 @@ def check_contextual(campaign: Campaign, reach: CampaignReach, *, is_only: bool)
         checks += [
             _check_sites(reach),
             _check_sizes(reach),
-            _check_floor(reach),
+            # What is bid by click is no price of a thousand impressions.
+            *([_check_floor(reach)] if campaign.bid_type is BidType.CPM else []),
             _check_approvals(reach),
         ]
     return checks if is_only else [one.limited() for one in checks]
