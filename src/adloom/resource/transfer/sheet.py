@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from adloom.core.errors import FieldProblem, ValidationFailedError, make_field_error
-from adloom.core.formula import QUOTE, quote_formula
+from adloom.core.formula import QUOTE, escape_formula, quote_formula, unquote_formula
 from adloom.resource.spec import DocumentLists, ResourceSpec
 from adloom.resource.transfer.document import RawItem, check_count
 
@@ -69,14 +69,14 @@ def write_cell(value: Any) -> str:  # noqa: ANN401 - any JSON
     if value is None:
         return ""
     if not isinstance(value, str):
-        return msgspec.json.encode(value).decode()
+        return escape_formula(msgspec.json.encode(value).decode())
     return quote_formula(value) or QUOTE
 
 
 def read_cell(cell: str, *, is_text: bool) -> Any:  # noqa: ANN401 - any JSON
     """Read a value that is not empty."""
     if is_text:
-        return cell.removeprefix(QUOTE)
+        return unquote_formula(cell)
     word = cell.strip().lower()
     if word in WORDS:
         return WORDS[word]
