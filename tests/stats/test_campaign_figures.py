@@ -107,6 +107,7 @@ async def test_an_advertiser_finds_placements_by_name_with_what_a_buyer_wants_to
     )
     other = await admin.make_placement(label="Another")
     await writer.write(*[seen(await admin.make_banner(), placement)] * 14)
+    await writer.write(*[seen(await admin.make_banner(), other, is_valid=False)] * 28)
     [key, other_key] = [
         await pool.fetchval("SELECT id FROM placements WHERE public_id = $1::text::uuid", one["id"])
         for one in (placement, other)
@@ -125,7 +126,10 @@ async def test_an_advertiser_finds_placements_by_name_with_what_a_buyer_wants_to
     assert (found["id"], found["siteDomain"], found["floorCpm"]) == (placement["id"], "news.example", 1.5)
     assert (found["recommendedWidth"], found["recommendedHeight"], found["isOpen"]) == (970, 250, False)
     assert [one["id"] for one in by_site] == [placement["id"]]
-    assert [one["id"] for one in busiest] == [placement["id"], other["id"]]
+    assert [(one["id"], one["impressionsPerDay"]) for one in busiest] == [
+        (placement["id"], 2),
+        (other["id"], 0),
+    ]
     assert [(one["id"], one["requestsPerDay"]) for one in asked_most] == [
         (other["id"], 2_300),
         (placement["id"], 1_200),

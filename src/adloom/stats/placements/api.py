@@ -101,9 +101,10 @@ OFFERED: Final = """
        LEFT JOIN sites AS site ON site.id = placement.site_id
        LEFT JOIN (
            SELECT placement_id, sum(impressions) AS impressions FROM (
-               SELECT placement_id, impressions FROM banner_stats WHERE stat_date >= {since} AND stat_date < {live}
+               SELECT placement_id, impressions - invalid_impressions AS impressions FROM banner_stats
+                WHERE stat_date >= {since} AND stat_date < {live}
                UNION ALL
-               SELECT placement_id, impressions FROM events.event_counts WHERE hour >= {midnight}
+               SELECT placement_id, impressions - invalid_impressions FROM events.event_counts WHERE hour >= {midnight}
            ) AS counted GROUP BY placement_id
        ) AS seen ON seen.placement_id = placement.id
        LEFT JOIN unnest({keys}::integer[], {requests}::bigint[]) AS asked (key, requests) ON asked.key = placement.id
