@@ -162,13 +162,14 @@ class FakeIndex:
     def __init__(self, destination: str | None = "https://shop.example/?utm_source=a") -> None:
         self._destination = destination
         self.assigned = True
+        self.placements = {PLACEMENT}
         self.with_click_id = False
 
     def has_banner(self, banner_id: BannerId) -> bool:
         return banner_id == BANNER
 
     def has_placement(self, placement_id: PlacementId) -> bool:
-        return placement_id == PLACEMENT
+        return placement_id in self.placements
 
     def has_campaign(self, campaign_id: CampaignId) -> bool:
         return campaign_id == CAMPAIGN

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
+from adloom.core.ids import PlacementId
 from adloom.events.ingest.api import ACCEPTED
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.log.event import Conversion, Event, Mark
@@ -22,6 +23,7 @@ from tests.events.edge import Edge, a_report, an_edge
 
 OFFER_NAME = f"offer:{REQUEST}:0"
 CRAWLER = {"user-agent": "a crawler"}
+OTHER_PLACEMENT = PlacementId(UUID("01890000-0000-7000-8000-0000000000d2"))
 KEYS = TableState(banners={BANNER.int: 1}, placements={PLACEMENT.int: 2}, campaigns={CAMPAIGN.int: 3})
 TOKEN = a_token(charge=10_000).decode()
 
@@ -39,9 +41,9 @@ async def send(edge: Edge, reports: Sequence[tuple[str | None, str, str, bool]])
     return edge.store.events
 
 
-def apply(events: Sequence[Event]) -> Additions:
+def apply(events: Sequence[Event], known: TableState = KEYS) -> Additions:
     records = [DecodedEntry(f"{number}-0", event) for number, event in enumerate(events, start=1)]
-    return apply_batch(split_by_kind(records), KEYS)
+    return apply_batch(split_by_kind(records), known)
 
 
 def describe_bound(added: Additions) -> list[Any]:
@@ -150,7 +152,7 @@ class FakeReporters:
             return False
         if key != b"adk_right":
             raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
-        assert placement_id == PLACEMENT
+        assert placement_id in {PLACEMENT, OTHER_PLACEMENT}
         return True
 
 
@@ -166,7 +168,7 @@ async def test_what_a_server_reports_with_a_key_is_counted_and_moves_no_caps() -
     assert (count.impressions, count.invalid_impressions, count.unbound_impressions) == (1, 1, 0)
     assert (count.clicks, count.invalid_clicks, count.unbound_clicks) == (1, 1, 0)
     assert {row.marks for row in (*added.impressions, *added.clicks)} == {("without_offer",)}
-    assert [row.event.correlation_id for row in added.clicks] == ["k:one"]
+    assert [row.event.correlation_id for row in added.clicks] == [f"k:{PLACEMENT}:one"]
     assert len(added.impressions[0].event.correlation_id) <= 128
 
 
@@ -180,10 +182,16 @@ async def test_a_conversion_says_whether_it_came_with_a_key() -> None:
 
 
 async def test_nobody_takes_the_name_of_a_server_s_event() -> None:
+    right = {"x-api-key": "adk_right"}
     async with an_edge(reporters=FakeReporters()) as edge:
-        await edge.post("impression", a_report())
-        await edge.post("impression", a_report(correlationId="k:one"))
-        await edge.post("impression", a_report(), headers={"x-api-key": "adk_right"})
+        edge.index.placements = {PLACEMENT, OTHER_PLACEMENT}
+        for name in ("one", "k:one", f"k:{PLACEMENT}:one"):
+            await edge.post("impression", a_report(correlationId=name))
+        await edge.post("impression", a_report(placementId=OTHER_PLACEMENT), headers=right)
+        await edge.post("impression", a_report(), headers=right)
+        events = edge.store.events
 
-    [count] = count_by_key(apply(edge.store.events)).values()
-    assert (count.impressions, count.unbound_impressions) == (1, 2)
+    placements = {**KEYS.placements, OTHER_PLACEMENT.int: 9}
+    counts = count_by_key(apply(events, msgspec.structs.replace(KEYS, placements=placements)))
+    found = {key.placement_id: (one.impressions, one.unbound_impressions) for key, one in counts.items()}
+    assert found == {2: (1, 3), 9: (1, 0)}

@@ -338,7 +338,9 @@ def _name_event(report: AnyReport, offer: OfferToken | None, trust: Trust, *, is
     if report.user_id is not None:
         name = hide_user(name, report.user_id)
     if trust is Trust.API_KEY:
-        return KEY_NAMES + (name if len(name) <= NAME_MAX - len(KEY_NAMES) else _hash_name(name))
+        # Of its placement: another publisher's key may not take the name.
+        scope = f"{KEY_NAMES}{report.placement_id}:"
+        return scope + (name if len(name) <= NAME_MAX - len(scope) else _hash_name(name))
     return CLIENT_NAMES + _hash_name(name) if name.startswith(_RESERVED) else name
 
 
