@@ -40,6 +40,8 @@ MIDNIGHTS: Final = (
     ("America/New_York", datetime(2026, 11, 2, 5, 0, tzinfo=UTC)),  # 25 hours are over.
     ("Africa/Cairo", datetime(2026, 4, 23, 22, 0, tzinfo=UTC)),  # There is no midnight.
     ("Asia/Kathmandu", datetime(2026, 11, 15, 18, 15, tzinfo=UTC)),
+    ("America/St_Johns", datetime(2006, 10, 29, 2, 30, tzinfo=UTC)),  # At 00:01 it is 23:01 again.
+    ("Pacific/Apia", datetime(2011, 12, 30, 10, 0, tzinfo=UTC)),  # The zone skips a day.
 )
 SPOOLS_BYTES: Final = (SPOOL_BYTES_MAX, SPOOL_BYTES_MAX, 4_000, 0)  # Ample, soon full, and none.
 RUNS_A_TASK: Final = 4

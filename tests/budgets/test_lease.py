@@ -9,7 +9,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from adloom.budgets.campaign.lease import Lease
 from adloom.core.money import Micros
-from tests.budgets.money_laws import check_lease
 
 TEN = Micros(10)
 FIVE = Micros(5)
@@ -17,6 +16,17 @@ FIVE = Micros(5)
 
 def a_lease(granted: int = 0) -> Lease:
     return Lease(number=1, session=7, window=1, day=date(2026, 11, 15), granted=Micros(granted))
+
+
+def check_lease(lease: Lease) -> None:
+    """Check that a grant is the sum of its parts."""
+    held = sum(lease.held.values())
+    assert lease.granted == lease.unassigned + held + lease.charged + lease.expired
+    assert lease.holding == held
+    assert lease.ahead == -sum(amount for amount in lease.held.values() if amount < 0)
+    assert 0 <= lease.ahead <= lease.unassigned
+    assert lease.outstanding >= 0
+    assert 0 not in lease.held.values()
 
 
 class LeaseMachine(RuleBasedStateMachine):
