@@ -4,6 +4,7 @@ import re
 from uuid import UUID
 
 from adloom.core.caller import Role
+from adloom.core.clock import SystemClock
 from adloom.core.money import Micros
 from adloom.explain.publisher_view import show_name_to_publisher, show_to_publisher
 from adloom.explain.reasons import OUTCOMES, REASONS, Reason
@@ -12,6 +13,7 @@ from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
 from tests.support.for_each import for_each
+from tests.support.pages import write_shortlist
 
 OTHERS_FIELDS = re.compile(
     r"budget\w*Paisa|bidAmount|startsAt|endsAt|\w+Cap\b|pacing\w+|schedule\w+|blockedSites|displayOrder|weight"
@@ -75,7 +77,7 @@ async def test_a_publisher_sees_no_budget_date_or_target_of_an_advertiser(
 
 
 async def test_a_publisher_sees_neither_bids_nor_prices_of_a_contextual_slot(
-    admin: Client, control: ControlPlane
+    admin: Client, control: ControlPlane, pool: Pool
 ) -> None:
     publisher, payer = await admin.make_publisher(), await admin.make_advertiser()
     site = await admin.make_site(approvalMode="automatic", publisherId=publisher["id"])
@@ -84,16 +86,32 @@ async def test_a_publisher_sees_neither_bids_nor_prices_of_a_contextual_slot(
     )
     url = f"https://{site['domain']}/a"
     page = {"url": url, "categories": [{"id": "483", "confidence": 1}]}
-    assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
+    known = (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).json()
     campaign = await admin.make_campaign(advertiserId=payer["id"], bidAmount=5, categories=["483"])
     banner = await admin.make_banner(advertiserId=payer["id"])
     await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
     assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")).status_code == 200
+    listed: dict[str, object] = {
+        "banner_id": banner["id"],
+        "campaign_id": campaign["id"],
+        "advertiser_id": payer["id"],
+        "category": "483",
+        "category_score": 0.25,
+        "cpm": 5_000_000,
+    }
+    await write_shortlist(pool, site["id"], known["url"], {"story": [listed]}, at=SystemClock().now())
     body = {"slot": "story", "url": url}
+    path = f"/admin/sites/{site['id']}/pages/{known['id']}"
 
     in_full = (await admin.post("/v1/explain", json=body)).json()
+    slots = (await admin.get(path)).json()["slots"]
     async with control.acting_as(Role.PUBLISHER, UUID(publisher["id"])) as client:
         answer = (await client.post("/v1/explain", json=body)).json()
+        slots_shown = (await client.get(path)).json()["slots"]
+        market_shown = (await client.get(f"/admin/sites/{site['id']}/market")).json()
+
+    assert [slots[0]["candidates"][0]["maxCpm"], slots_shown[0]["candidates"][0]["maxCpm"]] == [5.0, None]
+    assert [one["highestCpm"] for one in market_shown["categories"]] == [None]
 
     [candidate], [full] = answer["candidates"], in_full["candidates"]
     assert (full["outcome"], candidate["outcome"]) == ("won", "won")

@@ -34,6 +34,7 @@ from adloom.pages.store import (
     write_waiting,
 )
 from adloom.pages.url import NORMALIZED_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_url
+from adloom.resource.access import Scope
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites
 from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, depend_on, make_router
@@ -132,7 +133,9 @@ class SlotCandidateAnswer(Answer):
     advertiser_name: str | None
     category: str | None
     category_score: float
-    max_cpm: PriceShown
+    max_cpm: Annotated[
+        PriceShown | None, Field(description="Null for a publisher: bids are the advertisers'.")
+    ]
     state: str
 
 
@@ -207,7 +210,7 @@ async def read_site_page(
         site = await sites.table.find(connection, scope, site_id)
         page = await find_page(connection, site.id, PageId(page_id))
         slots = await find_slots(connection, site.id, page.url)
-    return _build_detail(page, slots, now)
+    return _build_detail(page, slots, now, scope)
 
 
 @router.post("/pages")
@@ -268,7 +271,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
         await publish_written(valkey, [PageNotice(site.id, version)])
     async with pool.acquire() as connection:
         page = await find_page_by_url(connection, site.id, url)
-        return _build_detail(page, await find_slots(connection, site.id, url), now)
+        return _build_detail(page, await find_slots(connection, site.id, url), now, scope)
 
 
 @router.delete("/pages/{page_id}", status_code=status.HTTP_204_NO_CONTENT)
@@ -342,12 +345,12 @@ def _take_categories(body: PageBody, now: datetime, *, fresh_hours: int) -> Page
     )
 
 
-def _build_detail(page: SitePage, slots: PageSlots | None, now: datetime) -> SitePageDetail:
+def _build_detail(page: SitePage, slots: PageSlots | None, now: datetime, scope: Scope) -> SitePageDetail:
     evidence = [EvidenceAnswer.model_validate(one) for one in page.evidence]
-    return SitePageDetail(**_describe(page, now), evidence=evidence, slots=_describe_slots(slots))
+    return SitePageDetail(**_describe(page, now), evidence=evidence, slots=_describe_slots(slots, scope))
 
 
-def _describe_slots(listed: PageSlots | None) -> list[PageSlotAnswer]:
+def _describe_slots(listed: PageSlots | None, scope: Scope) -> list[PageSlotAnswer]:
     if listed is None:
         return []
     return [
@@ -355,16 +358,17 @@ def _describe_slots(listed: PageSlots | None) -> list[PageSlotAnswer]:
             slot=one.slot,
             version=listed.version,
             updated_at=listed.updated_at,
-            candidates=[_build_candidate(candidate) for candidate in one.candidates],
+            candidates=[_build_candidate(candidate, scope) for candidate in one.candidates],
         )
         for one in listed.slots
     ]
 
 
-def _build_candidate(candidate: ListedCandidate) -> SlotCandidateAnswer:
+def _build_candidate(candidate: ListedCandidate, scope: Scope) -> SlotCandidateAnswer:
     shown = msgspec.structs.replace(candidate, category_score=round(candidate.category_score, 4))
     state = "pending" if candidate.is_pending else "serving"
-    return SlotCandidateAnswer(max_cpm=candidate.cpm, state=state, **msgspec.structs.asdict(shown))
+    max_cpm = candidate.cpm if scope.account_id is None else None
+    return SlotCandidateAnswer(max_cpm=max_cpm, state=state, **msgspec.structs.asdict(shown))
 
 
 def _describe(page: SitePage, now: datetime) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from adloom.auction.floor_sweep import SweepPhase, SweepState
 from adloom.auction.site_modes import FloorMode
 from adloom.catalog.site import sites
 from adloom.market.report.store import MarketCategory, read_market
+from adloom.resource.access import Scope
 from adloom.resource.api import PublisherReads
 from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import Database, Now, make_router
@@ -29,7 +30,10 @@ class MarketCategoryAnswer(Answer):
     pending: Annotated[int, Field(description="Those that wait for approval.")]
     removed: Annotated[Mapping[str, int], Field(description="The others, by what keeps them away.")]
     highest_cpm: Annotated[
-        PriceShown | None, Field(description="The highest bid of those that may be shown.")
+        PriceShown | None,
+        Field(
+            description="The highest bid of those that may be shown; null for a publisher: bids are the advertisers'."
+        ),
     ]
     pages: int
     impressions: float
@@ -94,7 +98,7 @@ async def read_site_market(
         site = await sites.table.find(connection, scope, site_id)
         market = await read_market(connection, site.id, now=now)
     return SiteMarketAnswer(
-        categories=[_show_category(one) for one in market.categories],
+        categories=[_show_category(one, scope) for one in market.categories],
         floor=SiteFloorAnswer(
             mode=site.floor_mode,
             floor_cpm=site.floor_cpm_micros,
@@ -105,7 +109,7 @@ async def read_site_market(
     )
 
 
-def _show_category(one: MarketCategory) -> MarketCategoryAnswer:
+def _show_category(one: MarketCategory, scope: Scope) -> MarketCategoryAnswer:
     demand = one.demand
     return MarketCategoryAnswer(
         id=one.id,
@@ -114,7 +118,7 @@ def _show_category(one: MarketCategory) -> MarketCategoryAnswer:
         bidding=demand.bidding,
         pending=demand.pending,
         removed=demand.removed,
-        highest_cpm=demand.highest,
+        highest_cpm=demand.highest if scope.account_id is None else None,
         pages=one.pages,
         impressions=one.impressions,
         clicks=one.clicks,

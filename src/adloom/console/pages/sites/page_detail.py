@@ -144,7 +144,8 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
                 )
                 if slot["candidates"]:
                     rows = sorted(slot["candidates"], key=lambda one: one["state"] != "serving")
-                    add_html(build_plain_table(COLUMNS, rows))
+                    has_bids = rows[0]["maxCpm"] is not None
+                    add_html(build_plain_table((*COLUMNS, BID) if has_bids else COLUMNS, rows))
                 else:
                     add_hint("Nobody wants this slot.")
         if any(one["state"] == "pending" for slot in slots for one in slot["candidates"]):
@@ -186,5 +187,5 @@ COLUMNS: Final = (
     Column("State", lambda row: build_badge(*STATES[row["state"]])),
     Column("Because of", _describe_category, is_wide_only=True),
     Column("Fits", lambda row: f"{row['categoryScore']:.2f}", is_number=True, is_wide_only=True),
-    make_number_column("Pays at most", "maxCpm", format_price),
 )
+BID: Final = make_number_column("Pays at most", "maxCpm", format_price)  # Which a publisher does not see.
