@@ -13,9 +13,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-# New objects between two collections: of a process that answers requests, and of one that works in batches.
+# New objects between two collections: of a process that answers requests, and of one that works in batches. The latter
+# keeps the newest 40,000 events, with some 200,000 objects.
 REQUEST_THRESHOLD: Final = 20_000
-BATCH_THRESHOLD: Final = 100_000
+BATCH_THRESHOLD: Final = 300_000
 
 
 def freeze_startup_objects(allocations: int) -> None:
