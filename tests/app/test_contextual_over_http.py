@@ -124,6 +124,11 @@ def test_a_page_gets_an_ad_of_a_category_above_its_own_and_its_requests_are_coun
             )
 
     wait_until(is_counted, seconds=60, what="the requests of the page")
+    wait_until(
+        lambda: (magazine.admin.get("/admin/overview").json()["totals"]["filled"] or 0) > 0,
+        seconds=60,
+        what="its requests are in the overview",
+    )
 
 
 def test_a_banner_is_shown_once_its_publisher_approves_it_and_no_more_once_it_is_rejected(

@@ -267,13 +267,13 @@ def _build_public_routes(
         senders=senders,
         count_traffic=running.site_traffic.count_auction,
     )
-    (figures := ServeFigures(offers, auctions.routes, detector.peers)).register(metrics)
     register_events(metrics, events, (detector, traffic.offers), appender)
     register_senders(metrics, traffic.limiter, senders)
     register_spool(metrics, running.spool, settings.spool_directory)
     _register_running(metrics, running, auctions)
     shared = share_parts(keys.signer, contexts, traffic, auctions, running.site_traffic.count)
     contextual = _build_contextual(settings, metrics, running, shared)
+    (figures := ServeFigures(offers, auctions.routes, contextual.slots, detector.peers)).register(metrics)
     page_slots = _build_page_slots(running, offers, auctions, contextual, figures)
     routes = [
         *trace_routes(figures.measure(offers.list_routes())),

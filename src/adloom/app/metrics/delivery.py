@@ -20,6 +20,7 @@ from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.background.site_tables import PageLoader
+from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.rate_limit import RequestLimiter
@@ -33,11 +34,14 @@ NEARLY_ALL = 0.99
 class ServeFigures:
     """What a delivery process has served, as its parts count it."""
 
-    def __init__(self, offers: ServeRoutes, auctions: AuctionRoutes, peers: PeerCounter) -> None:
+    def __init__(
+        self, offers: ServeRoutes, auctions: AuctionRoutes, slots: SlotRoutes, peers: PeerCounter
+    ) -> None:
         self.unknown_slugs = UnknownSlugs()
         self._offers = offers
-        self._peers = peers
         self._auctions = auctions
+        self._slots = slots
+        self._peers = peers
         self._times = ServeTimes()
 
     def measure(self, routes: list[FastRoute]) -> list[FastRoute]:
@@ -66,10 +70,11 @@ class ServeFigures:
         *,
         has_sample: bool,
     ) -> Reading:
-        offers, auctions = self._offers, self._auctions
-        filled = offers.served + auctions.won
+        offers, auctions, slots = self._offers, self._auctions, self._slots
+        filled = offers.served + auctions.won + slots.served
+        unfilled = offers.empty + sum(auctions.unfilled.values()) + sum(slots.unfilled.values())
         return Reading(
-            requests=filled + offers.empty + sum(auctions.unfilled.values()),
+            requests=filled + unfilled,
             filled=filled,
             index_version=refresher.version,
             p50_seconds=self._times.compute_quantile(MEDIAN),
@@ -112,6 +117,12 @@ def register_contextual(metrics: Metrics, contextual: ContextualParts, pages: Pa
         "Requests for contextual slots, by what is known of their page.",
         "page",
         lambda: contextual.slots.asked,
+    )
+    metrics.add_counters(
+        "adloom_page_slots",
+        "Contextual slots of requests: filled, or what left them empty.",
+        "outcome",
+        lambda: {"filled": contextual.slots.served, **contextual.slots.unfilled},
     )
     metrics.add_gauge("adloom_pages_in_memory", "Pages of sites that are in memory.", lambda: pages.pages)
     metrics.add_gauge("adloom_page_sites_in_memory", "Sites whose pages are in memory.", lambda: pages.sites)
