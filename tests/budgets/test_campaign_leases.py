@@ -35,6 +35,8 @@ def test_a_process_is_granted_what_it_asks_for_if_the_budget_suffices() -> None:
     assert (answer.granted, answer.given, answer.verdict) == (units(10), 0, BudgetVerdict.GRANTED)
     assert answer.ends_at == NOON.replace(hour=0) + timedelta(days=1)
     assert bench.is_persisted, "before the answer is sent"
+    more = bench.answered(report=2, lease=answer.lease, want=units(15))
+    assert (more.granted, more.given) == (units(15), 0), "with what it has already"
 
 
 def test_leases_are_small_near_the_end_of_a_budget() -> None:
