@@ -1,8 +1,7 @@
 """`adloom jobs`: listing dead jobs and retrying them."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,10 @@ from adloom.cli import jobs as command
 from adloom.cli.jobs import JobsError
 from adloom.cli.user_errors import describe_for_user
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import JobAttempt, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.ports import find_port
 from tests.support.eventually import eventually
+from tests.support.jobs import working
 from tests.support.product import adloom
 
 QUEUE = "banners"
@@ -23,23 +23,11 @@ async def fail(_job: JobAttempt) -> None:
     raise OSError("no space\nleft")
 
 
-@contextlib.asynccontextmanager
-async def running_worker(redis_url: str) -> AsyncGenerator[JobWorker]:
-    worker = JobWorker(QUEUE, redis_url, {"work": fail})
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run(stop))
-        try:
-            yield worker
-        finally:
-            stop.set()
-
-
 @pytest.fixture
 async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
     """A queue with two dead jobs and one waiting."""
     async with open_queue(QUEUE, redis_url, attempts_max=1) as queue:
-        async with running_worker(redis_url) as worker:
+        async with working(QUEUE, redis_url, fail) as worker:
             for job_id in ("one", "two"):
                 await queue.put("work", job_id=job_id)
             await eventually(lambda: worker.dead == 2, seconds=30)

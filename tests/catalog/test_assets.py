@@ -34,12 +34,6 @@ def folder(control: ControlPlane, tmp_path: Path) -> Path:
     return tmp_path / "assets"
 
 
-@pytest.fixture
-async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.ADVERTISER, SystemIds().make()) as client:
-        yield client
-
-
 def files_in(folder: Path, pattern: str = "*.*") -> list[Path]:
     return list(folder.rglob(pattern))
 

@@ -1,5 +1,5 @@
 """The control plane that answers what a change would bring."""
 
-from tests.support.control import admin, control
+from tests.support.control import admin, advertiser, control
 
-__all__ = ["admin", "control"]
+__all__ = ["admin", "advertiser", "control"]

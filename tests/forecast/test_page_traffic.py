@@ -2,11 +2,10 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 
 from adloom.budgets.traffic.page_recorder import PageTrafficRecorder
 from adloom.cli.simulate.commands import app
-from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.money import Micros
 from adloom.forecast.live.page_traffic import (
@@ -48,12 +46,6 @@ HOUR = timedelta(hours=1)
 def runner(control: ControlPlane) -> InProcessRunner:
     control.app.state.what_if = runner = InProcessRunner()
     return runner
-
-
-@pytest.fixture
-async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.ADVERTISER, uuid4()) as client:
-        yield client
 
 
 @dataclass

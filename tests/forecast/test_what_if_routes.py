@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import chain, repeat
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from adloom.cli.simulate.commands import app
-from adloom.core.caller import Role
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
 from adloom.events.ctr.store import FIRST_STATE, LEARNING
@@ -75,12 +74,6 @@ class InProcessRunner(WhatIfRunner):
 def runner(control: ControlPlane) -> InProcessRunner:
     control.app.state.what_if = runner = InProcessRunner()
     return runner
-
-
-@pytest.fixture
-async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.ADVERTISER, uuid4()) as client:
-        yield client
 
 
 async def make_ad(client: Client, admin: Client, placement: Json, **fields: Any) -> tuple[Json, Json]:

@@ -1,23 +1,5 @@
 """The control plane, for tests of operations."""
 
-from collections.abc import AsyncGenerator
-from uuid import uuid4
+from tests.support.control import admin, advertiser, control, publisher
 
-import pytest
-
-from adloom.core.caller import Role
-from tests.support.control import Client, ControlPlane, admin, control
-
-__all__ = ["admin", "control"]
-
-
-@pytest.fixture
-async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.ADVERTISER, uuid4()) as client:
-        yield client
-
-
-@pytest.fixture
-async def publisher(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.PUBLISHER, uuid4()) as client:
-        yield client
+__all__ = ["admin", "advertiser", "control", "publisher"]

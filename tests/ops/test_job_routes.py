@@ -1,7 +1,6 @@
 """The queues of background jobs over HTTP: listing jobs, and retrying failed ones."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import Final
@@ -11,11 +10,12 @@ import pytest
 from adloom.catalog.schedule_sync import QUEUE
 from adloom.core.caller import Role
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
+from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.eventually import eventually
+from tests.support.jobs import working
 
 PATH = f"/admin/jobs/{QUEUE}"
 
@@ -28,18 +28,6 @@ async def _fail(job: JobAttempt) -> None:
 async def queue(redis_url: str) -> AsyncGenerator[JobQueue]:
     async with open_queue(QUEUE, redis_url) as queue:
         yield queue
-
-
-@contextlib.asynccontextmanager
-async def a_failing_worker(redis_url: str) -> AsyncGenerator[JobWorker]:
-    worker = JobWorker(QUEUE, redis_url, {"work": _fail})
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run(stop))
-        try:
-            yield worker
-        finally:
-            stop.set()
 
 
 async def listed(client: Client, **params: str) -> Json:
@@ -87,7 +75,7 @@ async def test_jobs_are_listed_page_by_page_in_one_state(admin: Client, queue: J
 async def test_a_failed_job_shows_its_error_and_can_be_retried_by_an_admin(
     admin: Client, control: ControlPlane, queue: JobQueue, redis_url: str
 ) -> None:
-    async with a_failing_worker(redis_url) as worker:
+    async with working(QUEUE, redis_url, _fail) as worker:
         await queue.put("work", job_id="one")
         await queue.put("work", job_id="two")
         await eventually(lambda: worker.dead == 2, seconds=30)
@@ -139,7 +127,7 @@ async def test_jobs_that_cannot_be_read_are_shown_as_such_and_harm_no_others(
         await valkey.lpush(f"bull:{QUEUE}:wait", f"wait-{job_id}")
     await valkey.set(f"bull:{QUEUE}:failed-no-hash", "text")
     await valkey.zadd(f"bull:{QUEUE}:failed", {"failed-no-hash": now})
-    async with a_failing_worker(redis_url), asyncio.timeout(60):
+    async with working(QUEUE, redis_url, _fail), asyncio.timeout(60):
         await queue.put("work", job_id="good")
         while not any(job.id == "good" for job in await queue.list_dead(count_max=50)):  # noqa: ASYNC110 - the worker's work
             await asyncio.sleep(0.05)

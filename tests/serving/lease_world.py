@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, make_advertiser_address, make_campaign_address
+from adloom.budgets.addresses import CAMPAIGN, make_advertiser_address, make_campaign_address
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import (
     AdvertiserRestored,
@@ -337,9 +337,6 @@ class LeaseWorld:
     def leased(self) -> int:
         """Return the sum that budget actors count as leased to processes."""
         return sum(state.leased for address, state in self._states.items() if address.kind == CAMPAIGN)
-
-    def advertiser_state(self) -> Any:
-        return next(state for address, state in self._states.items() if address.kind == ADVERTISER)
 
 
 def _micros(offers: int | None) -> Micros | None:

@@ -1,13 +1,10 @@
 """An offer that cannot be reserved gives its slot to the next candidate, then to fallbacks."""
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
-from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
@@ -19,6 +16,7 @@ from adloom.serving.request.sender_limits import SenderCheck
 from tests.serving.test_reserve import COST, SECOND, a_row, leased_row
 from tests.serving.test_serve import serve_routes
 from tests.support.answers import at_once
+from tests.support.leases import grant_leases
 from tests.support.rows import a_snapshot
 
 CLIENT = "203.0.113.7"
@@ -39,21 +37,7 @@ class LeasedRoutes:
         self._mark()
 
     def grant(self, offers: int, throttle: float = 0.0) -> None:
-        reports = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
-        for terms, usage in reports:
-            answer = LeaseAnswer(
-                campaign_id=terms.campaign_id,
-                session=1,
-                report=usage.report,
-                lease=9,
-                granted=Micros(offers * COST),
-                given=Micros(0),
-                impressions_granted=offers,
-                ends_at=datetime(2100, 1, 1, tzinfo=UTC),
-                verdict=BudgetVerdict.GRANTED,
-                throttle=throttle,
-            )
-            self.leases.on_answer(answer, second=SECOND, at=1.0)
+        grant_leases(self.leases, offers * COST, second=SECOND, impressions=offers, throttle=throttle)
         self._mark()
 
     def spend(self, campaign: int, offers: int) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from adloom.budgets.messages import COUNTED_LEASE, BudgetVerdict, LeaseAnswer
+from adloom.budgets.messages import COUNTED_LEASE
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -14,6 +14,7 @@ from adloom.serving.index.rows import AssignmentRow, Caps, OfferPrice
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from tests.support.contexts import a_context
+from tests.support.leases import grant_leases
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -49,20 +50,7 @@ class PlacementServer:
         self.states.mark_changed(self.leases.take_changes())
 
     def grant(self, offers: int, impressions: int = 0) -> None:
-        reports = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
-        for terms, usage in reports:
-            answer = LeaseAnswer(
-                campaign_id=terms.campaign_id,
-                session=1,
-                report=usage.report,
-                lease=9,
-                granted=Micros(offers * COST),
-                given=Micros(0),
-                impressions_granted=impressions,
-                ends_at=datetime(2100, 1, 1, tzinfo=UTC),
-                verdict=BudgetVerdict.GRANTED,
-            )
-            self.leases.on_answer(answer, second=SECOND, at=1.0)
+        grant_leases(self.leases, offers * COST, second=SECOND, impressions=impressions)
         self.states.mark_changed(self.leases.take_changes())
 
     def ask(self) -> list[tuple[int, int]]:

@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import ManualClock
 from adloom.core.errors import ValidationFailedError
 from adloom.core.ids import BannerId, SystemIds
-from adloom.core.money import Micros
 from adloom.events.ingest.token import SLOT_MAX, OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
@@ -25,6 +23,7 @@ from adloom.serving.index.rows import Caps, Delivery, Snapshot
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.targeting.rules import parse_rule
 from tests.support.answers import at_once
+from tests.support.leases import grant_leases
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -44,19 +43,7 @@ def leased(snapshot: Snapshot, *, impressions: int) -> LocalLeases:
     leases = LocalLeases(1)
     second = int(NOON.timestamp())
     leases.update({1: compile_index(snapshot).by_slug[b"home"].terms}, at=0.0)
-    for terms, usage in leases.collect_reports(second=second, at=1.0, most=99, is_wanted=lambda _: True):
-        answer = LeaseAnswer(
-            campaign_id=terms.campaign_id,
-            session=1,
-            report=usage.report,
-            lease=9,
-            granted=Micros(1_000_000),
-            given=Micros(0),
-            impressions_granted=impressions,
-            ends_at=datetime(2100, 1, 1, tzinfo=UTC),
-            verdict=BudgetVerdict.GRANTED,
-        )
-        leases.on_answer(answer, second=second, at=1.0)
+    grant_leases(leases, 1_000_000, second=second, impressions=impressions)
     leases.take_changes()
     return leases
 

@@ -1,6 +1,5 @@
 """`GET /admin/events/rejected`: events that count but are not billed, and why, per account."""
 
-from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import uuid4
 
@@ -17,18 +16,6 @@ from tests.support.for_each import for_each
 
 PATH = "/admin/events/rejected"
 Json = dict[str, Any]
-
-
-@pytest.fixture
-async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.ADVERTISER, uuid4()) as client:
-        yield client
-
-
-@pytest.fixture
-async def publisher(control: ControlPlane) -> AsyncGenerator[Client]:
-    async with control.acting_as(Role.PUBLISHER, uuid4()) as client:
-        yield client
 
 
 @pytest.fixture

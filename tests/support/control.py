@@ -180,3 +180,15 @@ async def control(database_url: str, redis_url: str, tmp_path: Path) -> AsyncGen
 async def admin(control: ControlPlane) -> AsyncGenerator[Client]:
     async with control.acting_as(Role.ADMIN) as client:
         yield client
+
+
+@pytest.fixture
+async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
+    async with control.acting_as(Role.ADVERTISER, uuid.uuid4()) as client:
+        yield client
+
+
+@pytest.fixture
+async def publisher(control: ControlPlane) -> AsyncGenerator[Client]:
+    async with control.acting_as(Role.PUBLISHER, uuid.uuid4()) as client:
+        yield client

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -18,18 +17,6 @@ TEXT = (
     "The defending champion beat a young qualifier in five sets on the centre court. He served eighteen aces, but his "
     "backhand let him down in the second set, and the tie-break went to his opponent. After the rain they came back."
 )
-
-
-@pytest.fixture
-async def website() -> AsyncIterator[Website]:
-    async with running_website() as website:
-        yield website
-
-
-@pytest.fixture
-async def world(pool: Pool, valkey: Valkey, website: Website) -> AsyncIterator[CrawlWorld]:
-    async with open_world(pool, valkey, a=website) as world:
-        yield world
 
 
 def article(website: Website, path: str, *links: str, in_head: str = "") -> None:

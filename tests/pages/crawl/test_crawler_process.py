@@ -11,9 +11,7 @@ import pytest
 
 from adloom.pages.crawl.model import CrawlState
 from adloom.pages.crawl.queue import open_crawl_queue, put_crawl
-from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey
-from tests.support.crawls import CrawlWorld, open_world
+from tests.support.crawls import CrawlWorld
 from tests.support.forked import ForkedPopen
 from tests.support.product import clean_environment
 from tests.support.website import Website, running_website
@@ -35,12 +33,6 @@ async def website() -> AsyncIterator[Website]:
         for path in paths:
             website.article(path, f"Page {path}", f"{TEXT} {path}")
         yield website
-
-
-@pytest.fixture
-async def world(pool: Pool, valkey: Valkey, website: Website) -> AsyncIterator[CrawlWorld]:
-    async with open_world(pool, valkey, a=website) as world:
-        yield world
 
 
 @asynccontextmanager

@@ -2,33 +2,16 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
-
-import pytest
 
 from adloom.pages.crawl.model import CrawlState, UrlState
-from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey
-from tests.support.crawls import CrawlWorld, open_world
-from tests.support.website import Website, head, running_website
+from tests.support.crawls import CrawlWorld
+from tests.support.website import Website, head
 
 TEXT = (
     "Mash three ripe bananas with a fork. Beat butter and brown sugar, add two eggs, then fold in the flour. "
     * 3
 )
 ARTICLE = f"<html><head><title>Bread</title></head><body><article><h1>Bread</h1><p>{TEXT}</p></article></body></html>"
-
-
-@pytest.fixture
-async def website() -> AsyncIterator[Website]:
-    async with running_website() as website:
-        yield website
-
-
-@pytest.fixture
-async def world(pool: Pool, valkey: Valkey, website: Website) -> AsyncIterator[CrawlWorld]:
-    async with open_world(pool, valkey, a=website) as world:
-        yield world
 
 
 async def trickle(writer: asyncio.StreamWriter) -> None:

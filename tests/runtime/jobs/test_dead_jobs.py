@@ -1,15 +1,14 @@
 """Jobs without attempts left can be listed and put back; jobs with a priority wait for the others."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import JobAttempt, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt
 from tests.support.eventually import eventually
+from tests.support.jobs import working
 
 QUEUE = "testing"
 
@@ -27,18 +26,6 @@ class Work:
             raise OSError("the disk\nis full")
 
 
-@contextlib.asynccontextmanager
-async def working(redis_url: str, work: Work) -> AsyncGenerator[JobWorker]:
-    worker = JobWorker(QUEUE, redis_url, {"work": work})
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run(stop))
-        try:
-            yield worker
-        finally:
-            stop.set()
-
-
 @pytest.fixture
 async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
     async with open_queue(QUEUE, redis_url, attempts_max=2, backoff_milliseconds=10) as queue:
@@ -50,7 +37,7 @@ async def test_a_dead_job_has_its_error_and_can_be_retried_with_all_attempts(
 ) -> None:
     work = Work()
 
-    async with working(redis_url, work) as worker:
+    async with working(QUEUE, redis_url, work) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=30)
         [dead] = await queue.list_dead(count_max=10)
@@ -88,7 +75,7 @@ async def test_jobs_with_a_priority_wait_for_those_without(queue: JobQueue, redi
     await queue.put("work", job_id="large-0", priority=10)
     assert queue.counts.waiting == 4
 
-    async with working(redis_url, work) as worker:
+    async with working(QUEUE, redis_url, work) as worker:
         await eventually(lambda: worker.done == 4, seconds=30)
 
     assert [job_id for job_id, _ in work.seen] == ["small", "large-0", "large-1", "large-2"]

@@ -1,7 +1,6 @@
 """Jobs on a real Valkey: put once, retried, kept when dead, and not lost with the process that ran them."""
 
 import asyncio
-import contextlib
 import os
 import shutil
 import signal
@@ -9,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,10 +19,11 @@ from redis.asyncio import SSLConnection
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.jobs.queue import PREFIX, JobQueue, make_jobs_client, open_queue
-from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey
 from tests.support.eventually import eventually
+from tests.support.jobs import working
 from tests.support.services import running
 
 QUEUE = "testing"
@@ -51,18 +51,6 @@ class Work:
         return [job.id for job in self.seen]
 
 
-@contextlib.asynccontextmanager
-async def working(redis_url: str, handler: Handler, **options: float) -> AsyncGenerator[JobWorker]:
-    worker = JobWorker(QUEUE, redis_url, {"work": handler}, **options)  # pyright: ignore[reportArgumentType] - seconds only
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run(stop))
-        try:
-            yield worker
-        finally:
-            stop.set()
-
-
 @pytest.fixture
 async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
     async with open_queue(QUEUE, redis_url, attempts_max=3, backoff_milliseconds=50) as queue:
@@ -72,7 +60,7 @@ async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
 async def test_a_job_reaches_the_handler_of_its_name(queue: JobQueue, redis_url: str) -> None:
     work = Work()
 
-    async with working(redis_url, work) as worker:
+    async with working(QUEUE, redis_url, work) as worker:
         await queue.put("work", job_id="one", data={"day": "2026-11-15"})
         await eventually(lambda: worker.done == 1, seconds=30)
 
@@ -87,7 +75,7 @@ async def test_a_job_id_is_put_once_whether_it_waits_runs_or_is_done(queue: JobQ
     await queue.put("work", job_id="one")
     await queue.put("work", job_id="one")
     assert queue.counts.waiting == 1
-    async with working(redis_url, work) as worker:
+    async with working(QUEUE, redis_url, work) as worker:
         await eventually(lambda: len(work.seen) == 1, seconds=30)
         assert worker.running == 1
         await queue.put("work", job_id="one")
@@ -104,7 +92,7 @@ async def test_a_job_id_is_put_once_whether_it_waits_runs_or_is_done(queue: JobQ
 async def test_two_workers_run_a_job_once(queue: JobQueue, redis_url: str) -> None:
     work = Work()
 
-    async with working(redis_url, work) as one, working(redis_url, work) as other:
+    async with working(QUEUE, redis_url, work) as one, working(QUEUE, redis_url, work) as other:
         for number in range(50):
             await queue.put("work", job_id=f"job-{number}")
             await queue.put("work", job_id=f"job-{number}")
@@ -118,7 +106,7 @@ async def test_a_failed_job_is_retried_after_a_delay(queue: JobQueue, redis_url:
     work = Work(failures=2)
 
     before = time.monotonic()
-    async with working(redis_url, work) as worker:
+    async with working(QUEUE, redis_url, work) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.done == 1, seconds=30)
 
@@ -130,7 +118,7 @@ async def test_a_failed_job_is_retried_after_a_delay(queue: JobQueue, redis_url:
 async def test_a_job_without_attempts_left_is_kept_as_dead(queue: JobQueue, redis_url: str) -> None:
     work = Work(failures=100)
 
-    async with working(redis_url, work) as worker:
+    async with working(QUEUE, redis_url, work) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=30)
         await queue.refresh_counts()
@@ -142,7 +130,7 @@ async def test_a_job_without_attempts_left_is_kept_as_dead(queue: JobQueue, redi
 
 
 async def test_a_job_without_a_handler_is_dead_immediately(queue: JobQueue, redis_url: str) -> None:
-    async with working(redis_url, Work()) as worker:
+    async with working(QUEUE, redis_url, Work()) as worker:
         await queue.put("other", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=30)
 
@@ -165,7 +153,7 @@ async def test_a_stopping_worker_lets_its_job_finish(queue: JobQueue, redis_url:
     goes_on = asyncio.Event()
     work = Work(waits_for=goes_on)
 
-    async with working(redis_url, work) as worker:
+    async with working(QUEUE, redis_url, work) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: len(work.seen) == 1, seconds=30)
         asyncio.get_running_loop().call_later(0.3, goes_on.set)
@@ -196,7 +184,7 @@ async def test_the_lock_of_a_job_is_renewed_while_it_runs(
 
     goes_on = asyncio.Event()
     work = Work(waits_for=goes_on)
-    async with working(redis_url, work, lock_seconds=2.0) as worker:
+    async with working(QUEUE, redis_url, work, lock_seconds=2.0) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: len(work.seen) == 1, seconds=30)
         async with asyncio.timeout(30):
@@ -213,13 +201,13 @@ async def test_a_stopping_worker_abandons_a_long_job_which_runs_again(
 ) -> None:
     work = Work(waits_for=asyncio.Event())
 
-    async with working(redis_url, work, lock_seconds=0.5):
+    async with working(QUEUE, redis_url, work, lock_seconds=0.5):
         await queue.put("work", job_id="one")
         await eventually(lambda: len(work.seen) == 1, seconds=30)
     assert work.finished == 0
 
     again = Work()
-    async with working(redis_url, again, lock_seconds=0.5) as worker:
+    async with working(QUEUE, redis_url, again, lock_seconds=0.5) as worker:
         await eventually(lambda: worker.done == 1, seconds=30)
     assert again.ids == ["one"]
 
@@ -236,7 +224,7 @@ async def test_an_idle_worker_writes_nothing_and_stops_waiting_for_jobs(
         return commands.get("cmdstat_llen", {"calls": 0})["calls"]
 
     looks = await count_looks()
-    async with working(redis_url, Work(), lock_seconds=0.5) as worker:
+    async with working(QUEUE, redis_url, Work(), lock_seconds=0.5) as worker:
         while await waiting() == 0 or await count_looks() < looks + 2:  # noqa: ASYNC110 - Valkey is asked
             await asyncio.sleep(0.01)
         assert not await valkey.exists(f"bull:{QUEUE}:stalled-check")
@@ -257,7 +245,7 @@ async def test_an_idle_worker_asks_for_a_job_once_however_many_it_may_run(
         while await count("bzpopmin") < enough:  # noqa: ASYNC110 - Valkey is asked
             await asyncio.sleep(0.01)
 
-    async with working(redis_url, Work(), concurrency=20, poll_seconds=0.1) as worker:
+    async with working(QUEUE, redis_url, Work(), concurrency=20, poll_seconds=0.1) as worker:
         await wait_for_more_waits(
             2
         )  # At the start all of them ask: it is not known yet that there is nothing.
@@ -273,7 +261,7 @@ async def test_jobs_put_at_once_run_beside_each_other(queue: JobQueue, redis_url
     goes_on = asyncio.Event()
     work = Work(waits_for=goes_on)
 
-    async with working(redis_url, work, concurrency=3) as worker:
+    async with working(QUEUE, redis_url, work, concurrency=3) as worker:
         await queue.put("work", job_id="first")
         await eventually(lambda: len(work.seen) == 1, seconds=30)
         for number in range(3):
@@ -292,7 +280,7 @@ async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
     await valkey.prepare()
     work = Work()
 
-    async with working(valkey.url, work) as worker:
+    async with working(QUEUE, valkey.url, work) as worker:
         await eventually(lambda: worker.errors > 0, seconds=30)
         for number in range(2):  # It comes, goes, and comes again.
             with running(valkey.program):
@@ -333,7 +321,7 @@ async def test_a_job_of_a_killed_process_runs_again(queue: JobQueue, redis_url: 
         process.send_signal(signal.SIGKILL)
 
     work = Work()
-    async with working(redis_url, work, lock_seconds=0.5) as worker:
+    async with working(QUEUE, redis_url, work, lock_seconds=0.5) as worker:
         await eventually(lambda: worker.done == 1, seconds=30)
 
     assert work.ids == ["one"]

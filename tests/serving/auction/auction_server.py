@@ -9,11 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from adloom.auction.score import HEURISTIC, Heuristic
-from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
-from adloom.core.money import Micros
 from adloom.events.frequency.counts import BannerFrequency, FrequencyQuery, MinimumCounts
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import LogEvent, decode_event
@@ -30,6 +28,7 @@ from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from tests.serving.auction.marketplace import NOON, an_index
+from tests.support.leases import grant_leases
 from tests.support.rows import an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -117,21 +116,14 @@ class AuctionServer:
 
     def grant(self, amount: int, impressions: int = 0, throttle: float = 0.0) -> None:
         """Grant a lease of `amount` micros to every campaign that asks."""
-        reports = self.leases.collect_reports(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
-        for terms, usage in reports:
-            answer = LeaseAnswer(
-                campaign_id=terms.campaign_id,
-                session=1,
-                report=usage.report,
-                lease=7,
-                granted=Micros(amount),
-                given=Micros(0),
-                impressions_granted=impressions,
-                ends_at=NOON + timedelta(hours=1),
-                verdict=BudgetVerdict.GRANTED,
-                throttle=throttle,
-            )
-            self.leases.on_answer(answer, second=SECOND, at=1.0)
+        grant_leases(
+            self.leases,
+            amount,
+            second=SECOND,
+            impressions=impressions,
+            throttle=throttle,
+            ends_at=NOON + timedelta(hours=1),
+        )
         self.states.mark_changed(self.leases.take_changes())
 
     def ask(self, **body: Any) -> FastAnswer | DeferredAnswer:

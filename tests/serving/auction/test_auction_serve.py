@@ -25,6 +25,7 @@ from tests.auction.bids import units
 from tests.serving.auction.auction_server import KEYS, SECOND, USER, AuctionServer, token_of
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
 from tests.support.for_each import for_each
+from tests.support.leases import LEASE
 
 CPC = BidType.CPC
 
@@ -277,7 +278,7 @@ def test_beyond_the_bound_of_an_address_who_has_no_cap_wins_and_holds_nothing() 
     ads = [server.served() for _ in range(3)]
 
     assert [(ad or {})["adId"] for ad in ads] == [ad_id(32), ad_id(2), ad_id(2)]
-    assert [token_of(ad).lease for ad in ads] == [7 | COUNTED_LEASE, UNHELD_LEASE, UNHELD_LEASE]
+    assert [token_of(ad).lease for ad in ads] == [LEASE | COUNTED_LEASE, UNHELD_LEASE, UNHELD_LEASE]
     assert all(token_of(ad).charge for ad in ads)
 
 
