@@ -177,6 +177,26 @@ def test_a_campaign_is_created_seen_clicked_and_paused(
     assert console.errors == []
 
 
+def test_an_end_in_the_past_ends_a_campaign_only_after_a_question(
+    console: Visit, product: Product, admin: Admin
+) -> None:
+    page = console.page
+    campaign = admin.send("POST", "/admin/campaigns", {"name": "Over by a slip"})
+    admin.send("PATCH", f"/admin/campaigns/{campaign['id']}/activate")
+    page.goto(f"{product.control_url}/console/campaigns/{campaign['id']}?tab=schedule")
+    page.get_by_label("Ends", exact=True).fill("2020-01-01T00:00")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert admin.get(f"/admin/campaigns/{campaign['id']}")["endsAt"] is None
+
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="End it").click()
+    expect(page.get_by_text("Saved.").first).to_be_visible()
+
+    assert admin.get(f"/admin/campaigns/{campaign['id']}")["endsAt"].startswith("2020-01-01")
+
+
 def test_a_change_is_tried_before_it_costs_money(console: Visit, product: Product, admin: Admin) -> None:
     page = console.page
     campaigns = admin.get("/admin/campaigns", status="active", pageSize=50)["items"]

@@ -353,8 +353,19 @@ def notify_put_back(place: ui.element, before: Mapping[str, object], names: Abst
 
 
 async def save_changes(visit: PageVisit, address: str, form: Form, reload: Reload) -> None:
-    """Send what was changed in a form, and say whether anything was."""
+    """Send what was changed in a form, and say whether anything was; ask before that ends a campaign for good."""
     changes = form.patch_body()
+    if (ends_at := changes.get("endsAt")) and datetime.fromisoformat(ends_at) <= visit.now:
+        confirm(
+            "End it for good?",
+            "Its end is in the past. It is over at once, and cannot run again: copy it to go on.",
+            action="End it",
+            on_confirm=lambda: visit.api.patch(address, changes),
+            success="Saved.",
+            on_success=reload,
+            is_dangerous=True,
+        )
+        return
     if changes:
         await visit.api.patch(address, changes)
     notify_success("Saved." if changes else strings.NOTHING_CHANGED)
