@@ -12,15 +12,14 @@ from adloom.runtime.postgres import Connection, Pool, reset_after_use
 
 DETACH_SECONDS_MAX: Final = 60.0
 
-# A day that is being dropped still exists by name, but takes no rows.
+# A day that is being dropped still exists by name, but takes no rows. Asked with every batch, so with one look into an
+# index for each day.
 NOT_ATTACHED: Final = """
-    SELECT DISTINCT day, partition.oid IS NULL AS is_missing
+    SELECT DISTINCT day, partition IS NULL AS is_missing
       FROM unnest($2::date[]) AS day
      CROSS JOIN unnest($3::text[]) AS kind
-      LEFT JOIN pg_class AS partition
-        ON partition.oid = to_regclass(format('%I.%I', $1::text, kind || to_char(day, '_YYYYMMDD')))
-      LEFT JOIN pg_inherits ON inhrelid = partition.oid AND NOT inhdetachpending
-     WHERE inhrelid IS NULL
+     CROSS JOIN to_regclass(format('%I.%I', $1::text, kind || to_char(day, '_YYYYMMDD'))) AS partition
+     WHERE (SELECT true FROM pg_inherits WHERE inhrelid = partition AND NOT inhdetachpending) IS NULL
      ORDER BY day
 """
 # One worker drops at a time, and waits only a moment for a table; it tries again later.
