@@ -347,7 +347,7 @@ class TopicTrimmer:
 
     async def trim(self, memory: MemoryUse) -> None:
         bytes_max = memory.limit_bytes * TOPIC_PERCENT_MAX // 100
-        if bytes_max == 0:
+        if bytes_max == 0 or memory.used_bytes <= bytes_max:  # All topics together have no more then.
             return
         for topic in TOPICS:
             with raise_if_away():
