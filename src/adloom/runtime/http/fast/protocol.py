@@ -210,8 +210,8 @@ class FastProtocol(HttpToolsProtocol):
         if route is None:
             self._run_app(request, connection)
             return
-        if route.is_batched and self.tick_batch.record_arrival(self._time()):
-            self._wait_for(None, request, connection)
+        if route.is_batched and self.tick_batch.record_arrival(now := self._time()):
+            self._pending, self._is_blocked, self._blocked_since = (None, request, connection), True, now
             self.tick_batch.add(self, route.handler, request)
             return
         try:
@@ -250,13 +250,9 @@ class FastProtocol(HttpToolsProtocol):
             self._pending = None
             self._run_app(request, connection)
         else:
-            self._wait_for(outcome, request, connection)
+            self._pending, self._is_blocked = (outcome, request, connection), True
+            self._blocked_since = self._time()
             on_resolved(outcome, self._on_answer)
-
-    def _wait_for(self, coming: PendingAnswer | None, request: FastRequest, connection: bytes) -> None:
-        self._pending = (coming, request, connection)
-        self._is_blocked = True
-        self._blocked_since = self._time()
 
     def _on_answer(self, come: PendingAnswer | None, answer: FastAnswer) -> None:
         pending = self._pending
