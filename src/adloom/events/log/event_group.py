@@ -100,6 +100,8 @@ def group_events(events: Sequence[bytes]) -> tuple[Sequence[bytes], list[EventGr
     if len(events) < GROUP_EVENTS_MIN:
         return events, []
     alone = [event for event in events if USER_KEY in event]
+    if len(alone) == len(events):  # To search them again would double what this takes.
+        return alone, []
     others = [event for event in events if USER_KEY not in event] if alone else events
     groups: list[EventGroup] = []
     for part in _split(others):
