@@ -3,6 +3,7 @@
 An answer waits only if it depends on what the visitor has seen; concurrent requests share that look-up.
 """
 
+from binascii import unhexlify
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from http import HTTPStatus
@@ -99,6 +100,7 @@ class AuctionRoutes:
         self._now = clock.now
         self._new_id = ids.make_opaque
         self._markets = markets
+        self._find_by_slug = markets.find_by_slug
         self._policies = policies
         self._auctioneer = auctioneer
         self._encoder = encoder
@@ -226,10 +228,11 @@ class AuctionRoutes:
         return self._answer(request)
 
     def _find_market(self, index: Index, query: ServeQuery, now: datetime) -> Market | None:
-        if query.placement is None:
-            return self._markets.find_by_type(index, query.placement_type or DEFAULT_TYPE, now=now)
-        market = self._markets.find_by_slug(index, query.placement.encode(), now=now)
-        if market is None or query.placement_type in {None, market.placements[0].type}:
+        placement, placement_type = query.placement, query.placement_type
+        if placement is None:
+            return self._markets.find_by_type(index, placement_type or DEFAULT_TYPE, now=now)
+        market = self._find_by_slug(index, placement.encode(), now)
+        if market is None or placement_type is None or placement_type == market.placements[0].type:
             return market
         return None
 
@@ -253,7 +256,7 @@ class AuctionRoutes:
             placement = auction.market.placements_by_key[win.bidder.placement_key]
             rendered = auction.rendered = self._encoder.render(win, auction.cost, placement)
         now, second = request.now, request.second
-        user = bytes.fromhex(request.query.user.replace("-", ""))
+        user = unhexlify(request.query.user.replace("-", ""))
         served = rendered.entry.encode(auction_id.bytes, now, second, user)
         if is_recorded:
             self._record(request, auction_id, rendered.placement, served)

@@ -68,11 +68,12 @@ class AuctionRecorder:
 
         Headroom grows all the time: if it came once a second it would be used in one burst, and requests would wait.
         """
-        if self._gap:
-            self._gap -= 1
-            self.sampled_out += 1
-            return False
-        self._gap = self._draw_gap()
+        if self._sample_rate < 1:
+            if self._gap:
+                self._gap -= 1
+                self.sampled_out += 1
+                return False
+            self._gap = self._draw_gap()
         if self._filled_at <= at <= self._empty_until:
             self.left_out += 1
             return False

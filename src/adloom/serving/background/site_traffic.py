@@ -66,7 +66,8 @@ class SiteTraffic:
             counts = self._auctions[market] = AuctionCounts()
         counts.requests += 1
         if won_on is not None:
-            counts.won[won_on] += 1
+            won = counts.won
+            won[won_on] = won.get(won_on, 0) + 1  # In a third of the time that a counter adds.
         left_out = self._leases.left_out
         if left_out != self._left_out:
             counts.throttled += left_out - self._left_out
