@@ -359,3 +359,29 @@ async def test_predictions_that_are_far_off_are_reported_with_their_deciles(
     assert [round(one["ctr"], 2) for one in heuristic["deciles"]] == [0.1]
     assert (learned["ratio"], learned["isFarOff"], learned["deciles"]) == (None, False, [])
     assert refused.status_code == 403
+
+
+async def test_a_site_whose_pages_are_all_out_of_date_is_named_to_who_has_it(
+    admin: Client, control: ControlPlane, pool: Pool
+) -> None:
+    owner, other = await admin.make_publisher(), await admin.make_publisher()
+    site = await admin.make_site(publisherId=owner["id"], cronSchedule=None)
+    await admin.make_placement(siteId=site["id"], publisherId=owner["id"], delivery="contextual")
+    for path in "ab":
+        page = {"url": f"https://{site['domain']}/{path}", "categories": [{"id": "483", "confidence": 1}]}
+        assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
+    expire = "UPDATE site_pages SET expires_at = classified_at WHERE url LIKE $1"
+    await pool.execute(expire, "%/a")
+    assert await found(admin, "stalePages") == []
+
+    await pool.execute(expire, "%")
+
+    seen_by = {"admin": await found(admin, "stalePages")}
+    for name, account in (("owner", owner), ("other", other)):
+        async with control.acting_as(Role.PUBLISHER, UUID(account["id"])) as client:
+            seen_by[name] = await found(client, "stalePages")
+    assert {name: [one["id"] for one in items] for name, items in seen_by.items()} == {
+        "admin": [site["id"]],
+        "owner": [site["id"]],
+        "other": [],
+    }

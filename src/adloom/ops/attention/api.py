@@ -23,6 +23,7 @@ from adloom.ops.attention.model import (
     judge_caps,
     list_ends,
     list_expired_credentials,
+    list_stale,
     list_unknown_slugs,
     list_withdrawn,
     list_without_country,
@@ -97,7 +98,9 @@ async def read_attention(
             found += list_ends(await store.read_ending(connection, scope, now=now))
     if caller.sees_all or caller.role is Role.PUBLISHER:
         async with pool.acquire() as connection:
-            found += list_withdrawn(await store.read_withdrawn(connection, Scope(caller.account_id)))
+            scope = Scope(caller.account_id)
+            found += list_withdrawn(await store.read_withdrawn(connection, scope))
+            found += list_stale(await store.read_stale(connection, scope, now=now))
     counts = {kind: sum(one.kind is kind for one in found) for kind in AttentionKind}
     shown = [one for kind in AttentionKind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
     return AttentionAnswer(

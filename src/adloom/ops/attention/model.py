@@ -59,6 +59,7 @@ class AttentionKind(StrEnum):
     EXPIRING = "expiring"
     CREDENTIALS = "credentials"
     VERIFICATION = "verification"
+    STALE_PAGES = "stalePages"
     CALIBRATION = "calibration"
     COUNTRIES = "countries"
     UNKNOWN_SLUGS = "unknownSlugs"
@@ -264,6 +265,13 @@ def list_withdrawn(things: Iterable[Thing]) -> list[Attention]:
     )
     return [
         _make_attention(thing, AttentionKind.VERIFICATION, AttentionLevel.BAD, message) for thing in things
+    ]
+
+
+def list_stale(things: Iterable[Thing]) -> list[Attention]:
+    message = "shows no ads in its contextual slots: all its pages are out of date. Crawl it, or send its pages again."
+    return [
+        _make_attention(thing, AttentionKind.STALE_PAGES, AttentionLevel.BAD, message) for thing in things
     ]
 
 

@@ -79,6 +79,14 @@ WITHDRAWN: Final = """
      WHERE proof.withdrawn_at IS NOT NULL AND it.verified_at IS NULL AND proof.domain = it.domain AND {filters}
      ORDER BY proof.withdrawn_at DESC, it.id LIMIT {most}
 """
+STALE: Final = """
+    SELECT it.public_id AS id, it.name, newest.at
+      FROM sites AS it LEFT JOIN publishers AS owner ON owner.id = it.publisher_id
+     CROSS JOIN LATERAL (SELECT max(expires_at) AS at FROM site_pages WHERE site_id = it.id) AS newest
+     WHERE newest.at <= {now} AND NOT it.is_suspended AND {filters}
+       AND EXISTS (SELECT FROM placements WHERE site_id = it.id AND delivery = 'contextual' AND is_active)
+     ORDER BY newest.at DESC, it.id LIMIT {most}
+"""
 DELIVERY: Final = "delivery"
 NAMED_MAX: Final = 5
 
@@ -139,6 +147,11 @@ async def read_locked_out(connection: Connection, scope: Scope) -> list[Thing]:
 async def read_withdrawn(connection: Connection, scope: Scope) -> list[Thing]:
     """Read the sites that were verified and are not any more."""
     return await _read(connection, scope, "site", WITHDRAWN)
+
+
+async def read_stale(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
+    """Read the sites with contextual slots none of whose pages is fresh any more."""
+    return await _read(connection, scope, "site", STALE, now=now)
 
 
 async def _read(
