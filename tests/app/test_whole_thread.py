@@ -14,7 +14,6 @@ pytestmark = pytest.mark.process
 WORKERS = 2
 SERVED_SECONDS_MAX = 60.0
 COUNTED_SECONDS_MAX = 60.0
-HEALED_SECONDS_MAX = 60.0
 # Each connection reaches one process at random; with this many, a process is missed once in a million runs.
 CONNECTIONS = 20 * WORKERS
 
@@ -115,49 +114,3 @@ def test_every_delivery_process_follows_a_change(
         seconds=SERVED_SECONDS_MAX,
         what="all stopped",
     )
-
-
-@pytest.mark.parametrize("victim", ["worker", "postgres", "valkey", "delivery", "control"])
-def test_a_killed_process_is_replaced_and_accepted_events_are_counted_once(
-    product: Product, admin: httpx.Client, page: httpx.Client, victim: str
-) -> None:
-    ids = create_ad(admin, create_placement(admin, f"killed-{victim}"))
-    address = f"{product.delivery_url}/banners/events/impression"
-    wait_until(
-        lambda: count_served_by_all(page, product, f"killed-{victim}") == [1] * CONNECTIONS,
-        seconds=30,
-        what="all know it",
-    )
-
-    count, killed = len(product.children(victim)), 0
-    accepted: set[str] = set()
-    for number in range(60):
-        if number == 20:
-            killed = product.kill(victim)
-        correlation_id = f"{victim}-{number}"
-        try:
-            answer = page.post(address, json={"correlationId": correlation_id, **ids})
-        except httpx.TransportError:
-            continue
-        if answer.status_code == 202:
-            accepted.add(correlation_id)
-
-    def is_replaced() -> bool:
-        now = product.children(victim)
-        return killed not in now and len(now) == count and product.is_well()
-
-    wait_until(
-        is_replaced, seconds=HEALED_SECONDS_MAX, what=f"{victim} replaced; it printed:\n{product.output}"
-    )
-    # An event without a 202 may have been written; sending it again settles it.
-    for number in range(60):
-        wait_until(
-            lambda number=number: (
-                page.post(address, json={"correlationId": f"{victim}-{number}", **ids}).status_code == 202
-            ),
-            seconds=30,
-            what="accepted in the end",
-        )
-    assert len(accepted) >= 20
-    wait_until(lambda: counted(admin, ids["bannerId"])[0] >= 60, seconds=30, what="all counted")
-    assert counted(admin, ids["bannerId"]) == (60, 0)

@@ -1,10 +1,6 @@
 """The worker of the queue: every page is classified once, whatever dies meanwhile."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -26,8 +22,6 @@ from adloom.pages.store import PageClassification, write_classification
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from tests.support.eventually import eventually
-from tests.support.forked import ForkedPopen
-from tests.support.slow_writes import slow_writes
 
 SITE = SiteId(UUID(int=0x0190_0000_0000_7000_8000_0000_0000_0001))
 NEW_SITE = "INSERT INTO sites (public_id, domain, name, created_at, updated_at) VALUES ($1, 'a.test', 'A', now(), now())"
@@ -306,57 +300,3 @@ async def test_what_another_worker_left_is_claimed(pool: Pool, valkey: Valkey) -
         await eventually(lambda: count_of(worker)() == 1, seconds=30)
 
     assert worker.tally.outcomes[PageOutcome.CLASSIFIED] == 1
-
-
-def start_process(database_url: str, redis_url: str) -> subprocess.Popen[bytes]:
-    return ForkedPopen(
-        [sys.executable, "-m", "adloom.app.classifier"],
-        env={
-            **os.environ,
-            "DATABASE_URL": database_url,
-            "REDIS_URL": redis_url,
-            "ADLOOM_CLASSIFIER_PORT": "0",
-            "ADLOOM_PROCESS": "classifier-1",
-        },
-    )
-
-
-@pytest.mark.process
-@pytest.mark.usefixtures("site")
-async def test_a_classifier_that_is_killed_loses_nothing_and_repeats_little(
-    pool: Pool, valkey: Valkey, database_url: str, redis_url: str
-) -> None:
-    queue = ClassifyQueue(valkey)
-    pages = 30
-    for number in range(pages):
-        text = f"Tournament report {number}. The champion won the tennis match in three sets."
-        await queue.put(a_request(str(number), text=text))
-
-    async def count_classified() -> int:
-        return int(await pool.fetchval("SELECT count(*) FROM site_pages WHERE classified_at IS NOT NULL"))
-
-    process = start_process(database_url, redis_url)
-    try:
-        async with slow_writes(pool, "site_pages", seconds=0.2), asyncio.timeout(90):
-            while await count_classified() < 5:  # noqa: ASYNC110 - another process counts
-                await asyncio.sleep(0.02)
-            process.send_signal(signal.SIGKILL)
-            process.wait(60)
-        done = await count_classified()
-        versions = {row[0] for row in await pool.fetch("SELECT version FROM site_pages")}
-        process = start_process(database_url, redis_url)
-        async with asyncio.timeout(90):
-            while await queue.count_waiting():  # noqa: ASYNC110 - another process counts
-                await asyncio.sleep(0.05)
-    finally:
-        process.terminate()
-        process.wait(60)
-
-    assert await count_classified() == pages
-    assert done < pages
-    # What was classified before the kill was not written again: the first versions are still there.
-    kept = {row[0] for row in await pool.fetch("SELECT version FROM site_pages")}
-    assert versions <= kept
-    first = await pool.fetchrow("SELECT categories, classifier FROM site_pages WHERE url = 'a.test/0'")
-    assert first is not None
-    assert (first["categories"][0]["id"], first["classifier"]) == ("539", "embedded")
