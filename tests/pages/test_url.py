@@ -44,6 +44,7 @@ ADDRESSES = st.builds(
         ("https://example.com/ä b", "example.com/%C3%A4%20b"),
         ("https://example.com/?utm_source=a&UTM_Medium=b&fbclid=1", "example.com"),
         ("https://example.com/a?adloom-preview=abc&adloom-debug&b=1", "example.com/a?b=1"),
+        ("https://example.com/a?PHPSESSID=ab12&jsessionid=3&b=1", "example.com/a?b=1"),
         ("https://example.com/?utm%5Fsource=a&id=7", "example.com?id=7"),
         ("https://example.com/?reference=a", "example.com?reference=a"),
         ("https://example.com/?&&a=1&", "example.com?a=1"),

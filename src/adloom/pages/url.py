@@ -15,16 +15,17 @@ NORMALIZED_CHARACTERS_MAX: Final = 2_048  # The column's size.
 HOST_CHARACTERS_MAX: Final = 253
 LABEL_CHARACTERS_MAX: Final = 63
 
-# Query parameters that say where a reader came from and not what the page shows; compared in lower case.
+# Query parameters that say where a reader came from, or whose session it is, and not what the page shows; compared in
+# lower case.
 TRACKING_PARAMETERS: Final = frozenset(
     """
     __hsfp __hssc __hstc _ga _gac _gid _gl _hsenc _hsmi _ke _kx _openstat action_object_map adloom-debug
     adloom-preview adloom_click
     at_campaign at_medium awc cjevent cmp cmpid dclid dm_i ef_id epik fb_action_ids fb_action_types
     fb_ref fb_source fbclid gad_campaignid gad_source gbraid gclid gclsrc guccounter guce_referrer
-    guce_referrer_sig hsctatracking icid igsh igshid irclickid irgwc li_fat_id mbid mkt_tok ml_subscriber
+    guce_referrer_sig hsctatracking icid igsh igshid irclickid irgwc jsessionid li_fat_id mbid mkt_tok ml_subscriber
     ml_subscriber_hash mkwid msclkid ncid nr_email_referer ns_campaign ns_mchannel ns_source obclid ocid pcrid
-    piwik_campaign piwik_keyword rb_clickid rdt_cid ref ref_src ref_url referrer s_cid s_kwcid sc_campaign
+    phpsessid piwik_campaign piwik_keyword rb_clickid rdt_cid ref ref_src ref_url referrer s_cid s_kwcid sc_campaign
     sc_channel sc_content sc_country sc_eid sc_geo sc_medium sc_outcome sccid soc_src soc_trk spm srsltid
     sscid taid tblci trk trkcampaign ttclid twclid wbraid wickedid wt_mc wt_zmc xtor yclid ymclid zanpid
     """.split()  # noqa: SIM905 - a table
