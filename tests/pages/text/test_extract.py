@@ -51,6 +51,12 @@ def test_the_article_is_read_without_menu_and_footer() -> None:
     assert page.has_text
 
 
+def test_a_title_that_begins_the_first_word_leaves_it_whole() -> None:
+    page = read(f"<title>Five</title><body><main><p>Fivefold {STORY}</p></main>".encode())
+
+    assert page.text.startswith("Fivefold ")
+
+
 def test_the_language_is_detected_where_the_page_does_not_say_it() -> None:
     german = "<p>Der Stadtrat hat beschlossen, die Brücke für zwei Jahre zu sperren, und die Läden müssen warten.</p>"
 

@@ -167,7 +167,7 @@ def _read(text: str, address: str) -> ExtractedPage | UnreadablePage:
     head = _read_head(tree)
     links = _read_links(tree, address)
     title = _choose_title(tree, head)
-    main_text = _read_main_text(tree).removeprefix(title).lstrip()
+    main_text = _remove_title(_read_main_text(tree), title)
     description = (head.get("description") or head.get("og:description") or "")[:DESCRIPTION_CHARACTERS_MAX]
     robots = _read_robots(f"{head.get('robots', '')},{head.get('adloombot', '')}")
     return ExtractedPage(
@@ -181,6 +181,12 @@ def _read(text: str, address: str) -> ExtractedPage | UnreadablePage:
         is_noindex=not robots.isdisjoint(("noindex", "none")),
         is_nofollow=not robots.isdisjoint(("nofollow", "none")),
     )
+
+
+def _remove_title(text: str, title: str) -> str:
+    """Leave out a title that the text begins with, unless it is the beginning of a longer word."""
+    rest = text.removeprefix(title)
+    return text if rest[:1].isalnum() else rest.lstrip()
 
 
 def _read_robots(content: str) -> frozenset[str]:
