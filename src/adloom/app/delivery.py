@@ -279,7 +279,7 @@ def _build_public_routes(
         *trace_routes(figures.measure(offers.list_routes())),
         *trace_routes(figures.measure(auctions.routes.list_routes())),
         *trace_routes(figures.measure(page_slots.list_routes())),
-        *trace_routes(contextual.slots.list_routes()),
+        *trace_routes(figures.measure(contextual.slots.list_routes())),
         *contextual.texts.list_routes(),
         *events.list_routes(),
         *ConversionRoutes(running.appender, keys, clock, reporters=running.reporters).list_routes(),
