@@ -48,7 +48,21 @@ def test_a_zone_is_found_by_its_name(name: str) -> None:
     assert str(parse_timezone(name)) == name
 
 
-@for_each("name", ["", "Berlin", "Europe", "+02:00", "../etc/passwd", "/etc/passwd", "a\0b", "é"])
+@for_each(
+    "name",
+    [
+        "",
+        "Berlin",
+        "Europe",
+        "+02:00",
+        "../etc/passwd",
+        "/etc/passwd",
+        "a\0b",
+        "é",
+        "localtime",
+        "posixrules",
+    ],
+)
 def test_an_unknown_zone_is_refused(name: str) -> None:
     with pytest.raises(ValidationFailedError) as raised:
         parse_timezone(name)

@@ -10,6 +10,8 @@ import msgspec
 from adloom.core.errors import make_field_error
 
 ZONES_KEPT = 1024  # More than there are in the world.
+# Files beside the zones that are another zone on another machine, or nothing.
+OF_A_MACHINE = frozenset({"localtime", "posixrules"})
 
 
 class ScheduleStatus(StrEnum):
@@ -74,6 +76,8 @@ def parse_timezone(text: str) -> ZoneInfo:
 
 @lru_cache(maxsize=ZONES_KEPT)
 def find_zone(text: str) -> ZoneInfo | None:
+    if text in OF_A_MACHINE:
+        return None
     try:
         return ZoneInfo(text)
     except (ValueError, OSError, LookupError):
