@@ -22,9 +22,9 @@ from adloom.events.log.event_group import (
     GROUP_BYTES_MAX,
     GROUP_EVENTS_MAX,
     GROUP_EVENTS_MIN,
+    USER_KEY,
     GroupIds,
     group_events,
-    names_user,
     pack_group,
     unpack_entry,
     unpack_group,
@@ -57,8 +57,8 @@ def test_each_event_is_in_one_group_or_alone_and_groups_are_small_enough(taken: 
 
     grouped = [event for group in groups for event in unpack_group(group.packed)]
     assert sorted([*alone, *grouped]) == numbered
-    assert not any(names_user(event) for event in grouped)
-    named = [event for event in alone if names_user(event)]
+    assert not any(USER_KEY in event for event in grouped)
+    named = [event for event in alone if USER_KEY in event]
     assert (named, grouped) == (sorted(named), sorted(grouped)), "the order is kept among each"
     for group in groups:
         assert len(unpack_group(group.packed)) == group.count
@@ -93,9 +93,9 @@ def test_every_event_that_names_a_user_is_recognised(
     user: UUID, page: str | None, name: str, session: str | None
 ) -> None:
     for make in kinds:
-        assert names_user(encode_event(make(name, user_id=user, page_url=page, session_id=session)))
-    assert names_user(encode_event(a_served(user_id=user)))
-    assert names_user(encode_event(an_auction(user_id=user)))
+        assert USER_KEY in encode_event(make(name, user_id=user, page_url=page, session_id=session))
+    assert USER_KEY in encode_event(a_served(user_id=user))
+    assert USER_KEY in encode_event(an_auction(user_id=user))
 
 
 @given(text=texts)
@@ -103,8 +103,8 @@ def test_every_event_that_names_a_user_is_recognised(
 def test_no_text_looks_as_if_a_user_were_named(text: str) -> None:
     for make in kinds:
         event = make(text, page_url=text, session_id=text, country_code=text, device_type=text)
-        assert not names_user(encode_event(event))
-    assert not names_user(encode_event(a_conversion(currency=text)))
+        assert USER_KEY not in encode_event(event)
+    assert USER_KEY not in encode_event(a_conversion(currency=text))
 
 
 # --- ids

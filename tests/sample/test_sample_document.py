@@ -16,7 +16,6 @@ from adloom.sample.content.catalog import (
     BANNER_BY_KEY,
     BANNERS,
     CAMPAIGNS,
-    FREE_SLUG,
     OUTSIDE,
     SLOT_BY_SLUG,
     SLOTS,
@@ -37,8 +36,8 @@ def test_there_is_a_placement_of_every_layout() -> None:
 def test_one_placement_is_free_for_the_first_ad_of_the_user() -> None:
     shown = {slug for campaign in CAMPAIGNS for slug in campaign.shows}
 
-    assert [slot.slug for slot in SLOTS if slot.is_free] == [FREE_SLUG]
-    assert FREE_SLUG not in shown
+    assert [slot.slug for slot in SLOTS if slot.is_free] == ["hedgerow-yours"]
+    assert "hedgerow-yours" not in shown
     # The guide offers the pictures of the last six, for a card: of a wide one it would show the middle only.
     assert {banner.shape for banner in BANNERS[-6:]} == {BannerShape.CARD}
 

@@ -11,12 +11,13 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
-from adloom.pages.site.follower import NEWS_CHANNEL, read_news
+from adloom.pages.site.follower import NEWS_CHANNEL
 from adloom.pages.site.messages import (
     PageCategoriesClassified,
     PagesListed,
     PagesWithdrawn,
     SiteConfigured,
+    SiteNews,
     SlotConfig,
 )
 from adloom.pages.site.step import SiteKind
@@ -62,7 +63,7 @@ async def heard(valkey: Valkey, site_id: SiteId) -> AsyncGenerator[Heard]:
     subscription = Subscription(
         valkey,
         NEWS_CHANNEL.format(site_id=site_id),
-        on_message=lambda message: heard.news.extend(read_news(message)),
+        on_message=lambda message: heard.news.extend(msgspec.msgpack.decode(message, type=list[SiteNews])),
         on_start=heard.began.set,
     )
     async with asyncio.TaskGroup() as group:

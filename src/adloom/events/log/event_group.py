@@ -37,7 +37,7 @@ BLOCK: Final = 2**20  # Far more numbers than the server gives to single events 
 _encode: Final = msgspec.msgpack.Encoder(uuid_format="bytes").encode
 _decode: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 # An encoded event is a map with short names; these bytes are before a user's id in it. They are not valid UTF-8, so no text
-# contains them.
+# contains them; an id may, by chance.
 USER_KEY: Final = _encode({SHORT_NAMES["user_id"]: UUID(int=0)})[1:-16]
 
 
@@ -84,11 +84,6 @@ class GroupIds:
         first = self._last[1] if millis == self._last[0] else 0
         self._last = millis, first + count * BLOCK
         return [f"{millis}-{first + number * BLOCK - 1}" for number in range(1, count + 1)]
-
-
-def names_user(event: bytes) -> bool:
-    """Return whether an event names a user; also True if the same bytes are in one of its ids, by chance."""
-    return USER_KEY in event
 
 
 def group_events(events: Sequence[bytes]) -> tuple[Sequence[bytes], list[EventGroup]]:

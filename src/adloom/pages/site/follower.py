@@ -23,7 +23,6 @@ from adloom.pages.site.messages import (
     CheckSite,
     ConfigureSite,
     ReadPages,
-    SiteNews,
     make_site_address,
 )
 from adloom.pages.site.step import SiteKind
@@ -44,7 +43,6 @@ ANSWER_SECONDS_MAX: Final = 10.0
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 _encode_news: Final = msgspec.msgpack.Encoder().encode
-read_news: Final = msgspec.msgpack.Decoder(list[SiteNews]).decode
 
 
 class SiteHost(Protocol):

@@ -47,16 +47,12 @@ WHOLE: Final = BodyLimit()
 
 
 class OutboundResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer: the URL it came from after redirects, names of headers in lower case, the decompressed body.
-
-    `is_cut` says that the body was longer, where the caller takes its beginning.
-    """
+    """An answer: the URL it came from after redirects, names of headers in lower case, the decompressed body."""
 
     url: str
     status: int
     headers: dict[str, str]
     body: bytes
-    is_cut: bool = False
 
 
 class OutboundClient:
@@ -144,9 +140,7 @@ class OutboundClient:
                 raise OutboundError(
                     FailureKind.BODY_TOO_LARGE, f"The answer has over {limit.bytes_max} bytes."
                 )
-            return OutboundResponse(
-                url=target.url, status=response.status, headers=answered, body=body.body, is_cut=body.is_full
-            )
+            return OutboundResponse(url=target.url, status=response.status, headers=answered, body=body.body)
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 DATA: Final = resources.files("adloom.sample.content").joinpath("data")
-FREE_SLUG: Final = "hedgerow-yours"
 SELLER: Final = "meadow"  # The advertiser that has ad accounts elsewhere.
 MAGAZINE: Final = "hedgerow"  # The site whose pages are known.
 NO_BANNERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
