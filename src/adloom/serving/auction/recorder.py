@@ -24,7 +24,8 @@ from adloom.serving.index.index import IndexedPlacement
 from adloom.serving.index.rendered_banner import unpack_ids
 
 BURST_SECONDS: Final = 0.25  # A burst of so many seconds' bytes delays other requests by some milliseconds.
-BATCH_SECONDS: Final = 0.02  # A crash loses no more than that.
+# A crash loses no more than that. Of 1,000 auctions a second each takes 11 µs for it, and with 0.02 s 25 µs.
+BATCH_SECONDS: Final = 0.05
 ENTRY_BYTES: Final = 300  # An auction without its bids.
 # The auction of a contextual slot. It has some hundred bytes, but to record one costs nearly as much as to hold it: a
 # delivery process records 250 a second by default.
