@@ -309,14 +309,6 @@ async def test_a_batch_that_does_not_fit_is_refused_whole(count: int) -> None:
     assert edge.routes.batched == count - 1
 
 
-@pytest.mark.parametrize("count", [1, EVENTS_MAX])
-async def test_a_batch_is_refused_while_the_log_is_away(edge: Edge, count: int) -> None:
-    edge.store.is_away = True
-
-    with pytest.raises(UnavailableError):
-        await edge.post("batch", {"events": events(count)})
-
-
 async def test_other_requests_are_answered_while_a_large_batch_is_processed(edge: Edge) -> None:
     finished: list[str] = []
 
