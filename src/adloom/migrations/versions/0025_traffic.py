@@ -16,7 +16,3 @@ SHAPES = """
 
 def upgrade() -> None:
     run(SHAPES)
-
-
-def downgrade() -> None:
-    run("DROP TABLE traffic_shapes")

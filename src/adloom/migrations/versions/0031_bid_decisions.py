@@ -29,7 +29,3 @@ DECISIONS = """
 
 def upgrade() -> None:
     run(DECISIONS)
-
-
-def downgrade() -> None:
-    run("DROP TABLE bid_decisions")

@@ -27,7 +27,3 @@ REQUESTS = """
 
 def upgrade() -> None:
     run(REQUESTS)
-
-
-def downgrade() -> None:
-    run("DROP TABLE page_requests; DROP TABLE slot_requests")

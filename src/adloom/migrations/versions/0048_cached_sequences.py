@@ -11,15 +11,7 @@ down_revision = "0047"
 
 
 def upgrade() -> None:
-    run(_set_cache(1_000))
-
-
-def downgrade() -> None:
-    run(_set_cache(1))
-
-
-def _set_cache(count: int) -> str:
-    return f"""
-        ALTER TABLE events.banner_impressions ALTER COLUMN id SET CACHE {count};
-        ALTER TABLE money_entries ALTER COLUMN id SET CACHE {count};
-    """
+    run("""
+        ALTER TABLE events.banner_impressions ALTER COLUMN id SET CACHE 1000;
+        ALTER TABLE money_entries ALTER COLUMN id SET CACHE 1000;
+    """)
