@@ -1,6 +1,7 @@
 """Group commit: durable before the answer, bounded, quiet when idle."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -168,10 +169,29 @@ async def test_a_request_is_answered_when_its_event_is_durable_whatever_is_wrong
     assert await broken == accepted
 
 
+class HangingStore:
+    """Hangs at events; one of them takes the cancellation, as a driver whose connection is just breaking may."""
+
+    async def append(self, entries: Sequence[bytes]) -> None:
+        if entries[0] == b"hangs":
+            await asyncio.sleep(60)
+        elif entries[0] == b"hangs on":
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+
 async def test_an_append_to_a_log_that_hangs_times_out() -> None:
     async with EventAppender(HeldStore(), append_seconds_max=0.01) as appender:
-        with pytest.raises(UnavailableError):
-            await appender.append(b"a", None)
+        for _ in range(2):
+            with pytest.raises(UnavailableError):
+                await appender.append(b"a", None)
+
+
+async def test_events_are_appended_after_a_time_out_whose_cancellation_was_lost() -> None:
+    async with EventAppender(HangingStore(), append_seconds_max=0.01) as appender:
+        for event in (b"hangs on", b"hangs"):
+            await asyncio.gather(appender.append(event, None), return_exceptions=True)
+            assert await asyncio.wait_for(appender.append(b"a", 1), 1) == 1
 
 
 async def test_an_event_beyond_the_pending_limit_is_refused_immediately() -> None:

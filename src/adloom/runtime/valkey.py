@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 # What a call raises when the server is away, or does not answer as it should.
 VALKEY_AWAY: Final = (RedisError, OSError)
+NO_ANSWER: Final = "Valkey does not answer"
 
 
 @asynccontextmanager
@@ -103,12 +104,16 @@ async def retry_if_disconnected(call: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextmanager
-def raise_if_away(message: str = "Valkey does not answer") -> Generator[None]:
+def raise_if_away(message: str = NO_ANSWER) -> Generator[None]:
     """Raise UnavailableError for whatever keeps Valkey from answering."""
     try:
         yield
     except VALKEY_AWAY as error:
-        raise UnavailableError(f"{message}: {error!r}") from error
+        raise make_away_error(error, message) from error
+
+
+def make_away_error(error: Exception, message: str = NO_ANSWER) -> UnavailableError:
+    return UnavailableError(f"{message}: {error!r}")
 
 
 async def is_reachable(client: Valkey) -> bool:

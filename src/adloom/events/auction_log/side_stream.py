@@ -165,6 +165,10 @@ class _ServedFallback:
     def is_empty(self) -> bool:
         return self._spool is None or self._spool.is_empty
 
+    @property
+    def is_idle(self) -> bool:
+        return self.is_empty
+
     async def wait_for_drain(self) -> None:
         return  # Nothing waits here.
 

@@ -14,7 +14,6 @@ projections count a correlation id once.
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
@@ -67,6 +66,11 @@ class EventSpool(Protocol):
         ...
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it is empty and not just being drained."""
+        ...
+
+    @property
     def has_room_to_spare(self) -> bool:
         """Whether it should take events that no request waits for."""
         ...
@@ -97,7 +101,7 @@ class EventAppender:
         self._pending_bytes_max = pending_bytes_max
         self._batch_max = batch_max
         self._append_seconds_max = append_seconds_max
-        self._pending: deque[_Waiting] = deque()
+        self._pending: list[_Waiting] = []
         self._pending_bytes = 0
         # What the task waits for, if it waits for events, and how many.
         self._woken: asyncio.Future[None] | None = None
@@ -106,7 +110,11 @@ class EventAppender:
         self._ledger_until = math.inf
         self._next_at = -math.inf
         self._short_waits = self._enough = 0
-        self._in_flight: asyncio.Timeout | None = None
+        self._due = math.inf  # When the append that is under way has to be done.
+        self._is_overdue = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._now: Callable[[], float]
         self._task: asyncio.Task[None] | None = None
         # A full disk fails every batch, hundreds a second.
         self._log_failure = RepeatedLine(
@@ -121,7 +129,9 @@ class EventAppender:
         self.batches = 0
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="ledger-appender")
+        self._loop = loop = asyncio.get_running_loop()
+        self._now = loop.time
+        self._task = loop.create_task(self._run(), name="ledger-appender")
         return self
 
     async def __aexit__(
@@ -135,6 +145,8 @@ class EventAppender:
         await asyncio.wait([self._task], timeout=CLOSE_SECONDS_MAX)
         self._task.cancel()
         await asyncio.wait([self._task])
+        if self._deadline is not None:
+            self._deadline.cancel()
         self._refuse_pending()
 
     @property
@@ -213,22 +225,24 @@ class EventAppender:
             self.refused += count
             raise UnavailableError("Too many events are waiting for the event log; please send it again.")
         self._pending_bytes = size
-        return self._task.get_loop()
+        return self._loop
 
     async def _run(self) -> None:
+        now, appended = self._now, 0
         while True:
-            await self._wait_for(1)
+            if appended < LOADED_MIN:  # Under load the next ones are on their way.
+                await self._wait_for(1)
+            if (seconds := self._next_at - now()) > 0:
+                await self._gather(seconds)
             if not self._pending:
-                return  # It is closing.
-            await self._gather()
-            await self._append_batch()
-            self._next_at = asyncio.get_running_loop().time() + APART_SECONDS
+                await self._wait_for(1)
+                if not self._pending:
+                    return  # It is closing.
+            appended = await self._append_batch()
+            self._next_at = now() + APART_SECONDS
 
-    async def _gather(self) -> None:
-        """Wait for more events, unless there are enough, or the last append was long ago."""
-        seconds = self._next_at - asyncio.get_running_loop().time()
-        if seconds <= 0:
-            return
+    async def _gather(self, seconds: float) -> None:
+        """Wait for more events, until there are enough."""
         is_short = self._short_waits > 0
         enough, seconds_max = GATHERED_MIN, LONGER_SECONDS_MAX
         if is_short:
@@ -248,10 +262,9 @@ class EventAppender:
         """Wait until so many events are pending or the appender closes, but not longer than that."""
         if len(self._pending) >= min(count, self._batch_max) or self._is_closing:
             return
-        loop = asyncio.get_running_loop()
-        self._woken = woken = loop.create_future()
+        self._woken = woken = self._loop.create_future()
         self._wakes_at = min(count, self._batch_max)
-        timer = None if seconds_max is None else loop.call_later(seconds_max, self._wake)
+        timer = None if seconds_max is None else self._loop.call_later(seconds_max, self._wake)
         try:
             await woken
         finally:
@@ -268,13 +281,14 @@ class EventAppender:
         if woken is not None and not woken.done():
             woken.set_result(None)
 
-    async def _append_batch(self) -> None:
-        take = self._pending.popleft
-        batch = [take() for _ in range(min(len(self._pending), self._batch_max))]
-        self._pending_bytes -= sum([len(each[0]) for each in batch])
+    async def _append_batch(self) -> int:
+        """Append what is pending, up to a bound, and return how much it was."""
+        batch, self._pending = self._pending[: self._batch_max], self._pending[self._batch_max :]
+        entries = [each[0] for each in batch]
+        self._pending_bytes -= sum(map(len, entries))
         self.batches += 1
         try:
-            await self._store_batch(batch)
+            await self._store_batch(batch, entries)
         except asyncio.CancelledError as error:
             self._fail(batch, error)
             raise
@@ -289,22 +303,23 @@ class EventAppender:
                         log.exception("answer_not_taken")
                 elif waiting is not None and result is not _MORE and not waiting.done():
                     waiting.set_result(result)
+        return len(batch)
 
-    async def _store_batch(self, batch: Sequence[_Waiting]) -> None:
+    async def _store_batch(self, batch: Sequence[_Waiting], entries: Sequence[bytes]) -> None:
         """Make a batch durable, in the log or behind what waits in the spool."""
         spool = self._spool
-        if spool is None:
-            await self._append(batch)
-            return
-        await spool.wait_for_drain()
-        if spool.is_empty:
-            try:
-                await self._append(batch)
-            except (UnavailableError, TimeoutError) as error:
-                self._log_failure(events=len(batch), error=repr(error))
-            else:
+        if spool is not None and not spool.is_idle:
+            await spool.wait_for_drain()
+            if not spool.is_empty:
+                await self._spool_batch(batch, spool)
                 return
-        await self._spool_batch(batch, spool)
+        try:
+            await self._append(entries)
+        except (UnavailableError, TimeoutError) as error:
+            if spool is None:
+                raise
+            self._log_failure(events=len(batch), error=repr(error))
+            await self._spool_batch(batch, spool)
 
     async def _spool_batch(self, batch: Sequence[_Waiting], spool: EventSpool) -> None:
         has_room = spool.has_room_to_spare
@@ -314,23 +329,44 @@ class EventAppender:
         self.spooled += len(entries)
         self.dropped += len(batch) - len(entries)
 
-    async def _append(self, batch: Sequence[_Waiting]) -> None:
-        until = min(asyncio.get_running_loop().time() + self._append_seconds_max, self._ledger_until)
-        try:
-            async with asyncio.timeout_at(until) as self._in_flight:
-                await self._store.append([each[0] for each in batch])
+    async def _append(self, entries: Sequence[bytes]) -> None:
+        task, now = self._task, self._now()
+        assert task is not None, "this is its work"
+        self._due = min(now + self._append_seconds_max, self._ledger_until)
+        if self._deadline is None:
+            self._deadline = self._loop.call_at(self._due, self._check_deadline)
+        try:  # As `asyncio.timeout` does, which would set a timer for every append.
+            await self._store.append(entries)
+        except asyncio.CancelledError:
+            if self._is_overdue and task.cancelling() == 1:
+                raise TimeoutError from None
+            raise
         finally:
-            self._in_flight = None
-        self.appended += len(batch)
+            if self._is_overdue:  # Whatever became of the cancellation.
+                task.uncancel()
+            self._due, self._is_overdue = math.inf, False
+        self.appended += len(entries)
+
+    def _check_deadline(self) -> None:
+        """Cancel an append that is overdue; one timer serves all that are made before it ends."""
+        self._deadline = None
+        if self._due == math.inf or self._task is None:
+            return
+        if self._now() < self._due:
+            self._deadline = self._loop.call_at(self._due, self._check_deadline)
+            return
+        self._is_overdue = True
+        self._task.cancel()
 
     def _shorten_deadline(self) -> None:
         """Leave time for the spool when we stop and the log does not answer."""
         if self._spool is None:
             return
-        self._ledger_until = asyncio.get_running_loop().time() + CLOSE_LEDGER_SECONDS_MAX
-        flight = self._in_flight
-        if flight is not None and not flight.expired():
-            flight.reschedule(min(flight.when() or math.inf, self._ledger_until))
+        self._ledger_until = self._now() + CLOSE_LEDGER_SECONDS_MAX
+        if self._deadline is not None and self._due != math.inf:
+            self._deadline.cancel()
+            self._due = min(self._due, self._ledger_until)
+            self._deadline = self._loop.call_at(self._due, self._check_deadline)
 
     def _fail(self, batch: Sequence[_Waiting], error: BaseException) -> None:
         self.failed += len(batch)

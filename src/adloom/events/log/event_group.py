@@ -94,10 +94,12 @@ def group_events(events: Sequence[bytes]) -> tuple[Sequence[bytes], list[EventGr
     """
     if len(events) < GROUP_EVENTS_MIN:
         return events, []
-    alone = [event for event in events if USER_KEY in event]
-    if len(alone) == len(events):  # To search them again would double what this takes.
-        return alone, []
-    others = [event for event in events if USER_KEY not in event] if alone else events
+    alone, others = [], events
+    if USER_KEY in b"".join(events):  # Mostly it is not, and one search for all takes half of the time.
+        alone = [event for event in events if USER_KEY in event]
+        if len(alone) == len(events):  # To search them again would double what this takes.
+            return alone, []
+        others = [event for event in events if USER_KEY not in event]
     groups: list[EventGroup] = []
     for part in _split(others):
         if len(part) < GROUP_EVENTS_MIN:

@@ -8,7 +8,10 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
-from redis.exceptions import ResponseError
+from redis.exceptions import (
+    ConnectionError,  # noqa: A004 - the driver's, which is not the system's
+    ResponseError,
+)
 
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.errors import UnavailableError
@@ -31,7 +34,7 @@ from adloom.runtime.failover.dedicated_connection import (
 )
 from adloom.runtime.failover.sentinel import count_replicas
 from adloom.runtime.telemetry.heartbeat import LOG_FORMAT, HeartbeatReader
-from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, make_away_error, raise_if_away
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
@@ -198,8 +201,8 @@ class ValkeyEventLog:
         self, valkey: Valkey, line: DedicatedConnection | None = None, *, clock: Clock | None = None
     ) -> None:
         self._valkey = valkey
-        self._line = line
         self._clock = clock or SystemClock()
+        self._send = self._borrow_and_send if line is None else line.execute_packed
         self._replicas = count_replicas(valkey)
         self._lacks_replicas = False
         self._unchecked_bytes = MEMORY_CHECKED_BYTES
@@ -210,16 +213,26 @@ class ValkeyEventLog:
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in the order of `group_events`; they are then as durable as the server is set to make them."""
-        with raise_if_away():
-            # An event that is appended twice counts once, and a browser does not send its report again.
-            await retry_if_disconnected(lambda: self._append(entries))
+        try:  # As `raise_if_away` and `retry_if_disconnected` do, in two calls fewer.
+            try:
+                await self._append(entries)
+            except ConnectionError:
+                # An event that is appended twice counts once, and a browser does not send its report again.
+                await self._append(entries)
+        except VALKEY_AWAY as error:
+            raise make_away_error(error) from error
 
     async def _append(self, entries: Sequence[bytes]) -> None:
         alone, groups = group_events(entries)
-        if groups and not await self._check_format():
+        now = asyncio.get_running_loop().time()
+        if groups and now >= self._format_checked_at + FORMAT_CHECKED_SECONDS:
+            await self._check_format()
+        if groups and not self._may_group:
             alone, groups = entries, []
-        adds = pack_adds(STREAM, FIELD, alone)
-        await self._check_memory(len(adds) + sum([len(group.packed) for group in groups]))
+        adds = pack_adds(STREAM, FIELD, alone) if alone else b""
+        self._unchecked_bytes += len(adds) + sum([len(group.packed) for group in groups])
+        if self._unchecked_bytes >= MEMORY_CHECKED_BYTES:
+            await self._check_memory()
         if groups:
             await self._append_groups(groups, adds, len(alone))
         else:
@@ -231,20 +244,14 @@ class ValkeyEventLog:
             ids = self._ids.choose(len(groups), at=asyncio.get_running_loop().time())
             if ids is None:
                 break
-            groups = await self._append_by_ids(groups, ids, adds, count)
+            packed = b"".join((*map(_pack_group, ids, groups), adds, TIME))
+            answers = await self._transact(packed, len(groups) + count + 1, refusable=len(groups))
+            self._note_time(answers[-1])
+            groups = [group for group, answer in zip(groups, answers, strict=False) if _is_refused_id(answer)]
             if not groups:
                 return
             adds, count = b"", 0
         await self._append_by_script(groups, adds, count)
-
-    async def _append_by_ids(
-        self, groups: Sequence[EventGroup], ids: Sequence[str], adds: bytes, count: int
-    ) -> Sequence[EventGroup]:
-        """Append groups under these ids, and so many events; return the groups whose ids are refused."""
-        packed = b"".join(map(_pack_group, ids, groups)) + adds + TIME
-        answers = await self._transact(packed, len(groups) + count + 1, refusable=len(groups))
-        self._note_time(answers[-1])
-        return [group for group, answer in zip(groups, answers, strict=False) if _is_refused_id(answer)]
 
     async def _append_by_script(self, groups: Sequence[EventGroup], adds: bytes, count: int) -> None:
         millis, *_, time = await self._transact(_pack_groups(groups) + adds + TIME, count + 2)
@@ -270,20 +277,15 @@ class ValkeyEventLog:
             raise UnavailableError(f"The event log answered {failed or answers!r} to {count} commands.")
         return answers
 
-    async def _check_format(self) -> bool:
-        """Return whether all processes can read groups: while an installation is upgraded, some may be of before."""
+    async def _check_format(self) -> None:
+        """Find out whether all processes can read groups: while an installation is upgraded, some may be of before."""
         now = asyncio.get_running_loop().time()
-        if now >= self._format_checked_at + FORMAT_CHECKED_SECONDS:
-            since = self._clock.now() - CLOCKS_DIFFER_MAX
-            running = await HeartbeatReader(self._valkey).list_processes(now=since)
-            self._may_group = all(one.log_format >= LOG_FORMAT for one in running)
-            self._format_checked_at = now
-        return self._may_group
+        since = self._clock.now() - CLOCKS_DIFFER_MAX
+        running = await HeartbeatReader(self._valkey).list_processes(now=since)
+        self._may_group = all(one.log_format >= LOG_FORMAT for one in running)
+        self._format_checked_at = now
 
-    async def _check_memory(self, size: int) -> None:
-        self._unchecked_bytes += size
-        if self._unchecked_bytes < MEMORY_CHECKED_BYTES:
-            return
+    async def _check_memory(self) -> None:
         memory = await self.measure_memory()
         if memory.limit_bytes and memory.used_bytes * 100 >= memory.limit_bytes * MEMORY_PERCENT_MAX:
             raise UnavailableError("The event log takes no events: Valkey has no memory to spare.")
@@ -303,9 +305,7 @@ class ValkeyEventLog:
             raise UnavailableError(f"{replicas} of {self._replicas} replicas of Valkey have the events.")
         return ids
 
-    async def _send(self, packed: bytes, count: int) -> Sequence[Any]:
-        if self._line is not None:
-            return await self._line.execute_packed(packed, count)
+    async def _borrow_and_send(self, packed: bytes, count: int) -> Sequence[Any]:
         async with borrow_connection(self._valkey) as execute_packed:
             return await execute_packed(packed, count)
 

@@ -112,6 +112,11 @@ class DiskSpool:
         return not self._backlog.own_bytes
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it is empty and not just being drained."""
+        return not self._lock.locked() and self.is_empty
+
+    @property
     def is_able(self) -> bool:
         """Whether it would take events, as far as is known without trying."""
         return self._backlog.has_room() and asyncio.get_running_loop().time() >= self._unable_until
@@ -137,7 +142,7 @@ class DiskSpool:
 
     async def wait_for_drain(self) -> None:
         """Wait a moment while it is being drained: to be behind it, or to find it empty."""
-        if self.is_empty and not self._lock.locked():
+        if self.is_idle:
             return
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX):
