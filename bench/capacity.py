@@ -41,7 +41,7 @@ from bench.routes.behind import OTHERS
 from bench.routes.measure import AUCTION, MANY, build_targets
 from bench.servers import filter_environment, wait_until_quiet
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[1]
 CHARGED_CAMPAIGNS: Final = 500
 ANSWER_SECONDS_MAX: Final = 10.0
 
