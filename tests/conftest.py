@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import hypothesis
 import psutil
 import pytest
 import structlog
@@ -27,6 +26,7 @@ from adloom.runtime.process.tuning import pause_gc, use_one_thread
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.bytecode import compile_part
 from tests.support.databases import Databases
+from tests.support.examples import choose_examples
 from tests.support.fork_server import WORKER
 from tests.support.forked import FORKED_COMMAND, fork_server
 from tests.support.library_caches import share_what_libraries_read
@@ -45,11 +45,6 @@ from tests.support.stray_exceptions import StrayExceptions
 if TYPE_CHECKING:
     from tests.support.mail_server import MailServer
 
-# The same examples in every run, so that a change fails by what it changed; `thorough` draws new ones.
-hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
-hypothesis.settings.register_profile("thorough", max_examples=1_000, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
-
 STARTER = pytest.StashKey[ServiceStarter]()
 PRODUCTS = pytest.StashKey[SharedProducts]()
 STRAY = pytest.StashKey[StrayExceptions]()
@@ -67,6 +62,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    choose_examples(is_quick=bool(config.getoption("quick")))
     refuse_outside_sockets()
     render_logs_plainly()
     share_what_libraries_read()
