@@ -126,13 +126,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("server")
         if item.path.parent.name == "simulation":
             item.add_marker("slow")
-    # The longest files first, so that both workers end at about the same time.
+    # The longest files first, so that all workers end at about the same time.
     ranks = {item: _rank(item) for item in items}
     by_file: dict[Path, list[pytest.Item]] = {}
     for item in items:
         by_file.setdefault(item.path, []).append(item)
     places = {
-        path: (order_of(found[0].nodeid.split("::")[0]), min(ranks[item] for item in found))
+        path: (
+            order_of(found[0].nodeid.split("::")[0]),
+            min(ranks[item] for item in found),
+            path.parent != Path(__file__).parent,  # Those that read the whole checkout.
+        )
         for path, found in by_file.items()
     }
     items.sort(key=lambda item: places[item.path])

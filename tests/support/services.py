@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import find_port
+from adloom.runtime.schema import migrate_here
 from adloom.runtime.supervisor.program import Program, build_command
 
 NO_SERVERS = "ADLOOM_TESTS_START_NO_SERVER"
@@ -64,7 +64,7 @@ def running_services() -> Generator[Services]:
     try:
         with running(postgres.program):
             asyncio.run(postgres.wait_until_ready())
-            asyncio.run(migrate.upgrade(postgres.url))
+            asyncio.run(migrate_here(postgres.url))
             yield Services(template_url=postgres.url)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
