@@ -15,13 +15,14 @@ from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.events.builders import CAMPAIGN, an_auction
-from tests.ops.test_job_routes import a_failing_worker
+from tests.ops.test_job_routes import fail_job
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
 from tests.support.eventually import eventually
+from tests.support.jobs import working
 from tests.support.for_each import for_each
 
 EMPTY = {
@@ -222,7 +223,7 @@ async def test_ad_statistics_link_a_campaign_to_its_ad_sets(ann: Visitor, api: C
 
 
 async def test_a_failed_job_is_shown_first_and_can_be_retried(ann: Visitor, redis_url: str) -> None:
-    async with open_queue(QUEUE, redis_url) as queue, a_failing_worker(redis_url) as worker:
+    async with open_queue(QUEUE, redis_url) as queue, working(QUEUE, redis_url, fail_job) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=30)
 

@@ -20,7 +20,7 @@ from tests.support.jobs import working
 PATH = f"/admin/jobs/{QUEUE}"
 
 
-async def _fail(job: JobAttempt) -> None:
+async def fail_job(job: JobAttempt) -> None:
     raise PermanentJobError(f"{job.id} is hopeless")
 
 
@@ -75,7 +75,7 @@ async def test_jobs_are_listed_page_by_page_in_one_state(admin: Client, queue: J
 async def test_a_failed_job_shows_its_error_and_can_be_retried_by_an_admin(
     admin: Client, control: ControlPlane, queue: JobQueue, redis_url: str
 ) -> None:
-    async with working(QUEUE, redis_url, _fail) as worker:
+    async with working(QUEUE, redis_url, fail_job) as worker:
         await queue.put("work", job_id="one")
         await queue.put("work", job_id="two")
         await eventually(lambda: worker.dead == 2, seconds=30)
@@ -127,7 +127,7 @@ async def test_jobs_that_cannot_be_read_are_shown_as_such_and_harm_no_others(
         await valkey.lpush(f"bull:{QUEUE}:wait", f"wait-{job_id}")
     await valkey.set(f"bull:{QUEUE}:failed-no-hash", "text")
     await valkey.zadd(f"bull:{QUEUE}:failed", {"failed-no-hash": now})
-    async with working(QUEUE, redis_url, _fail), asyncio.timeout(60):
+    async with working(QUEUE, redis_url, fail_job), asyncio.timeout(60):
         await queue.put("work", job_id="good")
         while not any(job.id == "good" for job in await queue.list_dead(count_max=50)):  # noqa: ASYNC110 - the worker's work
             await asyncio.sleep(0.05)
