@@ -22,8 +22,8 @@ from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
 from tests.support.eventually import eventually
-from tests.support.jobs import working
 from tests.support.for_each import for_each
+from tests.support.jobs import working
 
 EMPTY = {
     "/console/budgets": "No campaign has a daily budget",
