@@ -203,6 +203,9 @@ def test_a_process_whose_session_was_ended_gets_a_void_answer() -> None:
     assert bench.answered(report=3, lease=0).lease == 0, "a new lease does not reopen the session"
     assert bench.answered(session=2).lease != 0
 
+    bench.take(SessionOver(session=2, second=bench.second))
+    assert [bench.answered(report=4, session=session, lease=0).lease for session in (1, 2)] == [0, 0]
+
 
 def test_a_process_that_offered_more_than_its_lease_gets_a_void_answer() -> None:
     bench = CampaignBench()

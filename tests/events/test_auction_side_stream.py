@@ -254,7 +254,7 @@ class FakeSpool:
     has_room_to_spare = True
 
     def __init__(self, *, is_empty: bool) -> None:
-        self.is_empty = is_empty
+        self.is_empty = self.is_idle = is_empty
 
     async def wait_for_drain(self) -> None:
         raise AssertionError("No test waits for it.")
