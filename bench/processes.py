@@ -4,7 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -117,6 +117,21 @@ def keep_off_last_cpu(pid: int) -> None:
     allowed = os.sched_getaffinity(0)
     if len(allowed) > 1:
         _bind(pid, allowed - {max(allowed)})
+
+
+@contextlib.contextmanager
+def keep_apart(measured: Collection[int], others: Collection[int]) -> Generator[None]:
+    """Let other processes use the last core only, with the load generator, and those that are measured the rest."""
+    allowed = os.sched_getaffinity(0)
+    for pid in measured:
+        keep_off_last_cpu(pid)
+    for pid in others:
+        pin_to_last_cpu(pid)
+    try:
+        yield
+    finally:
+        for pid in (*measured, *others):
+            _bind(pid, allowed)
 
 
 def find_python(checkout: Path) -> str:

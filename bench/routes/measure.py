@@ -37,7 +37,7 @@ from bench.load import (
     find_wrk,
     take_samples,
 )
-from bench.processes import ShowStatus
+from bench.processes import ShowStatus, keep_apart, list_descendants
 from bench.product import PAID_PATH, PAID_SLUG, PRICED, Product, run_product
 from bench.routes.behind import CAMPAIGNS, CostBehind, measure_behind
 from bench.servers import find_nginx, run_floor, run_nginx
@@ -155,7 +155,9 @@ def _take_samples(plan: BenchPlan, report: ShowStatus) -> tuple[list[Sample], li
         nginx = find_nginx()
         if nginx is not None:
             subjects.append(stack.enter_context(run_nginx(nginx, size=size)))
-        samples = take_samples(subjects, plan, report)
+        others = set(list_descendants(product.pid)) - set(product.delivery_pids)
+        with keep_apart([pid for subject in subjects for pid in subject.pids], others):
+            samples = take_samples(subjects, plan, report)
         seconds = max(plan.seconds * plan.rounds, plan.behind_seconds_min)
         return samples, [measure_behind(product, name, seconds, report) for name in CAMPAIGNS]
 

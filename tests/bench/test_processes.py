@@ -8,6 +8,7 @@ import pytest
 
 from bench.processes import (
     CpuMeter,
+    keep_apart,
     keep_off_last_cpu,
     list_descendants,
     measure_usage,
@@ -80,3 +81,17 @@ def test_a_process_that_is_gone_is_nobody_s_fault(sleeper: subprocess.Popen[byte
 
     pin_to_last_cpu(sleeper.pid)
     keep_off_last_cpu(sleeper.pid)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is all there is")
+def test_what_is_measured_has_the_cores_that_nothing_else_uses() -> None:
+    allowed = os.sched_getaffinity(0)
+    waiting = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with (
+        subprocess.Popen(waiting, stdin=subprocess.PIPE) as measured,
+        subprocess.Popen(waiting, stdin=subprocess.PIPE) as other,
+    ):
+        pids = measured.pid, other.pid
+        with keep_apart([measured.pid], [other.pid]):
+            assert [os.sched_getaffinity(pid) for pid in pids] == [allowed - {max(allowed)}, {max(allowed)}]
+        assert [os.sched_getaffinity(pid) for pid in pids] == [allowed, allowed]
