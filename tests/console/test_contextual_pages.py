@@ -267,7 +267,7 @@ async def test_a_site_without_pages_has_nothing_to_sell(console: ControlPlane, a
 
 
 async def test_a_page_shows_who_competes_for_its_slots_by_name(
-    console: ControlPlane, market: Market, pool: Pool
+    console: ControlPlane, ann: Visitor, market: Market, pool: Pool
 ) -> None:
     owner = UUID(market.site["publisherId"])
     await make_person(console, "publisher@example.com", Role.PUBLISHER, account_id=owner)
@@ -283,8 +283,10 @@ async def test_a_page_shows_who_competes_for_its_slots_by_name(
 
     assert "Nobody wants its slots" in before
     assert FAILED not in after
-    for text in ("Assam", "Autumn", "Sons", "Waits for approval", "2.50", "Decide about those that wait"):
+    for text in ("Assam", "Autumn", "Sons", "Waits for approval", "Decide about those that wait"):
         assert text in after, text
+    assert "2.50" not in after, "bids are the advertisers'"
+    assert "2.50" in (await ann.get(address)).text
     assert market.banner["id"] not in after
 
 
