@@ -55,25 +55,25 @@ class Market:
         self._block_refs: tuple[BlockRef, ...] = ()
         self._plans: dict[tuple[int, ...], ScanPlan] = {}
         self._strong_steps: dict[tuple[Strengths, ...], tuple[StrongStep, ...]] = {}
-        self.since = self.until = now
+        self._since = self._until = now
         self.requests = 0  # Since the last refresh.
-        self.inquiries = 0  # The value of `states.inquiries` at the last refresh.
+        self._inquiries = 0  # The value of `states.inquiries` at the last refresh.
         self.refresh(now)
 
     def is_current(self, now: datetime) -> bool:
         """Whether schedules are as of now, and the placements count as requested."""
-        return self.since <= now < self.until and self.inquiries == self._states.inquiries
+        return self._since <= now < self._until and self._inquiries == self._states.inquiries
 
     def expire(self) -> None:
         """Refresh before the next request: placement states may have been replaced."""
-        self.until = self.since
+        self._until = self._since
 
     def refresh(self, now: datetime) -> None:
         current = [self._states.get(placement, now) for placement in self.placements]
         for state in current:
             state.requests += self.requests
         self.requests = 0
-        self.inquiries = self._states.inquiries
+        self._inquiries = self._states.inquiries
         if current != self._current_states:
             self._current_states = current
             self._block_refs = tuple(self._list_blocks())
@@ -84,8 +84,8 @@ class Market:
             if not each.since <= now < each.until:
                 each.advance_to(now)
         eligible_sets = (*current, *self._top_sets, *strongest)
-        self.since = max(each.since for each in eligible_sets)
-        self.until = min(each.until for each in eligible_sets)
+        self._since = max(each.since for each in eligible_sets)
+        self._until = min(each.until for each in eligible_sets)
 
     def plan_scan(self, scorers: Sequence[Scorer]) -> ScanPlan:
         """Return the cached plan for these scorers' bounds, or build it."""
@@ -268,8 +268,7 @@ class Markets:
             if placement is None or not placement.is_auctioned:
                 return None
             market = self._by_slug[slug] = Market((placement,), self._states, now=now)
-        # As `is_current` does, without the call.
-        elif not (market.since <= now < market.until and market.inquiries == self._states.inquiries):
+        elif not market.is_current(now):
             market.refresh(now)
         market.requests += 1
         return market
