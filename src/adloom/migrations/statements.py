@@ -10,7 +10,7 @@ from adloom.runtime.postgres import Connection
 def run(*blocks: str) -> None:
     """Run every statement of every block, in one round trip each block: the driver itself prepares none of them."""
     connection = op.get_bind()
-    # It begins the transaction, of which the driver would know nothing.
+    # SQLAlchemy begins a transaction with the first statement that it runs itself.
     connection.exec_driver_sql("SELECT 1")
     adapted: Any = connection.connection.dbapi_connection
 

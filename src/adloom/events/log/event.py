@@ -96,7 +96,7 @@ class Mark(StrEnum):
     TOKEN_EXPIRED = "token_expired"  # noqa: S105 - a mark, no secret
     # Without a token nobody knows whether there was an offer; without an assignment there was none.
     UNBOUND = "unbound"
-    # With an API key somebody has reported it who may gain by it: it moves no cap of another account.
+    # It came with an API key, whose owner may gain by it: it moves no cap of another account.
     WITHOUT_OFFER = "without_offer"
     NOT_ASSIGNED = "not_assigned"
     # Found in the request.
