@@ -195,6 +195,33 @@ async def test_what_is_entered_again_after_it_was_deleted_counts_once(pool: Pool
     assert [row["ad_spend"] for row in pages] == [5, 8]
 
 
+@pytest.mark.parametrize("external_id", ["c1", "c2"])
+async def test_what_is_entered_again_counts_once_without_the_raw_rows_of_before(
+    pool: Pool, seller: Seller, external_id: str
+) -> None:
+    """An operator may drop a month of raw rows; the daily figures of a deleted campaign stay until it is synced again."""
+    first, second = (an_entity(id=campaign, external_id="c1") for campaign in seller.campaigns)
+    await append(pool, seller, [a_row(first, spend=Decimal(5)), a_row(first, LATER, spend=Decimal(6))])
+    await add_up(pool, seller)
+    await pool.execute("DELETE FROM sync.ad_stats_raw")
+    await pool.execute(
+        "UPDATE sync.campaigns SET external_campaign_id = $2, deleted_at = now() WHERE public_id = $1",
+        first.id,
+        external_id,
+    )
+
+    unchanged = await add_up(pool, seller)
+    await append(pool, seller, [a_row(second, LATER, spend=Decimal(7))], minutes=1)
+    await add_up(pool, seller)
+    again = await add_up(pool, seller)
+
+    found = await pool.fetch("SELECT entity_id, stat_date, spend FROM sync.ad_stats_daily ORDER BY 2, 3")
+    entered_again = [(first.id, DAY, 5), (second.id, LATER, 7)]
+    another = [(first.id, DAY, 5), (first.id, LATER, 6), (second.id, LATER, 7)]
+    assert (unchanged, again) == (0, 0)
+    assert [tuple(row) for row in found] == (entered_again if external_id == "c1" else another)
+
+
 @pytest.mark.parametrize(("platform", "counted"), [(Platform.META, 1), (Platform.ADLOOM, 2)])
 async def test_the_same_placement_in_two_campaigns_counts_for_both(
     pool: Pool, seller: Seller, platform: Platform, counted: int

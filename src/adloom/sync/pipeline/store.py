@@ -37,10 +37,11 @@ RAW_COLUMNS: Final = (
 
 
 class _EntityTable(msgspec.Struct, frozen=True):
-    """The table of a level, and the parents' own names of an entity, which are those on its platform."""
+    """The table of a level, an entity's own name on its platform, and those of its parents."""
 
     name: str
-    joins: str = ""
+    joins: str
+    own: str
     above: str = "''"
 
 
@@ -48,14 +49,22 @@ def _name_entity(table: str, external_id: str) -> str:
     return f"coalesce({table}.{external_id}, {table}.public_id::text)"
 
 
-_IN_CAMPAIGN: Final = "JOIN sync.campaigns AS campaign ON campaign.id = {}.campaign_id"
+_IN_ACCOUNT: Final = "JOIN sync.ad_accounts AS account ON account.id = {}.ad_account_id"
+_IN_CAMPAIGN: Final = (
+    f"JOIN sync.campaigns AS campaign ON campaign.id = {{}}.campaign_id {_IN_ACCOUNT.format('campaign')}"
+)
 _CAMPAIGN: Final = _name_entity("campaign", "external_campaign_id")
 TABLES: Final = {
-    Level.CAMPAIGN: _EntityTable("sync.campaigns"),
-    Level.ADSET: _EntityTable("sync.adsets", _IN_CAMPAIGN.format("entity"), _CAMPAIGN),
+    Level.CAMPAIGN: _EntityTable(
+        "sync.campaigns", _IN_ACCOUNT.format("entity"), _name_entity("entity", "external_campaign_id")
+    ),
+    Level.ADSET: _EntityTable(
+        "sync.adsets", _IN_CAMPAIGN.format("entity"), _name_entity("entity", "external_adset_id"), _CAMPAIGN
+    ),
     Level.AD: _EntityTable(
         "sync.ads",
         f"JOIN sync.adsets AS adset ON adset.id = entity.adset_id {_IN_CAMPAIGN.format('adset')}",
+        _name_entity("entity", "external_ad_id"),
         f"{_CAMPAIGN} || ' ' || {_name_entity('adset', 'external_adset_id')}",
     ),
 }
@@ -97,12 +106,13 @@ WITH_FIGURES: Final = f"""
 # however many were appended. Ids break ties of `fetched_at`.
 # An external id may be that of another entity by now: after it was deleted and entered again, or given to another one.
 # Of all that were fetched by it for a day, the last one has the figures of that day, so that they count once. Ids of
-# Meta are unique; elsewhere they are within their parents.
+# Meta are unique; elsewhere they are within their parents. An entity whose raw rows were dropped was fetched before all
+# others, by the external id that it has: its daily figures stay, unless another one has rows of that day.
 ADD_UP_DAYS: Final = {
     level: f"""
         WITH last AS MATERIALIZED (
             SELECT entity.public_id AS entity_id, day::date AS stat_date, row.*,
-                   row_number() OVER (
+                   rank() OVER (
                        PARTITION BY day, row.provider, row.external_entity_id,
                                     CASE WHEN row.provider <> 'meta' THEN {table.above} END
                        ORDER BY row.fetched_at DESC, row.id DESC
@@ -112,10 +122,20 @@ ADD_UP_DAYS: Final = {
               {table.joins}
              CROSS JOIN generate_series($3::date, $4::date, interval '1 day') AS day
              CROSS JOIN LATERAL (
-                SELECT id, fetched_at, provider, external_entity_id, semantics, {_join_columns(COUNTED)}
-                  FROM sync.ad_stats_raw
-                 WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id AND date_start = day::date
-                 ORDER BY fetched_at DESC, id DESC
+                (SELECT id, fetched_at, provider, external_entity_id, semantics, {_join_columns(COUNTED)}
+                   FROM sync.ad_stats_raw
+                  WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id AND date_start = day::date
+                  ORDER BY fetched_at DESC, id DESC
+                  LIMIT 1)
+                UNION ALL
+                SELECT 0, '-infinity', account.platform, {table.own}, 'dropped', {_join_columns(COUNTED)}
+                  FROM sync.ad_stats_daily
+                 WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id AND stat_date = day::date
+                   AND NOT EXISTS (
+                        SELECT FROM sync.ad_stats_raw
+                         WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id
+                           AND date_start = day::date
+                   )
                  LIMIT 1
              ) AS row
         ), forgotten AS (
