@@ -30,8 +30,7 @@ MICROS_MAX: Final = 40.0
 # With 32, answers that take longer than 6 ms would slow the load down.
 CONNECTIONS: Final = 128
 COLLECT_SECONDS: Final = 1.0
-FIRST_SECONDS: Final = 1.0  # The load that is not measured.
-MEASURED_SECONDS_MIN: Final = 5.0
+FIRST_SECONDS_MAX: Final = 1.0  # The load that is not measured.
 COUNTED_SECONDS_MAX: Final = 20.0
 # The processes that work on events, by a word of their command lines.
 OTHERS: Final = {"worker": "adloom.app.worker", "Valkey": "valkey-server", "PostgreSQL": "postgres"}
@@ -95,8 +94,8 @@ def measure_behind(product: Product, name: str, seconds: float, say: ShowStatus)
     slug = name.replace(" ", "-")
     terms = PRICED if name == BEHIND_PAID else {}
     product.import_catalog(slug, campaigns=CAMPAIGNS[name], slots=1, terms=terms)
-    _report_offers(product, name, slug, FIRST_SECONDS, say)
-    return _report_offers(product, name, slug, max(seconds, MEASURED_SECONDS_MIN), say)
+    _report_offers(product, name, slug, min(seconds, FIRST_SECONDS_MAX), say)
+    return _report_offers(product, name, slug, seconds, say)
 
 
 def _report_offers(product: Product, name: str, slug: str, seconds: float, say: ShowStatus) -> CostBehind:
