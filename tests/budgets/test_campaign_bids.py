@@ -311,7 +311,8 @@ def found_counts(impressions: int, clicks: int, conversions: int = 0, **fields: 
 
 def test_the_value_of_ads_is_what_they_bring_at_the_campaigns_own_rate() -> None:
     by_click = add_counts(a_request(), found_counts(2000, 40))
-    by_conversion = add_counts(a_request(days_before=BidCounts(8000, 100, 20)), found_counts(2000, 40))
+    before = a_request(days_before=BidCounts(8000, 100, 20))
+    by_conversion = add_counts(before, found_counts(2000, 40, has_conversions=True))
 
     assert (by_click.window.value, by_click.window.window_value, by_click.window.wins) == (40.0, 20.0, 1000.0)
     assert by_conversion.window.value == pytest.approx(2000 * 20 / 10_000)
@@ -325,6 +326,12 @@ def test_clicks_are_no_conversions_where_these_are_reported(conversions: int, va
 
     assert found.window.value == pytest.approx(value)
     assert found.rules.is_calibrated == (conversions >= 10)
+
+
+def test_conversions_that_an_advertiser_does_not_ask_for_change_no_bid() -> None:
+    found = add_counts(a_request(), found_counts(2000, 40, conversions=20))
+
+    assert found.window.value == 40.0
 
 
 class FixedCounts:

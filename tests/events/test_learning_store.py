@@ -19,7 +19,8 @@ from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON
 
 ADD = """
-    INSERT INTO campaigns (public_id, name, budget_daily_paisa, target_cpa_micros) VALUES ($1, 'C', $2, $3)
+    INSERT INTO campaigns (public_id, name, budget_daily_paisa, target_cpa_micros, passes_click_id)
+    VALUES ($1, 'C', $2, $3, true)
 """
 COUNT = """
     INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks, conversions)
@@ -48,6 +49,17 @@ async def test_campaigns_with_a_budget_and_a_target_are_read_with_their_auctions
     assert (count, other) == (4, 0)
     assert [one.at for one in found] == [NOON - number * HOUR for number in (4, 3, 2, 1)]
     assert [bid.outcome for bid in found[0].bids] == ["won", "lost", "removed"]
+
+
+async def test_the_target_of_a_campaign_that_asks_for_no_conversions_is_per_click(pool: Pool) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute(ADD, CAMPAIGN, 5_000, 2_000_000)
+        await connection.execute("UPDATE campaigns SET passes_click_id = false")
+        await connection.execute(COUNT, NOON - HOUR, CAMPAIGN)
+
+        [found] = await load_targeted_campaigns(connection, NOON - 4 * HOUR, NOON)
+
+    assert found.conversion_rate == 1.0
 
 
 async def test_without_such_campaigns_or_auctions_one_is_told_what_is_missing(

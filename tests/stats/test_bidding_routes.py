@@ -141,16 +141,28 @@ COUNTED: Final = """
     INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions, clicks)
     SELECT $2, 1, 1, id, 900, 40 FROM campaigns WHERE public_id = $1
 """
+REPORTED: Final = """
+    INSERT INTO events.conversions (
+        campaign_id, name, banner_id, placement_id, request_id, slot, offered_at, occurred_at, received_at,
+        value_micros, by_key, is_counted, entry_ms, entry_seq
+    )
+    SELECT id, 'order', 1, 1, gen_random_uuid(), 0, $2, $2, $2, 0, $3 = 'with a key', true, 1, 0
+      FROM campaigns WHERE public_id = $1
+"""
 
 
-async def test_conversions_are_expected_where_landing_pages_get_the_id_of_a_click(
+async def test_conversions_are_expected_where_the_advertiser_asks_for_them_or_reports_them(
     admin: Client, pool: Pool
 ) -> None:
-    plain = await admin.make_campaign(**BID)
-    reporting = await admin.make_campaign(**BID, passesClickId=True)
-    ids = [CampaignId(UUID(campaign["id"])) for campaign in (plain, reporting)]
+    campaigns = [
+        await admin.make_campaign(**BID, passesClickId=passes) for passes in (False, True, False, False)
+    ]
+    ids = [CampaignId(UUID(campaign["id"])) for campaign in campaigns]
     for campaign_id in ids:
         await pool.execute(COUNTED, campaign_id, NOON)
+    await pool.execute(REPORTED, ids[2], NOON, "with a key")
+    # Whoever has clicked can report one.
+    await pool.execute(REPORTED, ids[3], NOON, "without")
 
     found = await BidCountStore(pool).read(
         [msgspec.structs.replace(a_request(), campaign_id=one, counts_since=NOON) for one in ids]
@@ -160,8 +172,15 @@ async def test_conversions_are_expected_where_landing_pages_get_the_id_of_a_clic
     assert found == {
         ids[0]: FoundCounts(counts, has_conversions=False),
         ids[1]: FoundCounts(counts, has_conversions=True),
+        ids[2]: FoundCounts(counts, has_conversions=True),
+        ids[3]: FoundCounts(counts, has_conversions=False),
     }
 
 
-async def test_a_campaign_without_events_has_no_counts(pool: Pool) -> None:
-    assert await BidCountStore(pool).read([]) == {}
+async def test_a_campaign_without_events_has_no_counts(admin: Client, pool: Pool) -> None:
+    campaign_id = CampaignId(UUID((await admin.make_campaign(**BID, passesClickId=True))["id"]))
+    asked = msgspec.structs.replace(a_request(), campaign_id=campaign_id, counts_since=NOON)
+
+    found = await BidCountStore(pool).read([asked])
+
+    assert found == {campaign_id: FoundCounts(BidCounts(0, 0, 0), has_conversions=True)}

@@ -48,7 +48,9 @@ class FoundCounts(NamedTuple):
     """What a campaign's ads brought, and whether conversions are to be expected among it."""
 
     counts: BidCounts
-    has_conversions: bool  # Its landing pages get the ids to report them with.
+    has_conversions: (
+        bool  # Its landing pages get the ids to report them with, or the advertiser's key has reported some.
+    )
 
 
 NOTHING_FOUND: Final = FoundCounts(NO_COUNTS, has_conversions=False)

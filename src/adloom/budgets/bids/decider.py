@@ -187,13 +187,14 @@ def add_counts(request: MultiplierRequest, found: FoundCounts) -> MultiplierRequ
     """Add what a campaign's ads brought: their value is what so many impressions bring at the campaign's own rate.
 
     That is its rate of clicks only where no conversions are to be expected: with a target for a conversion, a campaign
-    that waits for its first one would have a hundred times its value.
+    that waits for its first one would have a hundred times its value. Whether they are is the advertiser's word: else a
+    stranger who reports one would take nearly all of its value away.
     """
     window, counts = request.window, found.counts
     before = counts if window.window == 0 else request.counted_before
     today, last = counts.subtract(before), request.counts.subtract(before)
     known = request.days_before + today
-    events = known.conversions if known.conversions or found.has_conversions else known.clicks
+    events = known.conversions if found.has_conversions else known.clicks
     rate = min(1.0, events / known.impressions) if known.impressions > 0 else 0.0
     shown = max(0.0, float(today.impressions - last.impressions))
     return msgspec.structs.replace(

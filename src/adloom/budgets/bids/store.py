@@ -13,19 +13,21 @@ import msgspec
 from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.bid_model import BidCounts, BidRow, FoundCounts, MultiplierRequest
 from adloom.core.ids import CampaignId
+from adloom.events.conversions.store import has_conversions
 from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
 DECISIONS_MAX: Final = 1_000  # Of a day, that readers get: the newest.
 
-COUNTS: Final = """
-    SELECT campaign.public_id AS id, sum(it.impressions - it.invalid_impressions)::bigint AS impressions,
-           sum(it.clicks - it.invalid_clicks)::bigint AS clicks, sum(it.conversions)::bigint AS conversions,
-           campaign.passes_click_id
+COUNTS: Final = f"""
+    SELECT campaign.public_id AS id, coalesce(sum(it.impressions - it.invalid_impressions), 0)::bigint AS impressions,
+           coalesce(sum(it.clicks - it.invalid_clicks), 0)::bigint AS clicks,
+           coalesce(sum(it.conversions), 0)::bigint AS conversions,
+           {has_conversions("campaign")} AS has_conversions
       FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (id, since)
       JOIN campaigns AS campaign ON campaign.public_id = asked.id
-      JOIN events.event_counts AS it ON it.campaign_id = campaign.id AND it.hour >= asked.since
+      LEFT JOIN events.event_counts AS it ON it.campaign_id = campaign.id AND it.hour >= asked.since
      GROUP BY campaign.id
-"""
+"""  # noqa: S608 - our own words
 # A state that is stored again after a crash repeats its decision.
 ADD: Final = """
     INSERT INTO bid_decisions (
@@ -57,14 +59,14 @@ class BidCountStore:
         self._pool = pool
 
     async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, FoundCounts]:
-        """Return the counts of campaigns since the hour that each names; those without any are left out."""
+        """Return the counts of campaigns since the hour that each names; those that are gone are left out."""
         with raise_if_away("What bids have brought cannot be read"):
             rows = await self._pool.fetch(
                 COUNTS, [one.campaign_id for one in requests], [one.counts_since for one in requests]
             )
         return {
             row["id"]: FoundCounts(
-                BidCounts(row["impressions"], row["clicks"], row["conversions"]), row["passes_click_id"]
+                BidCounts(row["impressions"], row["clicks"], row["conversions"]), row["has_conversions"]
             )
             for row in rows
         }

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.events.auction_log.row import BidView
+from adloom.events.conversions.store import has_conversions
 from adloom.runtime.postgres import Connection
 
 ROWS_A_FETCH: Final = 500
@@ -16,9 +17,10 @@ ROWS_A_FETCH: Final = 500
 CONVERSIONS_MIN: Final = 10  # Fewer say nothing about how many clicks one takes.
 
 # Money in units; a campaign without conversions has its target per click.
-_CAMPAIGNS: Final = """
+_CAMPAIGNS: Final = f"""
     SELECT public_id, budget_daily_paisa / 100.0 AS budget, target_cpa_micros / 1000000.0 AS target,
-           coalesce(counted.conversions, 0) AS conversions, coalesce(counted.clicks, 0) AS clicks
+           CASE WHEN {has_conversions("it")} THEN coalesce(counted.conversions, 0) ELSE 0 END AS conversions,
+           coalesce(counted.clicks, 0) AS clicks
       FROM campaigns AS it
       LEFT JOIN LATERAL (
           SELECT sum(conversions)::bigint AS conversions, sum(clicks - invalid_clicks)::bigint AS clicks
@@ -26,7 +28,7 @@ _CAMPAIGNS: Final = """
       ) AS counted ON true
      WHERE budget_daily_paisa > 0 AND target_cpa_micros > 0 AND deleted_at IS NULL
      ORDER BY public_id
-"""
+"""  # noqa: S608 - our own words
 _COUNT: Final = """
     SELECT count(*) FROM auction.auctions
      WHERE auction_time >= $1 AND auction_time < $2 AND bids IS NOT NULL AND campaign_ids && $3::uuid[]

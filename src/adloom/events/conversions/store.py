@@ -122,8 +122,12 @@ _CORRECT_DAYS: Final = """
        SET corrections = it.corrections + EXCLUDED.corrections,
            last_entry_ms = greatest(it.last_entry_ms, EXCLUDED.last_entry_ms)
 """
-
-
+_HAS_CONVERSIONS: Final = """
+    ({campaign}.passes_click_id OR EXISTS (
+        SELECT FROM events.conversions AS said
+         WHERE said.campaign_id = {campaign}.id AND said.is_counted AND said.by_key
+    ))
+"""
 _REPEATED: Final = Attribution(None, Micros(0), (ConversionMark.REPEATED,))
 
 
@@ -301,6 +305,14 @@ class ConversionRows:
         await connection.execute(
             _CORRECT_DAYS.format(schema=self._schema), list(days), list(days.values()), list(last.values())
         )
+
+
+def has_conversions(campaign: str) -> str:
+    """Return the SQL of whether a campaign's target is per conversion: its advertiser asks for them, or reports them.
+
+    Those that others report without being asked say nothing about it: for that, one click is enough.
+    """
+    return _HAS_CONVERSIONS.format(campaign=campaign)
 
 
 def _get_name(row: Record) -> ConversionName:
