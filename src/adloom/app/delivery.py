@@ -154,7 +154,6 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         _run_beside(_make_leases(settings, valkey, states := _make_states(settings, sites), spool)) as leases,
         _run_beside(PermissionCheck(valkey)),
         _run_beside(ModelLoader(valkey, clock)) as models,
-        _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, clock, secret=settings.token_secret)),
         _run_refresher(
             IndexRefresher(
@@ -166,6 +165,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 swapped=lambda index: _follow_index(index, leases, sites),
             )
         ) as refresher,
+        _run_beside(ReporterKeys(pool, refresher.get_current)) as reporters,
         _run_beside(SiteTraffic(valkey, clock, leases.leases, lambda: refresher.current)) as site_traffic,
         _run_beside(PageTraffic(valkey, clock)) as page_traffic,
         open_files(settings.assets_url, clock, is_cached=True) as files,

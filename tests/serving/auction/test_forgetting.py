@@ -27,7 +27,7 @@ def a_market_index() -> Index:
         version=2,
         gone=(),
         placements=(),
-        banner_ids=index.banner_ids.with_more(banners),
+        banner_ids=index.banner_ids.with_more((one, None) for one in banners),
         campaign_ids=index.campaign_ids,
     )
 

@@ -30,7 +30,7 @@ from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index import contextual_store, store
 from adloom.serving.index.compile import Interner, compile_creatives, compile_placement
-from adloom.serving.index.index import EMPTY, IdSet, Index, IndexedPlacement, replace_placements
+from adloom.serving.index.index import EMPTY, IdTable, Index, IndexedPlacement, replace_placements
 from adloom.serving.index.rows import Caps
 from adloom.serving.index.site import NO_SITES, SiteIndex
 from adloom.serving.index.steps import Slicer, Steps
@@ -151,8 +151,8 @@ class IndexRefresher:
                 version=version,
                 gone=(),
                 placements=await self._compile(connection, None, None),
-                banner_ids=await _add_ids(IdSet(), store.iter_ids(connection, store.BANNER_IDS, None)),
-                campaign_ids=await _add_ids(IdSet(), store.iter_ids(connection, store.CAMPAIGN_IDS, None)),
+                banner_ids=await _add_ids(IdTable(), store.iter_ids(connection, store.BANNER_IDS, None)),
+                campaign_ids=await _add_ids(IdTable(), store.iter_ids(connection, store.CAMPAIGN_IDS, None)),
                 sites=NO_SITES.replaced((), await contextual_store.read_sites(connection, None)),
             )
 
@@ -251,7 +251,7 @@ async def _replace_sites(connection: Connection, sites: SiteIndex, keys: list[in
     return sites.replaced(keys, await contextual_store.read_sites(connection, keys)) if keys else sites
 
 
-async def _add_ids(known: IdSet, batches: AsyncIterator[list[UUID]]) -> IdSet:
+async def _add_ids(known: IdTable, batches: AsyncIterator[list[tuple[UUID, int | None]]]) -> IdTable:
     async for batch in batches:
         known = known.with_more(batch)
     return known

@@ -1,13 +1,13 @@
 """Knows the API keys of servers that report events for their visitors, or conversions of their customers.
 
 An admin's key may report for every placement and campaign, a publisher's for its own placements, an advertiser's the
-conversions of its own campaigns. The keys are read again every few seconds: requests never use the database.
+conversions of its own campaigns. The keys are read again every few seconds, and the index knows the owners: requests
+never use the database.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
-from uuid import UUID
 
 import msgspec
 import structlog
@@ -19,21 +19,18 @@ from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.runtime.loops import pause_until_next
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
+from adloom.serving.index.index import Index
 
 REFRESH_SECONDS: Final = 2.0
 KEY_BYTES_MAX: Final = 256
 
 KEYS: Final = """
-    SELECT it.key_hash, it.role, ARRAY(
-               SELECT placement.public_id FROM placements AS placement
-                 JOIN publishers AS publisher ON publisher.id = placement.publisher_id
-                WHERE publisher.public_id = it.account_id AND publisher.deleted_at IS NULL
-           ) AS placement_ids, ARRAY(
-               SELECT campaign.public_id FROM campaigns AS campaign
-                 JOIN advertisers AS advertiser ON advertiser.id = campaign.advertiser_id
-                WHERE advertiser.public_id = it.account_id AND advertiser.deleted_at IS NULL
-           ) AS campaign_ids
+    SELECT it.key_hash, it.role, publisher.id AS publisher_key, advertiser.id AS advertiser_key
       FROM api_keys AS it
+      LEFT JOIN publishers AS publisher
+             ON publisher.public_id = it.account_id AND publisher.deleted_at IS NULL
+      LEFT JOIN advertisers AS advertiser
+             ON advertiser.public_id = it.account_id AND advertiser.deleted_at IS NULL
      WHERE it.revoked_at IS NULL AND (it.expires_at IS NULL OR it.expires_at > now())
 """
 _PREFIX: Final = API_KEY_PREFIX.encode()
@@ -43,18 +40,19 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Reporter(msgspec.Struct, frozen=True, gc=False):
-    """For which placements a key may report events, and for which campaigns conversions; an admin's for all."""
+    """Whose placements a key may report for, and of whose campaigns it may report conversions; an admin's: of all."""
 
     is_admin: bool
-    placement_ids: frozenset[UUID]
-    campaign_ids: frozenset[UUID]
+    publisher_key: int | None
+    advertiser_key: int | None
 
 
 class ReporterKeys:
     """The keys as of a few seconds ago, by their hashes."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, index: Callable[[], Index]) -> None:
         self._pool = pool
+        self._index = index
         self._keys: Mapping[bytes, Reporter] = {}
 
     def is_reporter(self, request: FastRequest, placement_id: PlacementId) -> bool:
@@ -62,7 +60,8 @@ class ReporterKeys:
         reporter = self._find_reporter(request)
         if reporter is None:
             return False
-        if not reporter.is_admin and placement_id not in reporter.placement_ids:
+        owner_key = self._index().find_publisher(placement_id)
+        if not reporter.is_admin and (owner_key is None or owner_key != reporter.publisher_key):
             raise ForbiddenError(
                 f"This API key may not report for the placement {placement_id}: use one of its publisher or an admin's."
             )
@@ -73,7 +72,8 @@ class ReporterKeys:
         reporter = self._find_reporter(request)
         if reporter is None:
             return False
-        if not reporter.is_admin and campaign_id not in reporter.campaign_ids:
+        owner_key = self._index().find_advertiser(campaign_id)
+        if not reporter.is_admin and (owner_key is None or owner_key != reporter.advertiser_key):
             raise ForbiddenError(
                 "This API key may not report conversions of the token's campaign: use one of its advertiser or an admin's."
             )
@@ -99,9 +99,7 @@ class ReporterKeys:
     async def refresh(self) -> None:
         rows = await self._pool.fetch(KEYS)
         self._keys = {
-            row["key_hash"]: Reporter(
-                row["role"] == Role.ADMIN, frozenset(row["placement_ids"]), frozenset(row["campaign_ids"])
-            )
+            row["key_hash"]: Reporter(row["role"] == Role.ADMIN, row["publisher_key"], row["advertiser_key"])
             for row in rows
         }
 

@@ -28,7 +28,7 @@ from adloom.serving.index.index import (
     EMPTY,
     Block,
     Candidate,
-    IdSet,
+    IdTable,
     Index,
     IndexedPlacement,
     Timing,
@@ -88,8 +88,8 @@ def compile_index(snapshot: Snapshot) -> Index:
         version=snapshot.version,
         gone=(),
         placements=[run_steps(compile_placement(one, shared)) for one in rows],
-        banner_ids=IdSet().with_more(snapshot.banner_ids),
-        campaign_ids=IdSet().with_more(snapshot.campaign_ids),
+        banner_ids=IdTable().with_more((one, None) for one in snapshot.banner_ids),
+        campaign_ids=IdTable().with_more((one, None) for one in snapshot.campaign_ids),
         sites=NO_SITES.replaced((), [compile_site(row, ApprovalRules()) for row in snapshot.sites]),
     )
 
@@ -244,6 +244,7 @@ def _build_placement(
     return IndexedPlacement(
         key=row.key,
         id=row.id,
+        owner_key=row.owner_key,
         slug=row.slug.encode(),
         is_served=row.is_active and row.delivery is Delivery.DIRECT,
         is_auctioned=row.is_active and row.delivery is Delivery.AUCTION,

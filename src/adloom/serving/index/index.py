@@ -28,7 +28,7 @@ from adloom.targeting.bitmaps import TargetingBlock
 from adloom.targeting.rules import Rule
 
 _BUCKETS = 256
-_EMPTY_BUCKET: frozenset[bytes] = frozenset()
+_EMPTY_BUCKET: Mapping[bytes, int | None] = {}
 
 
 class Timing(msgspec.Struct, frozen=True, gc=False):
@@ -123,6 +123,7 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     creatives_by_banner: Mapping[UUID, ContextualCreative] = {}  # Of a campaign, if it is one's creatives.
     scoring: str = HEURISTIC  # The policy that scores its candidates in auctions.
     site: str | None = None  # The domain of its pages, where that is known.
+    owner_key: int | None = None  # Its publisher.
     rotation: Rotation = Rotation.ORDERED
     turns: Mapping[bytes, Turn] = {}  # Of its candidates by `pair`, where they take turns.
 
@@ -131,25 +132,28 @@ MarketPlacements = tuple[IndexedPlacement, ...]
 NO_MARKETS: Final[Mapping[str, MarketPlacements]] = {}
 
 
-class IdSet(msgspec.Struct, frozen=True):
-    """A set of ids in parts: adding one copies one part and not 100,000 ids."""
+class IdTable(msgspec.Struct, frozen=True):
+    """Ids and the keys of their owners, in parts: adding one copies one part and not 100,000 ids."""
 
-    buckets: tuple[frozenset[bytes], ...] = (_EMPTY_BUCKET,) * _BUCKETS
+    buckets: tuple[Mapping[bytes, int | None], ...] = (_EMPTY_BUCKET,) * _BUCKETS
 
     def has(self, thing_id: UUID) -> bool:
         written = thing_id.int.to_bytes(16, "big")  # As `bytes`, without a call of Python.
         return written in self.buckets[written[-1]]
 
-    def with_more(self, ids: Iterable[UUID]) -> "IdSet":
-        added: dict[int, set[bytes]] = {}
-        for one in ids:
-            added.setdefault(one.bytes[-1], set()).add(one.bytes)
+    def find_owner(self, thing_id: UUID) -> int | None:
+        return self.buckets[thing_id.bytes[-1]].get(thing_id.bytes)
+
+    def with_more(self, ids: Iterable[tuple[UUID, int | None]]) -> "IdTable":
+        added: dict[int, dict[bytes, int | None]] = {}
+        for one, owner_key in ids:
+            added.setdefault(one.bytes[-1], {})[one.bytes] = owner_key
         if not added:
             return self
         buckets = list(self.buckets)
         for number, bucket in added.items():
-            buckets[number] |= bucket
-        return IdSet(tuple(buckets))
+            buckets[number] = {**buckets[number], **bucket}
+        return IdTable(tuple(buckets))
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,8 +163,8 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     by_key: Mapping[int, IndexedPlacement]
     by_slug: Mapping[bytes, IndexedPlacement]
     by_number: Mapping[int, IndexedPlacement]  # Of their ids: to look for an id itself calls Python, twice.
-    banner_ids: IdSet
-    campaign_ids: IdSet
+    banner_ids: IdTable
+    campaign_ids: IdTable
     markets: Mapping[str, MarketPlacements] = NO_MARKETS  # Auctioned placements by type.
     sites: SiteIndex = NO_SITES
     by_campaign: Mapping[UUID, IndexedPlacement] = {}  # The creatives of campaigns for contextual slots.
@@ -172,6 +176,15 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     def has_placement(self, placement_id: UUID) -> bool:
         """Whether such a placement exists, active or not."""
         return placement_id.int in self.by_number
+
+    def find_publisher(self, placement_id: UUID) -> int | None:
+        """Return the key of a placement's publisher, deleted or not; None if it has none, or does not exist."""
+        placement = self.by_number.get(placement_id.int)
+        return None if placement is None else placement.owner_key
+
+    def find_advertiser(self, campaign_id: UUID) -> int | None:
+        """Return the same of a campaign's advertiser; the campaign may be deleted too."""
+        return self.campaign_ids.find_owner(campaign_id)
 
     def find_site(self, placement_id: UUID) -> str | None:
         """Return the domain of a placement's pages; None if it has no site, or does not exist."""
@@ -227,7 +240,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
         return placement
 
 
-EMPTY = Index(version=-1, by_key={}, by_slug={}, by_number={}, banner_ids=IdSet(), campaign_ids=IdSet())
+EMPTY = Index(version=-1, by_key={}, by_slug={}, by_number={}, banner_ids=IdTable(), campaign_ids=IdTable())
 
 
 def replace_placements(  # noqa: PLR0913 - the parts of an index
@@ -236,8 +249,8 @@ def replace_placements(  # noqa: PLR0913 - the parts of an index
     version: int,
     gone: Iterable[int],
     placements: Iterable[IndexedPlacement],
-    banner_ids: IdSet,
-    campaign_ids: IdSet,
+    banner_ids: IdTable,
+    campaign_ids: IdTable,
     sites: SiteIndex | None = None,
 ) -> Index:
     """Return a new index in which some placements are replaced."""

@@ -108,6 +108,7 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
 
     key: int
     id: PlacementId
+    owner_key: int | None = None
     slug: str
     label: str
     layout_type: str

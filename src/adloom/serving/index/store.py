@@ -58,7 +58,7 @@ AFFECTED_PLACEMENTS = """
 """
 PLACEMENTS = build_query(
     """
-    SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
+    SELECT placement.id AS key, placement.public_id AS id, placement.publisher_id AS owner_key, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
            fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
            placement_type, placement.timezone, placement.floor_cpm_micros AS floor, auction_scoring AS scoring, rotation,
@@ -147,8 +147,12 @@ ASSIGNMENTS = build_query(
 )
 AFFECTED_CAMPAIGNS = "SELECT DISTINCT campaign_id FROM creatives WHERE banner_id = ANY ($1::integer[])"
 # Including deleted ones: an offer may be reported after its banner was deleted.
-BANNER_IDS = build_query("SELECT public_id FROM banners WHERE {among}", among="id = ANY ($1::integer[])")
-CAMPAIGN_IDS = build_query("SELECT public_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])")
+BANNER_IDS = build_query(
+    "SELECT public_id, NULL FROM banners WHERE {among}", among="id = ANY ($1::integer[])"
+)
+CAMPAIGN_IDS = build_query(
+    "SELECT public_id, advertiser_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])"
+)
 
 
 class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,9 +215,11 @@ async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[
         yield PlacementRows(placement, [])
 
 
-async def iter_ids(connection: Connection, query: CatalogQuery, keys: Keys) -> AsyncGenerator[list[UUID]]:
+async def iter_ids(
+    connection: Connection, query: CatalogQuery, keys: Keys
+) -> AsyncGenerator[list[tuple[UUID, int | None]]]:
     async for records in iter_batches(connection, query, keys, size=IDS_A_BATCH):
-        yield [record[0] for record in records]
+        yield [(thing_id, owner_key) for thing_id, owner_key in records]
 
 
 async def iter_batches(
