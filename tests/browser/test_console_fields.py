@@ -83,3 +83,27 @@ def test_leaving_a_form_that_is_not_saved_asks_first(product: Product, profile: 
     expect(page.get_by_role("heading", name="Banners", exact=True)).to_be_visible()
     assert asked == ["beforeunload"]
     page.close()
+
+
+def test_what_was_typed_into_a_list_stays_without_enter(product: Product, profile: BrowserContext) -> None:
+    page = profile.new_page()
+    log_in_to(product, page)
+    page.goto(f"{product.control_url}/console/advertisers/new")
+    page.get_by_label("Name", exact=True).fill("Blocker")
+    blocked = page.get_by_label("Blocked sites")
+    blocked.press_sequentially("one.example")
+    blocked.press("Enter")
+    blocked.press_sequentially("two.example")
+    blocked.press("Tab")
+    expect(page.get_by_text("two.example")).to_be_visible()
+    blocked.press_sequentially("three.example")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", name="Blocker")).to_be_visible()
+
+    page.get_by_role("link", name="Settings").click()
+    for domain in ("one.example", "two.example", "three.example"):
+        expect(page.get_by_text(domain)).to_be_visible()
+    page.get_by_label("Blocked sites").press("Backspace")  # One that was taken away does not come back.
+    page.get_by_label("Blocked sites").press("Tab")
+    expect(page.get_by_text("three.example")).to_have_count(0)
+    page.close()

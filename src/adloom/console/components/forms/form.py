@@ -16,6 +16,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms import amounts, checks
 from adloom.console.components.forms.long_select import LongSelect
+from adloom.console.components.forms.texts_select import TextsSelect
 from adloom.console.components.forms.unsaved import UnsavedMark
 from adloom.console.components.forms.values import convert_to_local, convert_to_utc, flatten, nest, offer_zone
 from adloom.console.components.layout import add_div, set_attributes
@@ -143,15 +144,7 @@ class Form:
         self, name: str, label: str, *, hint: str = "", check: checks.Check | None = None
     ) -> ui.select:
         """Add a field for several texts; Enter adds one."""
-        value = list(self._initial.get(name) or [])
-        field = ui.select(
-            sorted(value),
-            label=label,
-            value=value,
-            multiple=True,
-            with_input=True,
-            new_value_mode="add-unique",
-        ).props("use-chips hide-dropdown-icon")
+        field = TextsSelect(label, self._initial.get(name) or [])
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: list(value or [])
         return field

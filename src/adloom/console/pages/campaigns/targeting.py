@@ -8,6 +8,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
+from adloom.console.components.forms.texts_select import TextsSelect
 from adloom.console.components.layout import add_card, add_div, add_empty_state, add_html, add_notice
 from adloom.console.components.messages import notify_success, notify_undoable, open_dialog
 from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
@@ -122,22 +123,14 @@ class RuleDialog:
                 ).props("outlined dense")
 
     def _list(self) -> None:
-        choices = CHOICES.get(self._kind)
-        options: Any = list(self._value)
-        if choices is not None:
-            options = {**choices, **{one: str(one) for one in self._value if one not in choices}}
-        field = ui.select(
-            options,
-            label=str(RULE_WORDS[self._kind].values),
-            value=list(self._value),
-            multiple=True,
-            with_input=True,
-            new_value_mode=None if choices is not None else "add-unique",
-            on_change=lambda event: self._set(event.value or []),
-        )
-        field.props("outlined dense use-chips").classes("full")
+        label, choices = str(RULE_WORDS[self._kind].values), CHOICES.get(self._kind)
         if choices is None:
-            field.props("hide-dropdown-icon")
+            field: ui.select = TextsSelect(label, list(self._value))
+        else:
+            options = {**choices, **{one: str(one) for one in self._value if one not in choices}}
+            field = ui.select(options, label=label, value=list(self._value), multiple=True, with_input=True)
+        field.on_value_change(lambda event: self._set(event.value or []))
+        field.props("outlined dense use-chips").classes("full")
 
     def _set(self, value: Any) -> None:  # noqa: ANN401 - as the field has it
         self._value = value

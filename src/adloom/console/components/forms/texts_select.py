@@ -1,0 +1,33 @@
+"""A field for several texts, each of which becomes a chip."""
+
+from collections.abc import Sequence
+
+from nicegui import ui
+
+
+class TextsSelect(ui.select):
+    """Enter adds what was typed, and so does leaving the field: Quasar itself would drop it without a word."""
+
+    def __init__(self, label: str, value: Sequence[str]) -> None:
+        super().__init__(
+            sorted(value),
+            label=label,
+            value=list(value),
+            multiple=True,
+            with_input=True,
+            new_value_mode="add-unique",
+        )
+        self.props("use-chips hide-dropdown-icon")
+        self._typed = ""
+        self.on("input-value", lambda event: self._keep(event.args))
+        self.on_value_change(lambda: self._keep(""))
+        self.on("blur", self._add_typed, args=[])
+
+    def _keep(self, typed: str) -> None:
+        self._typed = typed.strip()
+
+    def _add_typed(self) -> None:
+        typed, self._typed = self._typed, ""
+        if typed and typed not in self.value:
+            value: list[str] = [*self.value, typed]
+            self.set_options(sorted(value), value=value)
