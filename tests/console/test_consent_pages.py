@@ -96,6 +96,10 @@ async def test_an_advertiser_sees_what_waits_and_what_was_refused(
         forbidden = await advertiser.get("/console/requests")
 
     assert "Waiting for the publisher" in waiting
+    assert "Front page" in waiting
+    assert (
+        f"/console/placements/{asked['placement']['id']}" not in waiting
+    )  # A page that is not for its role.
     assert "Too bright for us" in refused
     assert forbidden.status_code == 403
     assert "Too bright for us" in (await ann.get("/console/requests?tab=refused")).text

@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+from markupsafe import Markup, escape
 from msgspec.structs import replace
 from nicegui import ui
 
@@ -27,6 +28,7 @@ STAFF: Final = frozenset({Role.ADMIN, Role.VIEWER})
 ADVERTISER_SIDE: Final = STAFF | {Role.ADVERTISER}
 PUBLISHER_SIDE: Final = STAFF | {Role.PUBLISHER}
 ADMINS: Final = frozenset({Role.ADMIN})
+PAGES_OF: Final = {"campaign": ADVERTISER_SIDE, "banner": ADVERTISER_SIDE, "placement": PUBLISHER_SIDE}
 OWN: Final = "My record"
 # A form, so that the browser itself sends the request with the cookie.
 _LOG_OUT_FORM = (
@@ -34,6 +36,13 @@ _LOG_OUT_FORM = (
     'style="all: unset; cursor: pointer; display: block; padding: .5rem .75rem .75rem; box-sizing: border-box">'
     "Log out</button></form>"
 )
+
+
+def link_thing(kind: str, thing_id: str, name: str, role: Role) -> Markup:
+    """Return the name of a campaign, banner or placement, as a link if the role may open its page."""
+    if role not in PAGES_OF[kind]:
+        return escape(name)
+    return Markup('<a href="/console/{}s/{}">{}</a>').format(kind, thing_id, name)
 
 
 class NavigationEntry(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ from adloom.console.resource_pages import (
     notify_put_back,
     switch_button,
 )
-from adloom.console.shell import ADVERTISER_SIDE
+from adloom.console.shell import ADVERTISER_SIDE, link_thing
 from adloom.core.caller import Role
 from adloom.schedule.schedule import derive_status
 
@@ -298,22 +298,21 @@ async def _show_uses(visit: PageVisit, banner: Json, _: Reload) -> None:
         with add_div("al-list"):
             for row in answer["items"]:
                 with add_div("row-of"):
-                    add_html(_build_use(row)).classes("grow")
+                    add_html(_build_use(row, visit.role)).classes("grow")
                     if not banner["deletedAt"]:
                         preview_button(visit, banner["id"], (row["placementId"], row["placementLabel"]))
 
 
-def _build_use(row: Json) -> Markup:
+def _build_use(row: Json, role: Role) -> Markup:
     return Markup(
         '<div class="row-of apart"><div><a class="strong" href="/console/campaigns/{}?tab=banners">{}</a> {}'
-        '<div class="quiet small"><a href="/console/placements/{}">{}</a> · {}</div></div>'
+        '<div class="quiet small">{} · {}</div></div>'
         '<span class="quiet small">order {} · weight {}</span></div>'
     ).format(
         row["campaignId"],
         row["campaignName"],
         build_campaign_badge({"status": row["campaignStatus"]}),
-        row["placementId"],
-        row["placementLabel"],
+        link_thing("placement", row["placementId"], row["placementLabel"], role),
         strings.LAYOUTS[row["placementLayoutType"]],
         row["displayOrder"],
         row["weight"],

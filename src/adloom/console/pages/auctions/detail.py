@@ -20,8 +20,9 @@ from adloom.console.components.layout import (
 from adloom.console.page import PageVisit, register_page
 from adloom.console.pages.auctions.page import ADDRESS, AUCTIONS, make_page_address
 from adloom.console.pages.why.candidates import make_question_url, show_auction
-from adloom.console.shell import ADVERTISER_SIDE
+from adloom.console.shell import ADVERTISER_SIDE, link_thing
 from adloom.console.words.field_labels import name_device
+from adloom.core.caller import Role
 
 CHARTED_MAX: Final = 12
 CPC: Final = "cpc"
@@ -45,14 +46,14 @@ async def auction(visit: PageVisit) -> None:
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     with add_div("grid-of two"):
         with add_card("What it came to"):
-            _show_facts(found)
+            _show_facts(found, visit.role)
             add_hint(explain_price(found, write=fmt.format_price))
         with add_card("eCPM of the bids"):
             _show_chart(found, charted)
     show_auction(found, visit.role)
 
 
-def _show_facts(found: Json) -> None:
+def _show_facts(found: Json, role: Role) -> None:
     names: dict[str, str] = found["names"]
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
     unit = "click" if won_by_click else "thousand impressions"
@@ -60,13 +61,13 @@ def _show_facts(found: Json) -> None:
     is_won = any(bid["outcome"] == "won" for bid in found["bids"])
     nobody = "somebody else" if is_won else "nobody"
     pairs: list[tuple[str, str | Markup]] = [
-        ("Winner", _build_link("banners", found["winningAdId"], names, nobody)),
-        ("Campaign", _build_link("campaigns", found["winningCampaignId"], names, nobody)),
+        ("Winner", _build_link("banner", found["winningAdId"], names, role, nobody)),
+        ("Campaign", _build_link("campaign", found["winningCampaignId"], names, role, nobody)),
         ("Final price", fmt.format_price(found["finalPrice"])),
         (strings.WINNER_ECPM, fmt.format_price(found["winningeCPM"])),
         ("Charge", f"{fmt.format_price(found['charge'])} per {unit}"),
         ("Floor", fmt.format_price(found["floorCpm"])),
-        ("Placement", _build_link("placements", found["placementId"], names, strings.NONE)),
+        ("Placement", _build_link("placement", found["placementId"], names, role, strings.NONE)),
         ("Placement type", found["placementType"]),
         *([("Page", _build_page_link(found["pageUrl"]))] if found["pageUrl"] else []),
         ("Scoring", f"{found['scoring']}, version {found['scoringVersion']}"),
@@ -91,12 +92,10 @@ def _describe_visitor(context: Json) -> str:
     return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
 
 
-def _build_link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) -> Markup:
+def _build_link(kind: str, thing_id: str | None, names: dict[str, str], role: Role, instead: str) -> Markup:
     if thing_id is None:
         return Markup('<span class="quiet">{}</span>').format(instead)
-    return Markup('<a href="/console/{}/{}">{}</a>').format(
-        noun, thing_id, names.get(thing_id, shorten_id(thing_id))
-    )
+    return link_thing(kind, thing_id, names.get(thing_id, shorten_id(thing_id)), role)
 
 
 def _show_chart(found: Json, bids: Sequence[Json]) -> None:

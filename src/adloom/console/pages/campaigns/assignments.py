@@ -32,6 +32,7 @@ from adloom.console.components.status import build_thumbnail
 from adloom.console.page import PageVisit
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload, save_changes
+from adloom.console.shell import link_thing
 from adloom.core.caller import Role
 
 LINK_NOTES: Final = {
@@ -85,7 +86,7 @@ class _Assignments:
         shown = [row for row in rows if row["bannerId"]]
         with add_card():
             with add_div("row-of apart"):
-                add_html(_build_placement_head(first)).classes("grow")
+                add_html(_build_placement_head(first, self._visit.role)).classes("grow")
                 if self._may_write:
                     self._show_placement_actions(first)
             if first["linkState"] != "accepted":
@@ -262,12 +263,9 @@ def _add_place_fields(form: Form) -> None:
         )
 
 
-def _build_placement_head(row: Json) -> Markup:
-    return Markup(
-        '<h2><a href="/console/placements/{}">{}</a></h2><span class="quiet small">{} · {} · {}</span>'
-    ).format(
-        row["placementId"],
-        row["placementLabel"],
+def _build_placement_head(row: Json, role: Role) -> Markup:
+    return Markup('<h2>{}</h2><span class="quiet small">{} · {} · {}</span>').format(
+        link_thing("placement", row["placementId"], row["placementLabel"], role),
         row["placementSlug"],
         strings.LAYOUTS[row["placementLayoutType"]],
         strings.DELIVERIES[row["placementDelivery"]],

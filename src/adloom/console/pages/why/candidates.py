@@ -24,7 +24,7 @@ from adloom.console.components.layout import (
     build_badge,
 )
 from adloom.console.page import PageVisit
-from adloom.console.shell import ADVERTISER_SIDE, PUBLISHER_SIDE
+from adloom.console.shell import PAGES_OF
 from adloom.console.words.field_labels import name_fields
 from adloom.core.caller import Role
 
@@ -67,7 +67,6 @@ KINDS: Final = {"won": "good", "lost": "warn", "removed": ""}
 ON_BANNER: Final = ("banner_", "schedule", "frequency_")
 ON_PLACEMENT: Final = ("placement_", "no_partial_render")
 DECIDED: Final = ("link_requested", "link_refused", "banner_refused")  # By the publisher, among the ads.
-PAGES_OF: Final = {"campaign": ADVERTISER_SIDE, "banner": ADVERTISER_SIDE, "placement": PUBLISHER_SIDE}
 FLOOR: Final = "floor"  # An outbid campaign changes the same fields as one under the floor.
 SHOWN_MAX: Final = 200  # More rows than a person reads; the funnel counts all.
 BIDS_MAX: Final = 256
