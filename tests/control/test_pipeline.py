@@ -13,12 +13,14 @@ import httpx
 import pytest
 import structlog.testing
 from starlette.responses import Response
+from starlette.routing import Route
 
+from adloom.app.control import ROUTERS
 from adloom.core.caller import Role
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.answering import find_postgres
 from adloom.runtime.http.api.database_timeout import ASK_AGAIN_SECONDS, WAIT_SECONDS, DatabaseTimeout
-from adloom.runtime.http.api.middleware import BODY_BYTES_MAX
+from adloom.runtime.http.api.middleware import API_PATHS, BODY_BYTES_MAX
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.support.builders import banner_body
@@ -52,7 +54,7 @@ async def test_any_other_request_id_is_replaced(given: str, control: ControlPlan
     assert UUID(answer.headers["x-request-id"]).version == 7
 
 
-@pytest.mark.parametrize("path", ["/health", "/admin/banners", "/openapi.json", "/auth/login"])
+@pytest.mark.parametrize("path", ["/health", "/admin/banners", "/openapi.json", "/auth/login", "/v1/explain"])
 async def test_the_api_runs_no_script_and_is_not_stored(path: str, control: ControlPlane) -> None:
     async with control.client() as client:
         headers = (await client.get(path)).headers
@@ -62,6 +64,13 @@ async def test_the_api_runs_no_script_and_is_not_stored(path: str, control: Cont
     assert headers["x-frame-options"] == "DENY"
     assert headers["cache-control"] == "no-store"
     assert "strict-transport-security" not in headers
+
+
+def test_every_path_of_the_api_counts_as_one() -> None:
+    routes = [one for router in ROUTERS for one in router.routes if isinstance(one, Route)]
+    first_parts = {f"/{one.path.split('/')[1]}" for one in routes}
+
+    assert first_parts - {"/", "/docs"} == set(API_PATHS) - {"/openapi.json"}
 
 
 async def test_the_console_may_set_its_own_content_security_policy(control: ControlPlane) -> None:

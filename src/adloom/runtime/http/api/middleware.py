@@ -21,7 +21,7 @@ BODY_BYTES_MAX_AT: Final = {"/admin/import": 64 * 1024 * 1024, "/admin/assets": 
 UPLOAD: Final = re.compile(r"/_nicegui/client/[^/]+/upload/\d+")
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}")
 # The console under `/` runs scripts and styles of its own; what these paths answer runs nothing.
-API_PATHS: Final = ("/admin", "/api", "/auth", "/banners", "/health", "/openapi.json")
+API_PATHS: Final = ("/admin", "/api", "/auth", "/banners", "/health", "/v1", "/openapi.json")
 HEADERS_EVERYWHERE: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
