@@ -85,6 +85,12 @@ def test_a_creative_that_is_dropped_acts_in_a_frame_without_rights_on_the_page(
         page.get_by_label("Title", exact=True).fill("Dropped")
         page.get_by_label("Leads to").fill(f"{site.url}/shop")
         page.get_by_label("Address of the picture").fill(site.picture())
+        page.locator(".al-upload input[type=file]").set_input_files(
+            {"name": "me.heic", "mimeType": "image/heic", "buffer": b"small"}
+        )
+        expect(
+            page.get_by_text("“me.heic” is of no kind that fits here. JPEG, PNG, WebP, GIF, SVG, MP4")
+        ).to_be_visible()
         page.evaluate(DROP, [base64.b64encode(a_zip(CREATIVE)).decode(), "creative.zip"])
         expect(page.get_by_text("“creative.zip” is uploaded.")).to_be_visible()
         expect(page.get_by_label("Width")).to_have_value("300")

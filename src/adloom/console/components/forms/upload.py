@@ -22,6 +22,8 @@ HEADER: Final = """
       <div class="hidden"><q-uploader-add-trigger /></div>
     </div>
 """
+# A file that Quasar itself refuses, and why.
+REFUSED: Final = "([one]) => emit([one.failedPropValidation, one.file.name])"
 PICTURES: Final = "image/jpeg,image/png,image/webp,image/gif,image/svg+xml"
 PICTURES_NOTE: Final = "JPEG, PNG, WebP, GIF or SVG. A picture can also be pasted."
 
@@ -60,14 +62,20 @@ def add_file_field(
     accepted: str,
     note: str,
     on_upload: Callable[[events.UploadEventArguments], Awaitable[None]],
-    refused: str = "",
 ) -> ui.upload:
-    """Add the place where a file is dropped or chosen; `refused` is said of one beside its size."""
+    """Add the place where a file is dropped or chosen; `note` says which kinds of files it takes."""
 
-    def refuse() -> None:
-        notify_error(f"The file is larger than {BYTES_MAX // 2**20} MB{refused}.")
+    def refuse(event: events.GenericEventArguments) -> None:
+        reason, name = event.args
+        about = (
+            f"is larger than {BYTES_MAX // 2**20} MB."
+            if reason == "max-file-size"
+            else f"is of no kind that fits here. {note}"
+        )
+        notify_error(f"“{name}” {about}")
 
-    upload = ui.upload(auto_upload=True, max_file_size=BYTES_MAX, on_upload=on_upload, on_rejected=refuse)
+    upload = ui.upload(auto_upload=True, max_file_size=BYTES_MAX, on_upload=on_upload)
+    upload.on("rejected", refuse, js_handler=REFUSED)
     set_attributes(upload, accept=accepted).props("flat bordered").classes("full al-upload")
     upload.add_slot("header", HEADER)
     add_hint(note)

@@ -82,7 +82,6 @@ class CatalogUpload:
             ".csv,.json",
             "CSV or JSON, as an export has it; up to 64 MB.",
             self._take,
-            ", or neither CSV nor JSON",
         )
         self._shown = add_div("stack").props('role="status"')
 
