@@ -9,6 +9,7 @@ from adloom.console.words.campaign_words import (
     describe_campaign_status,
     describe_empty,
     describe_missing,
+    describe_missing_bid,
     describe_moment,
     describe_spent,
 )
@@ -102,6 +103,21 @@ def test_what_a_campaign_lacks_is_said(banners: list[str | None], creatives: int
 
     assert found.startswith(f"It has {words}" if words else "")
     assert bool(found) == bool(words)
+
+
+@for_each(
+    ("bid", "owner", "words"),
+    [
+        (None, "an advertiser", "It has no bid."),
+        (0, "an advertiser", "It has no bid."),
+        (2, "an advertiser", ""),
+        (None, None, ""),
+    ],
+)
+def test_an_advertiser_is_told_that_it_needs_a_bid(bid: float | None, owner: str | None, words: str) -> None:
+    found = describe_missing_bid({"bidAmount": bid, "advertiserId": owner})
+
+    assert (found[:14] if found else "") == words
 
 
 @pytest.mark.parametrize(

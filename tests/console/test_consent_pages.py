@@ -105,6 +105,23 @@ async def test_an_advertiser_sees_what_waits_and_what_was_refused(
     assert "Too bright for us" in (await ann.get("/console/requests?tab=refused")).text
 
 
+async def test_an_advertiser_without_a_bid_reads_that_it_needs_one(console: ControlPlane) -> None:
+    advertiser_id = SystemIds().make()
+    asked = await a_request(console, SystemIds().make(), advertiser_id)
+    async with (
+        console.acting_as(Role.ADVERTISER, advertiser_id) as owner,
+        logged_in(console, Role.ADVERTISER, advertiser_id) as advertiser,
+    ):
+        bidding = (await advertiser.get(f"/console/campaigns/{asked['campaign']['id']}")).text
+        await owner.patch(f"/admin/campaigns/{asked['campaign']['id']}", json={"bidAmount": None})
+        free = (await advertiser.get(f"/console/campaigns/{asked['campaign']['id']}")).text
+        new = (await advertiser.get("/console/campaigns/new")).text
+
+    assert "It has no bid." not in bidding
+    assert "It has no bid." in free
+    assert "Empty: it is not shown on the placements of publishers." in new
+
+
 async def test_the_caps_of_a_banner_have_a_page(console: ControlPlane, ann: Visitor) -> None:
     async with console.acting_as(Role.ADMIN) as admin:
         capped, free = await admin.make_banner(), await admin.make_banner()

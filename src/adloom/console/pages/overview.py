@@ -18,6 +18,7 @@ from adloom.console.components.format import (
     format_moment,
     format_money,
     format_percent,
+    format_quantity,
     format_rate,
 )
 from adloom.console.components.layout import (
@@ -212,7 +213,7 @@ class OverviewFigures:
         entries = max((one["behindEntries"] for one in ledger["projections"]), default=0)
         self._tiles["lag"].update(
             format_duration(seconds) if seconds else "none",
-            note=f"{format_count(entries)} events to count",
+            note=f"{format_quantity(entries, 'event')} to count",
             values=_remember(self._lags, seconds),
             kind="warn" if seconds > LAG_SECONDS_GOOD else "",
         )
@@ -230,7 +231,7 @@ class OverviewFigures:
         )
         self._tiles["ctr"].update(
             format_percent(totals["ctr"]),
-            note=f"{format_count(totals['clicks'])} clicks",
+            note=format_quantity(totals["clicks"], "click"),
             values=[one["ctr"] for one in points],
         )
         for name, field in (("spend", "spendPaisa"), ("revenue", "revenuePaisa")):

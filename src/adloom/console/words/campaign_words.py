@@ -65,6 +65,13 @@ def describe_missing(assignments: Iterable[Thing], *, creatives: int) -> str:
     return "It has no placement and no banner yet, so there is nothing to show."
 
 
+def describe_missing_bid(campaign: Thing) -> str:
+    """Say that an advertiser's campaign bids nothing; empty if it bids, or is one of the house."""
+    if campaign["bidAmount"] or campaign["advertiserId"] is None:
+        return ""
+    return "It has no bid. The placements of publishers show an advertiser's campaign only for one."
+
+
 def describe_empty(names: Sequence[str]) -> str:
     """Say which of several campaigns have nothing to show; empty if there are none."""
     if not names:

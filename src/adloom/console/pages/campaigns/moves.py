@@ -13,7 +13,7 @@ from adloom.console.components.forms.form import Form, open_form_dialog
 from adloom.console.components.layout import add_link_button, add_menu_entry, add_notice
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.resource_pages import Reload
-from adloom.console.words.campaign_words import describe_missing
+from adloom.console.words.campaign_words import describe_missing, describe_missing_bid
 
 LABELS: Final = {
     "activate": "Activate",
@@ -132,7 +132,7 @@ async def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) ->
         action=LABELS[word],
         on_confirm=lambda: _move(api, campaign, move, None, reload),
         is_dangerous=move in FINAL,
-        before=lambda: _warn(campaign, missing),
+        before=(lambda: _warn(campaign, missing)) if move in RUNNING else None,
     )
 
 
@@ -147,6 +147,9 @@ def _warn(campaign: Json, missing: str) -> None:
     if missing:
         with add_notice(f"{missing} Add them first, or right after it.", kind="warn"):
             add_link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
+    elif no_bid := describe_missing_bid(campaign):
+        with add_notice(no_bid, kind="warn"):
+            add_link_button("Choose a bid", f"/console/campaigns/{campaign['id']}?tab=settings")
 
 
 def _ask_start(api: ApiClient, campaign: Json, reload: Reload, missing: str) -> None:

@@ -27,7 +27,12 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import show_budget
 from adloom.console.pages.comparison import show_comparison
 from adloom.console.resource_pages import Reload
-from adloom.console.words.campaign_words import describe_campaign_status, describe_missing
+from adloom.console.words.campaign_words import (
+    describe_campaign_status,
+    describe_missing,
+    describe_missing_bid,
+)
+from adloom.core.caller import Role
 
 RESULT_DAYS: Final = 14
 RULES_MAX: Final = 100
@@ -37,7 +42,9 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     shown = [row for row in assigned["items"] if row["bannerId"]]
     creatives = await visit.api.get(f"/admin/campaigns/{campaign['id']}/creatives", pageSize=1)
-    _show_missing(campaign, describe_missing(assigned["items"], creatives=creatives["totalCount"]))
+    # An admin may give space of the house away.
+    no_bid = describe_missing_bid(campaign) if visit.role is Role.ADVERTISER else ""
+    _show_missing(campaign, describe_missing(assigned["items"], creatives=creatives["totalCount"]), no_bid)
     _show_period(visit, campaign)
     await show_budget(visit, "campaign", campaign["id"])
     await _show_caps(visit, campaign)
@@ -50,16 +57,18 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
             await _show_preview(visit, shown[0])
 
 
-def _show_missing(campaign: Json, missing: str) -> None:
+def _show_missing(campaign: Json, missing: str, no_bid: str) -> None:
     if campaign["status"] not in {"draft", "active", "scheduled", "paused"} or campaign["deletedAt"]:
         return
     is_draft = campaign["status"] == "draft"
-    if not missing and not is_draft:
+    if not missing and not no_bid and not is_draft:
         return
-    text = missing or "It is a draft. Activate it, and it runs from that moment on."
+    text = f"{missing} {no_bid}".strip() or "It is a draft. Activate it, and it runs from that moment on."
     with add_notice(text, title="What it still needs"):
         if missing:
             add_link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
+        elif no_bid:
+            add_link_button("Choose a bid", f"/console/campaigns/{campaign['id']}?tab=settings")
 
 
 def _show_period(visit: PageVisit, campaign: Json) -> None:

@@ -37,6 +37,11 @@ from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
 
 BANNERS_SHOWN_MAX: Final = 6
+# By whether it is the campaign of an advertiser.
+NO_BID: Final = {
+    False: "Empty: it costs nothing, and takes part in no auction.",
+    True: "Empty: it is not shown on the placements of publishers.",
+}
 DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
 
 
@@ -106,7 +111,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             add_date_fields(form)
         with add_card("What it may cost"), add_div("stack tight"):
             form.add_choice("bidType", "Pays for", strings.BID_TYPES, is_required=True)
-            form.add_price("bidAmount", "Bid", hint="Empty: it costs nothing, and takes part in no auction.")
+            form.add_price("bidAmount", "Bid", hint=NO_BID[visit.role is Role.ADVERTISER])
             form.add_money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
             form.add_money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
             form.add_choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
