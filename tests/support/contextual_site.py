@@ -110,10 +110,10 @@ class Site:
         index = compile_index(
             Snapshot(version=1, placements=slots, assignments=[], banner_ids=[], campaign_ids=[])
         )
-        own = [
-            run_steps(compile_creatives(one.assignment.campaign_id, [one], Interner()))
-            for one in self.creatives
-        ]
+        by_campaign: dict[CampaignId, list[CreativeRow]] = {}
+        for one in self.creatives:
+            by_campaign.setdefault(one.assignment.campaign_id, []).append(one)
+        own = [run_steps(compile_creatives(key, rows, Interner())) for key, rows in by_campaign.items()]
         site = compile_site(a_site_row(**self.site), self.approvals)
         return replace_placements(
             index,

@@ -282,6 +282,24 @@ def test_beyond_the_bound_of_an_address_who_has_no_cap_wins_and_holds_nothing() 
     assert all(token_of(ad).charge for ad in ads)
 
 
+def test_beyond_the_bound_of_an_address_a_capped_second_bid_sets_no_price() -> None:
+    senders = SenderCheck(TrafficDetector(lambda _: False).identify_sender, holds_max=1)
+    rows = [a_row(1, "10.00", is_limited=True), a_row(2, "9.00", caps=Caps(50, None)), a_row(3, "1.00")]
+    server = AuctionServer(*rows, senders=senders)
+    server.grant(1_000_000, impressions=5)
+
+    ads = [server.served() or {} for _ in range(3)]
+
+    assert [(ad["adId"], ad["finalPrice"]) for ad in ads] == [
+        (ad_id(1), 9.01),
+        (ad_id(1), 1.01),
+        (ad_id(1), 1.01),
+    ]
+    *_, auction = server.entries()
+    assert isinstance(auction, AuctionEntry)
+    assert auction.removed == (RemovedCandidates("not_held", 1),)
+
+
 def test_a_cap_of_one_impression_is_offered_once() -> None:
     server = AuctionServer(a_row(1, "10.00", caps=Caps(1, None)), a_row(2, "1.00"))
     server.grant(1_000_000, impressions=1)

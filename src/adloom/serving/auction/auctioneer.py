@@ -116,7 +116,7 @@ class Auctioneer:
         tries = 0
         while True:
             win = None if request.is_free else auction.win
-            may_leave_out = reserver.paced or request.gate is not None
+            may_leave_out = reserver.paced or request.is_unheld or request.gate is not None
             if win is None or not may_leave_out or not _leaves_out(request, win, reserver):
                 if is_recorded:
                     # Before the reservation, which may exclude the winner's campaign.
@@ -195,13 +195,14 @@ class Auctioneer:
 
 
 def _leaves_out(request: AuctionRequest, win: WinningBid, reserver: Reserver) -> bool:
-    """Draw whether the pace of its campaign leaves out the winner, or the second bid, which then sets no price."""
+    """Return whether the winner is left out by its campaign, or the second bid, which then sets no price."""
     first = win.bidder.campaign_key
     second = None if win.runner_up is None else win.runner_up.campaign_key
     gate = request.gate
     if gate is None:
         paced = reserver.paced
-        if second not in paced:
+        # Of a capped campaign no offer is made that is not held.
+        if second not in paced and not request.is_unheld:
             if first not in paced or not reserver.is_left_out(first):
                 return False
             request.gate = reserver.make_gate((first,))

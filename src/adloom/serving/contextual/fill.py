@@ -52,6 +52,7 @@ END: Final = b'"}'
 _FREE: Final = Micros(0)
 
 ReadResults = Callable[[SiteId], SiteResults]
+ExcludedCandidate = tuple[PreparedCandidate, str]  # With the name of what removes it.
 
 
 class FilledSlot(msgspec.Struct, frozen=True, gc=False):
@@ -87,7 +88,7 @@ class SlotFiller:
         self._multipliers = states.multipliers
         self._change_counter = states.change_counter
         self._reserve = reserver.reserve
-        self._is_left_out = reserver.is_left_out
+        self._make_gate = reserver.make_gate
         self._unheld = reserver.without_holds()
         self._paced = reserver.paced
         self._sign = signer.sign_masked
@@ -151,16 +152,18 @@ class SlotFiller:
                 eligible = [one for one in eligible if one.creative.keys.isdisjoint(on_page)]
                 if not eligible:
                     used_up = shortlist
-            paced: Sequence[PreparedCandidate] = ()
-            if self._paced and not (visit.is_free or known.leased.isdisjoint(self._paced)):
-                eligible, paced = self._leave_out(eligible, visit)
+            left_out: Sequence[ExcludedCandidate] = ()
+            if visit.is_unheld or (
+                self._paced and not (visit.is_free or known.leased.isdisjoint(self._paced))
+            ):
+                eligible, left_out = self._leave_out(eligible, visit)
             # An index costs less than iterating over several at once.
             one = self._choose(slot, visit, eligible, numbers[len(filled)], record) if eligible else None
             if record is not None:
-                for gone, why in _list_removed(known, visit, slot.slot, on_page, paced):
+                for gone, why in _list_removed(known, visit, slot.slot, on_page, left_out):
                     record.remove(gone, why, shortlist.rules.find_floor(gone.candidate))
             if one is None:
-                reason = BUDGET if eligible else _name_reason(slot, known, visit, on_page)
+                reason = BUDGET if eligible else _name_reason(slot, known, visit, on_page, left_out)
                 filled.append(reason)
             else:
                 on_page |= one.winner.creative.keys
@@ -209,16 +212,23 @@ class SlotFiller:
 
     def _leave_out(
         self, eligible: Sequence[PreparedCandidate], visit: SlotVisit
-    ) -> tuple[Sequence[PreparedCandidate], Sequence[PreparedCandidate]]:
-        """Draw which candidates the pace of campaigns leaves out of this request; return the others, and those."""
-        is_left_out, keys = self._unheld.is_left_out if visit.is_unheld else self._is_left_out, self._paced
-        paced = [
-            one
-            for one in eligible
-            if one.offer.is_leased and one.offer.campaign_key in keys and is_left_out(one.offer.campaign_key)
-        ]
-        numbers = {one.number for one in paced}
-        return [one for one in eligible if one.number not in numbers], paced
+    ) -> tuple[Sequence[PreparedCandidate], Sequence[ExcludedCandidate]]:
+        """Leave out what campaigns do not offer here: they neither win, nor set the price of another.
+
+        That is by their pace, drawn once for each campaign, or by a cap, where the sender's offers are not reserved.
+        """
+        unheld = self._unheld if visit.is_unheld else None
+        gate = self._make_gate() if unheld is None else unheld.make_gate()
+        left_out: list[ExcludedCandidate] = []
+        for one in eligible:
+            if not one.offer.is_leased:
+                continue
+            if unheld is not None and unheld.reserve(one.offer, 0, visit.second, is_drawn=True) is None:
+                left_out.append((one, BUDGET))
+            elif one.offer.campaign_key in self._paced and one.offer.campaign_key in gate:
+                left_out.append((one, PACING))
+        numbers = {one.number for one, _ in left_out}
+        return [one for one in eligible if one.number not in numbers], left_out
 
     def _choose(
         self,
@@ -324,7 +334,7 @@ def _prepare_draws(shortlist: PreparedShortlist, results: SiteResults) -> Sequen
 def _find_exclusion(
     one: PreparedCandidate, visit: SlotVisit, slot: IndexedPlacement, on_page: Collection[int]
 ) -> str | None:
-    """Return what keeps a candidate from this visitor; its pace is drawn for those that are left."""
+    """Return what keeps a candidate from this visitor; what campaigns leave out is asked of those that are left."""
     creative = one.creative
     if on_page and (creative.banner_key in on_page or -creative.campaign_key in on_page):
         return ON_PAGE_ALREADY
@@ -338,22 +348,28 @@ def _list_removed(
     visit: SlotVisit,
     slot: IndexedPlacement,
     on_page: Collection[int],
-    paced: Sequence[PreparedCandidate],
-) -> list[tuple[PreparedCandidate, str]]:
+    left_out: Sequence[ExcludedCandidate],
+) -> list[ExcludedCandidate]:
     """Return the candidates that do not fill a slot for this visitor at this moment, each with what removes it."""
     removed = list(known.closed)
     named = [(one, _find_exclusion(one, visit, slot, on_page)) for one in known.ready]
     removed += [(one, reason) for one, reason in named if reason is not None]
-    return removed + [(one, PACING) for one in paced]
+    return [*removed, *left_out]
 
 
-def _name_reason(prepared: PreparedSlot, known: OpenSlot, visit: SlotVisit, on_page: Collection[int]) -> str:
+def _name_reason(
+    prepared: PreparedSlot,
+    known: OpenSlot,
+    visit: SlotVisit,
+    on_page: Collection[int],
+    left_out: Sequence[ExcludedCandidate],
+) -> str:
     """Return what removed the last of a shortlist's candidates, where none is left."""
     reason, removed_at = prepared.shortlist.reason, prepared.shortlist.removed_at
     if known.closed and known.closed[-1][0].place > removed_at:
         last, reason = known.closed[-1]
         removed_at = last.place
     if known.ready and known.ready[-1].place > removed_at:
-        # If nothing excludes it, its pace has left it out.
-        reason = _find_exclusion(known.ready[-1], visit, prepared.slot, on_page) or PACING
+        # If nothing excludes it, it is the last that was left out.
+        reason = _find_exclusion(known.ready[-1], visit, prepared.slot, on_page) or left_out[-1][1]
     return reason
