@@ -76,6 +76,11 @@ def test_a_drawing_of_an_encoding_that_cannot_be_read_is_refused() -> None:
             prepare_asset(b'<?xml version="1.0" encoding="%b"?>%b' % (encoding, SVG), SETTINGS)
 
 
+def test_a_picture_that_is_none_is_refused_without_names_of_our_code() -> None:
+    with pytest.raises(AssetRefusedError, match=r"^The picture cannot be read\. Save it again\.$"):
+        prepare_asset(b"\x89PNG\r\n\x1a\n", SETTINGS)
+
+
 def test_a_style_in_many_pieces_is_read_as_one() -> None:
     piece = b".a{}<b/>"
 

@@ -41,3 +41,8 @@ def test_a_body_that_is_not_an_object_is_rejected(body: bytes) -> None:
         decode(body)
 
     assert not failed.value.errors
+
+
+def test_what_is_said_of_a_body_that_cannot_be_read_is_why() -> None:
+    with pytest.raises(ValidationFailedError, match=r"not JSON that can be read: JSON is malformed"):
+        decode(b'{"name": 7, "known": {"b": \x00}}')

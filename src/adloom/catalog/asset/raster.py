@@ -60,8 +60,9 @@ def read_picture(data: bytes, kind: AssetType) -> PreparedPicture:
             return PreparedPicture(upright.size, stripped, versions)
     except AdloomError:
         raise
+    except UnidentifiedImageError as error:  # It names an object of ours, and nothing of the file.
+        raise AssetRefusedError("The picture cannot be read. Save it again.") from error
     except (
-        UnidentifiedImageError,
         OSError,
         SyntaxError,
         ValueError,

@@ -52,8 +52,9 @@ class BodyDecoder(Generic[T]):
                 raise ValidationFailedError(f"The {self._called} must be a JSON object.") from error
             # A value that no field can have, as a number beyond all bounds: what the decoder says has to do.
             raise self._build_error([_make_problem("", str(error))]) from error
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            message = f"The {self._called} is not JSON that can be read: {error}."
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            # The first mistake may be that of a field, further ahead.
+            message = f"The {self._called} is not JSON that can be read: {problem}."
             raise ValidationFailedError(message) from error
         problems = [problem for field in self._fields if (problem := _find_problem(field, values))]
         problems += self._find_nuls(values)
