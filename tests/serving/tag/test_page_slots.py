@@ -253,13 +253,13 @@ def test_slugs_that_no_placement_has_are_remembered_for_an_hour_if_the_site_is_k
     publisher.ask("hero", "heroo")
     publisher.ask("elsewhere", url="https://stranger.example/a")
     for number in range(30):
-        publisher.ask(f"slot-{number}", "heroo")
+        publisher.ask(f"slot-{number}", "heroo", "Pay at evil.example", "evil.example", "a\nb", "\u202ex", "")
 
     known = publisher.read_unknown()
     publisher.server.clock.advance(timedelta(hours=1))
     assert known["heroo"] == "example.com"
     assert len(known) == SLUGS_MAX
-    assert not {"hero", "elsewhere"} & known.keys()
+    assert all(slug == "heroo" or slug.startswith("slot-") for slug in known)
     assert publisher.read_unknown() == {}
 
 

@@ -1,5 +1,6 @@
 """Slugs that tags on pages of known sites ask for, and that no placement has: mostly typing errors."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -10,6 +11,8 @@ from adloom.serving.index.index import Index
 
 SLUGS_MAX: Final = 20  # Anybody can send a request that names a page: the list stays short.
 REMEMBERED: Final = timedelta(hours=1)
+# What somebody may have typed for a slug. Admins read it: it has no room for sentences and addresses.
+MISTYPED: Final = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class UnknownSlugs:
@@ -27,7 +30,9 @@ class UnknownSlugs:
         if host is None:
             return
         for slug in slugs:
-            name = slug.decode("ascii", "replace")
+            if not MISTYPED.fullmatch(slug):
+                continue
+            name = slug.decode("ascii")
             self._seen.pop(name, None)  # The newest are last.
             self._seen[name] = (host, now)
         while len(self._seen) > SLUGS_MAX:
