@@ -22,6 +22,7 @@ from adloom.budgets.messages import (
     SpendUpdate,
 )
 from adloom.core.money import Micros
+from adloom.runtime.actors.actor import Publish
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from adloom.schedule.traffic_shape import FLAT, TrafficShape, build_day_curve
@@ -73,6 +74,7 @@ class PacedDays(CampaignBench):
         self.seconds = self.day.length_micros // 1_000_000
         self.curve = build_day_curve(self.shape, self.day.starts_at, self.day.ends_at)
         self.starts_at = self.day.starts_at
+        self.at = 1.0
         self.woken: datetime | None = None
         rate, paid = market.click_rate, market.price * SEEN
         self.bid = self.hold = BID
@@ -94,20 +96,18 @@ class PacedDays(CampaignBench):
         for leases in self.processes:
             leases.update({1: {KEY: terms}}, at=self.at)
 
-    @property
-    def at(self) -> float:
-        return 1 + (self.now - self.starts_at).total_seconds()
-
     def run(self, days: int = 1) -> Iterator[Moment]:
         """Simulate second after second; yields the state of a day once a minute."""
-        for second in range(days * self.seconds):
-            self.now = self.starts_at + timedelta(seconds=second)
-            of_day = self.starts_at + timedelta(seconds=second % self.seconds)
-            for _ in range(self._draw_count(self.requests * self.curve.get_volume(of_day) / self.seconds)):
-                self._request(self.draws.choice(self.processes))
-            self._pass_second(second)
-            if second % 60 == 59:
-                yield Moment(self.curve.compute_share(of_day), self.state.spent_window / self.budget)
+        for minute in range(days * self.seconds // 60):
+            of_day = self.starts_at + timedelta(minutes=minute % (self.seconds // 60))
+            expected = self.requests * self.curve.get_volume(of_day) / self.seconds  # The same for an hour.
+            for second in range(60 * minute, 60 * minute + 60):
+                self.now, self.at = self.starts_at + timedelta(seconds=second), 1.0 + second
+                for _ in range(self._draw_count(expected)):
+                    self._request(self.draws.choice(self.processes))
+                self._pass_second(second)
+            of_traffic = self.curve.compute_share(of_day + timedelta(seconds=59))
+            yield Moment(of_traffic, self.state.spent_window / self.budget)
 
     def _pass_second(self, second: int) -> None:
         due: list[Confirm] = []
@@ -128,10 +128,10 @@ class PacedDays(CampaignBench):
     def _tell(self, message: CampaignMessage) -> None:
         self.take(message)
         self.woken = self.woken_at if self.effects else self.woken
-        for kind in (LeaseAnswer, Recall, SpendUpdate, CampaignExhausted, CampaignRestored):
-            for update in self.published(kind):
+        for effect in self.effects:
+            if isinstance(effect, Publish):
                 for leases in self.processes:
-                    self._receive(leases, update)
+                    self._receive(leases, effect.message)
 
     def _receive(self, leases: LocalLeases, update: Any) -> None:
         match update:

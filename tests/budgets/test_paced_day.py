@@ -13,23 +13,19 @@ from tests.budgets.paced_day import SHAPED, Market, PacedDays
 @pytest.mark.parametrize(
     ("market", "furthest"),
     [
-        pytest.param(Market(offers=5_000, demand=1.2), 0.02, id="hardly enough"),
-        pytest.param(Market(offers=5_000, hours=SHAPED), 0.02, id="twice as much"),
+        pytest.param(Market(offers=2_000, demand=1.2), 0.02, id="hardly enough"),
+        pytest.param(Market(offers=2_000, hours=SHAPED), 0.02, id="twice as much"),
         pytest.param(Market(offers=1_000, demand=50, hours=SHAPED), 0.03, id="fifty times as much"),
-        pytest.param(Market(offers=5_000, win_rate=0.5, price=0.6, hours=SHAPED), 0.02, id="second price"),
-        pytest.param(Market(offers=5_000, demand=1.2, win_rate=0.1, price=0.3), 0.02, id="one win in ten"),
+        pytest.param(Market(offers=2_000, demand=1.2, win_rate=0.1, price=0.3), 0.02, id="one win in ten"),
         pytest.param(
             Market(offers=500, demand=50, win_rate=0.1, price=0.3), 0.04, id="one win in ten of many"
         ),
-        pytest.param(
-            Market(offers=3_000, price=0.6, spread=0.5, hours=SHAPED, processes=3), 0.03, id="three processes"
-        ),
         pytest.param(Market(offers=100, demand=3, hours=SHAPED), 0.1, id="a hundred a day"),
-        pytest.param(Market(offers=20_000, demand=1.3, click_rate=0.01, hours=SHAPED), 0.1, id="clicks"),
+        pytest.param(Market(offers=10_000, demand=1.3, click_rate=0.01, hours=SHAPED), 0.1, id="clicks"),
         pytest.param(
-            Market(offers=20_000, click_rate=0.01, predicted=0.2), 0.1, id="more clicks than expected"
+            Market(offers=10_000, click_rate=0.01, predicted=0.2), 0.1, id="more clicks than expected"
         ),
-        pytest.param(Market(offers=20_000, demand=4, click_rate=0.01, predicted=3), 0.1, id="fewer clicks"),
+        pytest.param(Market(offers=10_000, demand=4, click_rate=0.01, predicted=3), 0.1, id="fewer clicks"),
     ],
 )
 def test_a_day_with_enough_traffic_is_spent_along_it(market: Market, furthest: float) -> None:
@@ -60,7 +56,7 @@ def test_nothing_is_left_out_of_too_little_traffic(hours: tuple[float, ...]) -> 
 
 @pytest.mark.slow
 def test_a_day_of_25_hours_is_spent_along_its_traffic_under_its_allowance() -> None:
-    market = Market(offers=10_000, demand=3, price=0.7, hours=SHAPED, processes=3)
+    market = Market(offers=3_000, price=0.6, spread=0.5, hours=SHAPED, processes=3)
     world = PacedDays(market, date(2026, 10, 25), "Europe/Berlin")
 
     for minute, moment in enumerate(world.run(), start=1):
@@ -72,11 +68,11 @@ def test_a_day_of_25_hours_is_spent_along_its_traffic_under_its_allowance() -> N
 
 @pytest.mark.slow
 def test_the_next_day_is_spent_as_the_first() -> None:
-    world = PacedDays(Market(offers=2_000, win_rate=0.3, price=0.4, spread=0.5, hours=SHAPED))
+    world = PacedDays(Market(offers=2_000, win_rate=0.5, price=0.6, spread=0.5, hours=SHAPED))
 
     moments = list(world.run(days=2))
 
     first, second = moments[:1_439], moments[1_440:-1]
     assert first[-1].of_budget >= 0.97
     assert second[-1].of_budget >= 0.97
-    assert all(abs(one.of_budget - one.of_traffic) < 0.03 for one in second[60:])
+    assert all(abs(one.of_budget - one.of_traffic) < 0.02 for one in first[60:] + second[60:])
