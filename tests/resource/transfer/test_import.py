@@ -2,16 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
 
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from adloom.resource.changes import NOTICE_CHANNEL
+from adloom.resource.transfer import api as transfer_api
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import UNKNOWN_ID
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.documents import BANNER, PLACEMENT, Importer, a_document
+from tests.support.eventually import becomes, eventually
 from tests.support.for_each import for_each
 
 
@@ -451,6 +457,45 @@ async def test_an_import_that_is_sent_slowly_keeps_nobody_waiting(
         is_sent.set()
 
     assert sending.result().status_code == 200
+
+
+@asynccontextmanager
+async def written_by_nobody_else(pool: Pool, table: str) -> AsyncGenerator[None]:
+    """Let whoever writes to a table wait."""
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute(f"LOCK TABLE {table} IN SHARE MODE")
+        yield
+
+
+def list_logged(lines: list[Any]) -> list[tuple[str, int]]:
+    return [(line["step"], line["done"]) for line in lines if line["event"] == "import_under_way"]
+
+
+async def test_an_import_says_how_far_it_is(
+    control: ControlPlane, importer: Importer, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = {"step": None, "done": 0, "total": 0}
+    monkeypatch.setattr(transfer_api, "LOGGED_SECONDS", 0.01)
+
+    async def ask(client: Client) -> Any:
+        return (await client.get("/admin/import")).json()
+
+    async def has_written(done: int) -> bool:
+        return await ask(importer.client) == {"step": "writing", "done": done, "total": 6}
+
+    assert await ask(importer.client) == none
+    with capture_logs() as lines:
+        async with asyncio.TaskGroup() as group, written_by_nobody_else(pool, "campaign_targeting_rules"):
+            async with written_by_nobody_else(pool, "placements"):
+                sending = group.create_task(importer.imported(a_document()))
+                await becomes(lambda: has_written(0), seconds=30)
+            await becomes(lambda: has_written(5), seconds=30)
+            async with control.acting_as(Role.ADVERTISER) as other:
+                assert await ask(other) == none
+            await eventually(lambda: ("writing", 5) in list_logged(lines), seconds=30)
+
+    assert sending.result()["created"] == 6
+    assert await ask(importer.client) == none
 
 
 async def test_a_few_imports_run_at_once(control: ControlPlane, importer: Importer) -> None:

@@ -1,10 +1,11 @@
 """Export and import over HTTP."""
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any, Final
 
+import structlog
 from fastapi import APIRouter, Query, Request, Response
 
 from adloom.core.caller import Caller, Role
@@ -15,6 +16,7 @@ from adloom.resource.spec import DocumentLists
 from adloom.resource.transfer.document import RawItem, read_json, write_json
 from adloom.resource.transfer.exchange import Exchange, ImportRequest
 from adloom.resource.transfer.plan import ImportChange
+from adloom.resource.transfer.progress import ImportProgress, ImportStep
 from adloom.resource.transfer.schema import EXAMPLE, SCHEMA_NAME
 from adloom.resource.transfer.sheet import read_csv, write_csv
 from adloom.runtime.http.api import sheets
@@ -28,6 +30,9 @@ CHANGES_LISTED_MAX: Final = 1_000
 RETRY_SECONDS: Final = 5
 IMPORTS_AT_ONCE_MAX: Final = 4
 ACCOUNT_BYTES_MAX: Final = 16 * 1024 * 1024
+LOGGED_SECONDS: Final = 1.0
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class ExportQuery(Body):
@@ -72,6 +77,14 @@ class ImportAnswer(Answer):
     changes: Sequence[ChangeAnswer]
 
 
+class ImportProgressAnswer(Answer):
+    """How far your import is: its step, and how many items of how many; null and 0 if none is under way."""
+
+    step: ImportStep | None
+    done: int
+    total: int
+
+
 def build_transfer_router(exchange: Exchange) -> APIRouter:
     """Make the routes that export and import some nouns as one document."""
     lists = exchange.lists
@@ -112,15 +125,23 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         """Make the catalog agree with a document, all of it or nothing; `dryRun` only says what would change."""
         if caller.role is Role.VIEWER:
             raise ForbiddenError("A viewer may read, but not change anything.")
-        with _limit_to_one_per_caller(request, caller):
+        with _limit_to_one_per_caller(request, caller) as progress:
             # Read before the turn is taken: a client that sends slowly keeps no other waiting.
             parse, body = _choose_parser(request), await _read_body(request, caller)
-            with _turn(request):
+            async with _turn(request, progress):
                 items = await asyncio.to_thread(parse, body, lists)
                 _check_size(request, caller, len(items))
                 wanted = ImportRequest(items=items, caller=caller, ids=ids, now=now, is_dry_run=query.dry_run)
-                changes = await exchange.import_document(catalog, wanted)
+                changes = await exchange.import_document(catalog, wanted, progress)
                 return await asyncio.to_thread(_answer, lists, changes, is_dry_run=query.dry_run)
+
+    @router.get("/import")
+    async def show_progress(request: Request, caller: CurrentCaller) -> ImportProgressAnswer:
+        """Return how far your import is, as long as it is under way; admins have one for all of them."""
+        progress = _get_turns(request).callers.get(_find_key(caller))
+        if progress is None:
+            return ImportProgressAnswer(step=None, done=0, total=0)
+        return ImportProgressAnswer(step=progress.step, done=progress.done, total=progress.total)
 
     return router
 
@@ -140,7 +161,7 @@ class ImportTurns:
     """The imports that are under way: one a caller, and a few in all, because each holds its document in memory."""
 
     def __init__(self) -> None:
-        self.callers: set[str] = set()
+        self.callers: dict[str, ImportProgress] = {}
         self.running = 0
 
 
@@ -152,27 +173,39 @@ def _get_turns(request: Request) -> ImportTurns:
 
 
 @contextmanager
-def _limit_to_one_per_caller(request: Request, caller: Caller) -> Generator[None]:
-    turns, key = _get_turns(request), str(caller.account_id or "")
+def _limit_to_one_per_caller(request: Request, caller: Caller) -> Generator[ImportProgress]:
+    turns, key = _get_turns(request), _find_key(caller)
     if key in turns.callers:
         raise UnavailableError("Another import of yours is under way.", retry_after_seconds=RETRY_SECONDS)
-    turns.callers.add(key)
+    turns.callers[key] = progress = ImportProgress()
     try:
-        yield
+        yield progress
     finally:
-        turns.callers.discard(key)
+        del turns.callers[key]
 
 
-@contextmanager
-def _turn(request: Request) -> Generator[None]:
+def _find_key(caller: Caller) -> str:
+    return str(caller.account_id or "")
+
+
+@asynccontextmanager
+async def _turn(request: Request, progress: ImportProgress) -> AsyncGenerator[None]:
     turns = _get_turns(request)
     if turns.running >= IMPORTS_AT_ONCE_MAX:
         raise UnavailableError("Other imports are under way.", retry_after_seconds=RETRY_SECONDS)
     turns.running += 1
+    lines = asyncio.create_task(_log_each_second(progress))
     try:
         yield
     finally:
         turns.running -= 1
+        lines.cancel()
+
+
+async def _log_each_second(progress: ImportProgress) -> None:
+    while True:
+        await asyncio.sleep(LOGGED_SECONDS)
+        log.info("import_under_way", step=progress.step, done=progress.done, total=progress.total)
 
 
 async def _read_body(request: Request, caller: Caller) -> bytes:

@@ -21,6 +21,7 @@ from adloom.resource.spec import DocumentLists, ResourceSpec
 from adloom.resource.table import BATCH_MAX, Identity
 from adloom.resource.transfer.document import ItemHead, RawItem, parse_id, read_heads
 from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
+from adloom.resource.transfer.progress import ImportProgress, ImportStep
 from adloom.runtime.http.api.exception_handlers import list_field_problems
 from adloom.runtime.process.tuning import pause_gc
 
@@ -66,19 +67,22 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                 )
         return {spec: await asyncio.to_thread(_show, spec, things) for spec, things in found.items()}
 
-    async def import_document(self, catalog: Catalog, wanted: ImportRequest) -> list[ImportChange]:
+    async def import_document(
+        self, catalog: Catalog, wanted: ImportRequest, progress: ImportProgress
+    ) -> list[ImportChange]:
         """Import a document, or raise all that is wrong with it; return what becomes of each item."""
         # It would go through a million new objects again and again while other requests wait.
         with pause_gc():
             heads, problems = await asyncio.to_thread(read_heads, wanted.items)
             async with catalog.write() as write:
                 planner = Planner(await self._load_context(write, wanted, heads))
-                await asyncio.to_thread(planner.plan, heads)
+                progress.begin(ImportStep.CHECKING, len(heads))
+                await asyncio.to_thread(planner.plan, heads, progress)
                 problems += planner.problems
                 if problems:
                     raise _make_invalid_error(problems)
                 if not wanted.is_dry_run:
-                    await self._write(write, planner)
+                    await self._write(write, planner, progress)
             return planner.changes
 
     async def _load_context(
@@ -187,7 +191,9 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                         wanted[one.list_name].add(identity)
         return wanted
 
-    async def _write(self, write: CatalogWrite, planner: Planner) -> None:
+    async def _write(self, write: CatalogWrite, planner: Planner, progress: ImportProgress) -> None:
+        written = sum(change.action != "unchanged" for change in planner.changes)
+        progress.begin(ImportStep.WRITING, written)
         try:
             for resource in self.resources:
                 changes = [change for change in planner.changes if change.spec is resource]
@@ -204,6 +210,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                             write.touched |= {(resource.touches[0], key) for key in keys}
                         write.entries += await asyncio.to_thread(_audit, resource, planner, batch)
                         await write.write_audit()
+                        progress.done += len(batch)
         except asyncpg.IntegrityConstraintViolationError as error:
             raise ConflictError(
                 "Somebody else changed the same things meanwhile; nothing was written. Try again."

@@ -24,6 +24,7 @@ from adloom.resource.etag import move_forward
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.spec import DocumentLists, Identity, Item, ResourceSpec
 from adloom.resource.transfer.document import KEY, ItemHead, parse_id
+from adloom.resource.transfer.progress import ImportProgress
 
 
 class ItemProblemError(Exception):
@@ -91,7 +92,7 @@ class Planner:
         self._sibling_counts = {name: dict(counts) for name, counts in context.sibling_counts.items()}
         self._sibling_values = {name: dict(values) for name, values in context.sibling_values.items()}
 
-    def plan(self, heads: Sequence[ItemHead]) -> None:
+    def plan(self, heads: Sequence[ItemHead], progress: ImportProgress) -> None:
         """Plan a whole document, in the order in which its lists depend on each other."""
         by_list: dict[str, list[ItemHead]] = {spec.list_name: [] for spec in self._lists.specs}
         for head in heads:
@@ -99,6 +100,7 @@ class Planner:
         for spec in self._lists.specs:
             for head in by_list[spec.list_name]:
                 self._plan_item(spec, head)
+                progress.done += 1
 
     def _plan_item(self, spec: ResourceSpec[Any], head: ItemHead) -> None:
         path = head.item.path

@@ -10,7 +10,15 @@ from nicegui import events, ui
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms.upload import add_file_field
-from adloom.console.components.layout import add_card, add_div, add_hint, add_html, add_notice, add_tiles
+from adloom.console.components.layout import (
+    add_card,
+    add_div,
+    add_hint,
+    add_html,
+    add_notice,
+    add_tiles,
+    build_meter,
+)
 from adloom.console.components.messages import download_sheet, notify_success
 from adloom.console.components.table import Column, build_plain_table
 from adloom.console.history import format_value
@@ -20,7 +28,9 @@ from adloom.console.words.field_labels import label_field
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
 FORMATS: Final = {"json": JSON, "csv": CSV}
+PROGRESS_SECONDS: Final = 1.0
 SHOWN_MAX: Final = 100  # More changes or problems than a person reads; the API lists the first 1000.
+STEPS: Final = {"reading": "The file is read", "checking": "Checked", "writing": "Written"}
 ACTIONS: Final = {"created": "New", "updated": "Changed", "unchanged": "Unchanged"}
 NAMES: Final = {
     "advertisers": "Advertisers",
@@ -93,7 +103,7 @@ class CatalogUpload:
     async def _send(self, name: str, data: bytes, *, is_dry_run: bool) -> None:
         self._shown.clear()
         with self._shown:
-            ui.spinner(size="lg")
+            self._show_progress()
         try:
             answer = await self._visit.api.upload(
                 "/admin/import", data, content_type=find_type(name, data), dryRun=is_dry_run
@@ -107,6 +117,19 @@ class CatalogUpload:
                 self._show_preview(name, data, answer)
             else:
                 add_notice(describe_counts(answer), kind="good", title=f"“{name}” is imported")
+
+    def _show_progress(self) -> None:
+        """Show how far the import is, until what comes of it is shown in its place."""
+        with add_div("stack tight"):
+            ui.spinner(size="lg")
+            bar, line = add_html(""), add_hint()
+
+        async def update() -> None:
+            progress = await self._visit.api.get("/admin/import")
+            bar.content = build_meter(progress["done"] / progress["total"]) if progress["total"] else ""
+            line.set_text(describe_progress(progress))
+
+        ui.timer(PROGRESS_SECONDS, update)
 
     def _show_problems(self, name: str, error: ProblemError) -> None:
         self._shown.clear()
@@ -189,6 +212,12 @@ def describe_problem(path: str, message: str) -> Json:
 
 def _name_field(field: str | None) -> str:
     return "" if field is None else f"{label_field(field)} ({field})"
+
+
+def describe_progress(progress: Json) -> str:
+    """Say how far an import is; empty if none is under way."""
+    step = STEPS.get(progress["step"], "")
+    return f"{step}: {progress['done']:,} of {progress['total']:,}" if progress["total"] else step
 
 
 def describe_counts(answer: Json) -> str:
