@@ -1,7 +1,9 @@
 """Swagger UI on control, and that no other site may call control from a browser."""
 
+import asyncio
 import re
 
+from adloom.app.control import build_openapi_document
 from adloom.core.caller import Role
 from tests.support.control import ControlPlane, problem
 from tests.support.for_each import for_each
@@ -39,3 +41,19 @@ async def test_control_lets_no_other_site_in(path: str, control: ControlPlane) -
     for answer in answers:
         assert not [name for name in answer.headers if name.startswith("access-control-")]
     assert answers[2].status_code in {404, 405}
+
+
+async def test_others_are_answered_while_the_description_is_built(control: ControlPlane) -> None:
+    build_openapi_document.cache_clear()
+    control.app.state.delivery_url = "https://not-described-yet.example"
+    async with control.client() as visitor:
+        describing = [asyncio.ensure_future(visitor.get("/openapi.json")) for _ in range(3)]
+        answered = 0
+        while not all(one.done() for one in describing):
+            assert (await visitor.get("/docs/start.js")).status_code == 200
+            answered += 1
+            await asyncio.sleep(0.01)
+
+    assert {one.result().status_code for one in describing} == {200}
+    assert answered > 5
+    assert build_openapi_document.cache_info().misses == 1

@@ -1,5 +1,6 @@
 """The control plane: composes the admin API and the console."""
 
+import asyncio
 import functools
 import importlib
 from collections.abc import AsyncGenerator
@@ -368,13 +369,18 @@ def _build_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framew
     for router in ROUTERS:
         # Not `include_router`: it would build every route a second time, in 0.4 s.
         app.router.routes.extend(router.routes)
+    app.state.describing = asyncio.Lock()
     app.add_api_route("/openapi.json", _answer_openapi, include_in_schema=False)
     return app
 
 
 async def _answer_openapi(request: Request) -> Response:
     urls = request.app.state.public_url, request.app.state.delivery_url
-    return Response(_encode_openapi(*urls), media_type="application/json")
+    async with (
+        request.app.state.describing
+    ):  # Built once, whoever asks meanwhile; others are answered in that time.
+        body = await asyncio.to_thread(_encode_openapi, *urls)
+    return Response(body, media_type="application/json")
 
 
 @functools.cache

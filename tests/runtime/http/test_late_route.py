@@ -1,6 +1,8 @@
 """Routes that the framework reads when they are first used."""
 
+import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -51,3 +53,20 @@ def test_a_late_route_has_no_other_attributes_than_any_route() -> None:
     assert route.tags == ["things"]
     with pytest.raises(AttributeError, match="colour"):
         _ = route.colour
+
+
+def test_a_route_is_read_once_whoever_asks_for_it_meanwhile() -> None:
+    read: list[str] = []
+
+    class Slow(LateRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            read.append(self.name)
+            time.sleep(0.05)
+            return super().get_route_handler()
+
+    route = Slow("/things/{thing_id}", read_thing)
+    with ThreadPoolExecutor(4) as threads:
+        found = [threads.submit(getattr, route, "app") for _ in range(4)]
+
+    assert len({id(one.result()) for one in found}) == 1
+    assert read == ["read_thing"]

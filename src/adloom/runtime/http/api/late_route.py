@@ -4,11 +4,15 @@ For each it looks at the handler's parameters and answer, which takes a millisec
 and few of them are asked for in the minute after a start.
 """
 
+import threading
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Final
 
 from fastapi.routing import APIRoute
 from starlette.routing import compile_path
+
+# Requests read routes on the event loop, the description in a thread. Reentrant: reading asks for what is not read yet.
+_READING: Final = threading.RLock()
 
 
 class LateRoute(APIRoute):
@@ -31,8 +35,10 @@ class LateRoute(APIRoute):
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the framework knows of a route
         """Let the framework read the route; asked for only what it has not."""
-        options = self.__dict__.pop("_options", None)
-        if options is None:
+        with _READING:
+            options = self.__dict__.pop("_options", None)
+            if options is not None:
+                super().__init__(self.path, self.endpoint, methods=self.methods, name=self.name, **options)
+        if options is None and name not in self.__dict__:
             raise AttributeError(name)
-        super().__init__(self.path, self.endpoint, methods=self.methods, name=self.name, **options)
         return getattr(self, name)
