@@ -122,9 +122,9 @@ def _run_days(seed: int, days: int) -> None:
         pace=CALM,
     )
     console, tally, started_at = Console(), Tally(), time.perf_counter()
-    with show_progress(f"Simulating {days} days with seed {seed}"):
-        tally.add(simulate(plan))
-    title = f"{days} days in {time.perf_counter() - started_at:.1f} s, seed {seed}"
+    with show_progress("Simulating", days, unit="days") as work:
+        tally.add(simulate(plan, lambda seconds: work.update(seconds / DAY_SECONDS)))
+    title = f"{days} day{'s' if days > 1 else ''} in {time.perf_counter() - started_at:.1f} s, seed {seed}"
     _report(console, title, EVENT_LOG, tally, again=f"adloom simulate --seed {seed} --days {days}")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 from datetime import date
 from typing import Final
 
@@ -42,8 +43,9 @@ class EventLogPlan(Plan, frozen=True, kw_only=True):
 class World(BaseWorld[EventLogPlan, DeliveryProcess]):
     """Everything of one run."""
 
-    def __init__(self, plan: EventLogPlan) -> None:
+    def __init__(self, plan: EventLogPlan, on_seconds: Callable[[float], object]) -> None:
         super().__init__(plan)
+        self._on_seconds = on_seconds
         catalog = SimulatedCampaigns(
             self._ids, make_random(plan.seed, "people"), campaigns=CAMPAIGNS, has_budgets=False
         )
@@ -82,6 +84,7 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
             while clock() < self._plan.seconds:
                 rate = self._plan.views_per_second * _find_traffic_share(clock())
                 await asyncio.sleep(self._chance.expovariate(rate))
+                self._on_seconds(clock())
                 views.create_task(self._visitors.view_page(SLUG))
                 if self._faults.strikes("entry spoiled", self._faults.rates.spoiled):
                     self._spoil()
@@ -179,8 +182,9 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
         }
 
 
-def simulate(plan: EventLogPlan) -> Outcome:
-    return run_world(World, plan)
+def simulate(plan: EventLogPlan, on_seconds: Callable[[float], object] = lambda _: None) -> Outcome:
+    """Run a plan; `on_seconds` is told how many are simulated, visitor by visitor."""
+    return run_world(lambda plan: World(plan, on_seconds), plan)
 
 
 def _find_traffic_share(seconds: float) -> float:
