@@ -197,6 +197,39 @@ def test_an_end_in_the_past_ends_a_campaign_only_after_a_question(
     assert admin.get(f"/admin/campaigns/{campaign['id']}")["endsAt"].startswith("2020-01-01")
 
 
+def test_an_end_in_the_past_ends_several_campaigns_only_after_a_question(
+    console: Visit, product: Product, admin: Admin
+) -> None:
+    page = console.page
+    made = [admin.send("POST", "/admin/campaigns", {"name": f"Both by a slip {one}"}) for one in (1, 2)]
+    for campaign in made:
+        admin.send("PATCH", f"/admin/campaigns/{campaign['id']}/activate")
+
+    def ends() -> list[Any]:
+        return [admin.get(f"/admin/campaigns/{one['id']}")["endsAt"] for one in made]
+
+    def change_end() -> None:
+        page.get_by_role("button", name="Change dates").click()
+        page.get_by_role("dialog").get_by_label("Ends", exact=True).fill("2020-01-01T00:00")
+        page.get_by_role("dialog").get_by_role("button", name="Change").click()
+
+    page.goto(f"{product.control_url}/console/campaigns?search=Both+by+a+slip")
+    for campaign in made:
+        page.locator(f'[data-pick="{campaign["id"]}"]').check()
+    change_end()
+    expect(page.get_by_role("dialog")).to_have_count(1)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert ends() == [None, None]
+
+    change_end()
+    page.get_by_role("button", name="End", exact=True).click()
+    expect(page.get_by_text("2 campaigns changed.").first).to_be_visible()
+
+    assert [end[:10] for end in ends()] == ["2020-01-01"] * 2
+    assert console.errors == []
+
+
 def test_a_change_is_tried_before_it_costs_money(console: Visit, product: Product, admin: Admin) -> None:
     page = console.page
     campaigns = admin.get("/admin/campaigns", status="active", pageSize=50)["items"]

@@ -352,10 +352,15 @@ def notify_put_back(place: ui.element, before: Mapping[str, object], names: Abst
             add_notice(f"{others}: this is not changed here, but on another tab or by a button.", kind="warn")
 
 
+def is_over(changes: Json, now: datetime) -> bool:
+    """Whether changes end a campaign at once, and for good."""
+    return bool(ends_at := changes.get("endsAt")) and datetime.fromisoformat(ends_at) <= now
+
+
 async def save_changes(visit: PageVisit, address: str, form: Form, reload: Reload) -> None:
     """Send what was changed in a form, and say whether anything was; ask before that ends a campaign for good."""
     changes = form.patch_body()
-    if (ends_at := changes.get("endsAt")) and datetime.fromisoformat(ends_at) <= visit.now:
+    if is_over(changes, visit.now):
         confirm(
             "End it for good?",
             "Its end is in the past. It is over at once, and cannot run again: copy it to go on.",

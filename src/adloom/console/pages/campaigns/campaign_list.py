@@ -26,7 +26,7 @@ from adloom.console.components.table import Column, build_plain_table
 from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import pace_badge
 from adloom.console.pages.campaigns.moves import find_missing
-from adloom.console.resource_pages import Reload
+from adloom.console.resource_pages import Reload, is_over
 from adloom.console.words.campaign_words import describe_empty, describe_spent
 from adloom.console.words.field_labels import name_fields
 
@@ -186,7 +186,21 @@ def _ask_dates(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
         if not given:
             notify_success(strings.NOTHING_CHANGED)
             return
-        await _change(visit, rows, {"action": "change", "change": given}, done)
+
+        async def change() -> None:
+            await _change(visit, rows, {"action": "change", "change": given}, done)
+
+        if not is_over(given, visit.now):
+            await change()
+            return
+        with ui.context.client:  # Beside the dialog with the dates, which closes now.
+            confirm(
+                f"End {_describe_number(rows)} for good?",
+                "The end is in the past. They are over at once, and cannot run again: copy them to go on.",
+                action="End",
+                on_confirm=change,
+                is_dangerous=True,
+            )
 
     with open_form_dialog(f"Change the dates of {_describe_number(rows)}", "Change", save) as form:
         hint = f"{zone}. Empty: as each has it."
