@@ -65,6 +65,7 @@ async def test_a_campaign_comes_back_as_it_was_made_and_changed(admin: Client) -
         ("adProductCategory", TENNIS),
         ("bidsOnUnmatched", 1),
         ("targetCpa", -1),
+        ("targetCpa", 0),
         ("targetCpa", 0.00001),
         ("bidStrategy", "luck"),
     ],

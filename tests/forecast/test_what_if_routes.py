@@ -224,10 +224,11 @@ async def test_an_account_asks_about_its_own_and_learns_no_rivals_bid(
         ({"bidAmount": 0}, "bidAmount"),
         ({"bidAmount": None}, "bidAmount"),
         ({"bid": 3}, "bid"),
+        ({"targetCpa": 0}, "targetCpa"),
         ({"startsAt": "2026-12-02T00:00:00Z", "endsAt": "2026-12-01T00:00:00Z"}, "endsAt"),
         ({"targeting": [{"ruleType": "planet", "operator": "in", "value": ["Mars"]}]}, "ruleType"),
     ],
-    ids=["free", "null", "unknown", "dates", "rule"],
+    ids=["free", "null", "unknown", "target", "dates", "rule"],
 )
 async def test_a_change_that_makes_no_sense_names_its_field(changes: Json, field: str, admin: Client) -> None:
     campaign = await admin.make_campaign(bidAmount=2)

@@ -42,6 +42,12 @@ def _convert_price(value: object) -> Micros:
     return micros_from_decimal(parse_amount(value, like="2.5", most=PRICE_MAX, places=PRICE_PLACES_MAX))
 
 
+def _check_positive(price: Micros) -> Micros:
+    if not price:
+        raise ValueError("must be more than 0; null means that there is none")
+    return price
+
+
 def _write_price(price: Micros) -> float:
     return float(decimal_from_micros(price))
 
@@ -93,6 +99,11 @@ Price = Annotated[
     Micros,
     BeforeValidator(_convert_price),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": PRICE_MAX}),
+]
+PositivePrice = Annotated[
+    Price,
+    AfterValidator(_check_positive),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": PRICE_MAX}),
 ]
 PriceShown = Annotated[Micros, PlainSerializer(_write_price, return_type=float)]
 PaisaShown = Annotated[Micros, PlainSerializer(paisa_from_micros, return_type=int)]

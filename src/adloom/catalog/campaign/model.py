@@ -17,7 +17,7 @@ from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
 from adloom.core.errors import BadRequestError, make_field_error
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.core.money import decimal_from_micros, micros_from_paisa
-from adloom.resource.shapes import Paisa, Price, TimeZone
+from adloom.resource.shapes import Paisa, PositivePrice, Price, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.runtime.http.api.shapes import Flag, Moment, Name, Natural, Text, Text255
 from adloom.schedule.pacing import PacingStrategy
@@ -117,7 +117,7 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
         False
     )
     target_cpa_micros: Annotated[
-        Price | None, Field(alias="targetCpa", description="What a conversion should cost.")
+        PositivePrice | None, Field(alias="targetCpa", description="What a conversion should cost.")
     ] = None
     bid_strategy: BidStrategy = BidStrategy.FIXED
     passes_click_id: Annotated[

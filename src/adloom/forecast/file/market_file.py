@@ -199,7 +199,7 @@ def _build_campaign(
             # A campaign that bids in full has nothing to ask.
             has_bid=part.bid_strategy is not BidStrategy.FIXED,
             bid_strategy=part.bid_strategy,
-            target=None if not part.target_cpa else _convert_to_micros(part.target_cpa),
+            target=None if part.target_cpa is None else _convert_to_micros(part.target_cpa),
         ),
     )
 

@@ -138,7 +138,7 @@ class CampaignPart(_Part, frozen=True, kw_only=True):
     total_budget: Amount | None = None
     pacing: PacingStrategy = PacingStrategy.SMOOTH
     bid_strategy: BidStrategy = BidStrategy.FIXED
-    target_cpa: Amount | None = None  # What a conversion should cost.
+    target_cpa: Annotated[float, Meta(gt=0, le=1e9)] | None = None  # What a conversion should cost.
     starts: str | None = None  # A day, or a moment with its zone.
     ends: str | None = None
     zone: str = "UTC"

@@ -37,7 +37,7 @@ from adloom.forecast.what_if.wording import (
 from adloom.market.report.reach import CampaignReach
 from adloom.market.report.reach_store import read_reach
 from adloom.resource.api import AdvertiserWrites
-from adloom.resource.shapes import Paisa, Price
+from adloom.resource.shapes import Paisa, PositivePrice, Price
 from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text255
 from adloom.runtime.postgres import Connection
@@ -67,7 +67,7 @@ class WhatIfBody(Body):
     ends_at: Moment | None = None
     pacing_strategy: PacingStrategy = PacingStrategy.SMOOTH
     bid_strategy: BidStrategy = BidStrategy.FIXED
-    target_cpa: Annotated[Price | None, Field(description="What a conversion should cost.")] = None
+    target_cpa: Annotated[PositivePrice | None, Field(description="What a conversion should cost.")] = None
     categories: Annotated[
         tuple[ContentCategory, ...],
         Field(max_length=CATEGORIES_MAX, description="Of pages, for contextual slots."),
