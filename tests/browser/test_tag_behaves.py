@@ -76,6 +76,47 @@ def test_a_page_in_the_background_requests_nothing_before_it_is_looked_at(
         assert visit.errors == []
 
 
+def test_a_lazy_slot_is_asked_for_when_it_comes_near_and_only_once(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    far = '<div style="height: 5000px"></div>'
+    lazy = place("slides", f"{SPACE} data-lazy id=lazy")
+    hidden = place("bar", "data-lazy id=hidden hidden")
+
+    def list_asked(page: Page) -> list[str]:
+        return page.evaluate("adloom.inspect().filter((slot) => slot.answer).map((slot) => slot.slug)")
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/lazy", place("hero", SPACE) + hidden + far + lazy, head=tag(product)))
+        expect(page.locator(".banner")).to_have_count(1)
+        page.evaluate("adloom.refresh()")
+        page.evaluate("adloom.consent(false); adloom.consent(true)")
+        expect(page.locator(".banner")).to_have_count(1)
+        assert list_asked(page) == ["hero"]
+        before = len(visit.requests_to("/v1/serve/page"))
+
+        page.evaluate("scrollTo(0, lazy.getBoundingClientRect().top - 1.5 * innerHeight)")
+        expect(page.locator("#lazy .banner")).to_have_count(3)
+        page.evaluate("scrollTo(0, 9000)")
+        page.evaluate("scrollTo(0, 0)")
+        page.evaluate("hidden.hidden = false")
+        page.wait_for_function("adloom.inspect()[1].answer")
+        assert list_asked(page) == ["hero", "bar", "slides"]
+        assert len(visit.requests_to("/v1/serve/page")) == before + 2
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/all-lazy", place("hero", SPACE) + far + lazy, head=tag(product, lazy="")))
+        expect(page.locator(".banner")).to_have_count(1)
+        page.evaluate("adloom.refresh('slides')")
+        expect(page.locator("#lazy .banner")).to_have_count(3)
+        page.evaluate("scrollTo(0, 9000)")
+        page.evaluate("new Promise((done) => setTimeout(done, 200))")
+        assert len(visit.requests_to("/v1/serve/page")) == 2
+        assert visit.errors == []
+
+
 def test_nothing_is_sent_after_consent_is_withdrawn_of_what_was_seen_before(
     chromium: Browser, product: Product, site: Site
 ) -> None:

@@ -41,12 +41,13 @@ function scan(records) {
   slots.forEach((slot, place) => {
     if (place.isConnected && place.dataset.adloom === slot.slug) return;
     clear(slot);
+    near.unobserve(place);
     slots.delete(place);
   });
   if (records && !records.some(isOurs)) return;
   const fresh = [...document.querySelectorAll(PLACES)].map(found).filter(Boolean);
   reserve(fresh);
-  if (fresh[0] || !previewing) want(fresh); // A preview may name a slot that the page lacks.
+  if (fresh[0] || !previewing) want(fresh.filter(isNear)); // A preview may name a slot that the page lacks.
 }
 
 function clear(slot) {
@@ -56,7 +57,11 @@ function clear(slot) {
 }
 
 function want(wanted) {
-  wanted.forEach((slot) => (slot.isWanted = true));
+  wanted.forEach((slot) => {
+    slot.isWanted = true;
+    slot.isFar = false;
+    near.unobserve(slot.place);
+  });
   asking = asking || parsed.then(inView).then(ask);
   return asking;
 }
@@ -180,6 +185,21 @@ const inView = () =>
     document.hidden ? document.addEventListener("visibilitychange", resolve, { once: true }) : resolve(),
   );
 
+// With `data-lazy`, on the script or the element, a slot is asked for when it is a screen away from what is in view.
+const near = new IntersectionObserver(
+  (entries) =>
+    want(entries.map(({ target, isIntersecting }) => isIntersecting && slots.get(target)).filter(Boolean)),
+  { rootMargin: "100%" },
+);
+
+function isNear(slot) {
+  slot.isFar = "lazy" in options || "lazy" in slot.place.dataset;
+  if (slot.isFar) near.observe(slot.place);
+  return !slot.isFar;
+}
+
+const called = () => [...slots.values()].filter((slot) => !slot.isFar);
+
 const adloom = {
   on(name, handler) {
     const entry = [name, handler];
@@ -189,14 +209,14 @@ const adloom = {
   // What the reader has open or has closed is left alone, unless it is called by its name.
   refresh: (slug) =>
     want(
-      [...slots.values()].filter((slot) =>
-        slug ? slot.slug === slug : !slot.isClosed && !slot.root.querySelector("[open]"),
-      ),
+      slug
+        ? [...slots.values()].filter((slot) => slot.slug === slug)
+        : called().filter((slot) => !slot.isClosed && !slot.root.querySelector("[open]")),
     ),
   consent(isGiven) {
     const isNews = isGiven !== isAllowed;
     isAllowed = isGiven === true;
-    if (isAllowed && isNews) want([...slots.values()]);
+    if (isAllowed && isNews) want(called());
     if (!isAllowed) {
       reports = [];
       readerId();
