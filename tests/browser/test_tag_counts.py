@@ -143,6 +143,29 @@ def test_an_ad_that_is_clicked_before_it_counts_as_seen_counts_as_seen(
     assert seller.totals(banner_id)["invalidClicks"] == 0
 
 
+def test_a_video_counts_when_it_is_in_view_for_two_seconds(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    seller.ads("clip", "full_static", videoUrl=f"{site.url}/clip.webm")
+    films: list[Route] = []  # That do not come.
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        stand_still(page)
+        page.route("**/clip.webm", lambda route: films.append(route))  # noqa: PLW0108 - a builtin cannot be marked
+        page.goto(site.page("/clip", place("clip", SPACE), head=tag(product)))
+        video = page.locator("video")
+        expect(video).to_be_visible()
+        page.clock.run_for(5_000)
+        video.dispatch_event("loadeddata")
+        two_frames(page)
+        page.clock.run_for(1_800)
+        assert reported(visit) == []
+        with page.expect_response(f"**{BATCH}"):
+            page.clock.run_for(400)
+        assert len(reported(visit)) == 1
+
+
 def test_a_frame_or_video_that_has_not_loaded_is_not_seen(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:

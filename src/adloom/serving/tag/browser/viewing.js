@@ -1,6 +1,7 @@
-// An ad is seen when at least half of it was in view for a whole second, in a page that was in view too.
+// An ad is seen when at least half of it was in view for a whole second, a video for two, in a page that was in view too.
 
 const SEEN_MS = 1000;
+const VIDEO_SEEN_MS = 2000;
 const views = new Map(); // By element: who wants to know, whether it is in view, and the running second.
 
 const eye = new IntersectionObserver(
@@ -30,7 +31,8 @@ function unwatch(card) {
 
 function look(view, card) {
   clearTimeout(view.second);
-  if (view.isIn && !document.hidden) view.second = setTimeout(see, SEEN_MS, view, card);
+  const isVideo = card.classList.contains("video");
+  if (view.isIn && !document.hidden) view.second = setTimeout(see, isVideo ? VIDEO_SEEN_MS : SEEN_MS, view, card);
 }
 
 // Who follows an ad has seen it, however little of it was in view, or short.
