@@ -123,6 +123,18 @@ def test_every_list_says_how_it_can_be_sorted() -> None:
     assert [path for path in lists() if not query_of(path, "sort").keys() & {"enum", "const"}] == []
 
 
+def test_money_in_hundredths_is_a_whole_number() -> None:
+    fields = {
+        f"{name}.{field}": shape.get("anyOf", [shape])[0]
+        for name, schema in schemas().items()
+        for field, shape in schema.get("properties", {}).items()
+        if field.endswith("Paisa")
+    }
+
+    assert len(fields) > 50
+    assert {name: shape for name, shape in fields.items() if shape.get("type") != "integer"} == {}
+
+
 def test_a_name_that_must_not_be_blank_says_so() -> None:
     assert schemas()["CampaignBody"]["properties"]["name"]["pattern"] == r"\S"
     assert schemas()["PlacementBody"]["properties"]["label"]["pattern"] == r"\S"

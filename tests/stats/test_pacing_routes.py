@@ -106,13 +106,13 @@ async def test_a_campaign_on_the_site_shows_its_pace_and_only_to_the_house(
     assert seen == {
         "campaignId": campaign["id"],
         "dailyBudgetPaisa": 100,
-        "spentPaisa": 25.0,
-        "expectedPaisa": 50.0,
+        "spentPaisa": 25,
+        "expectedPaisa": 50,
         "ratio": 0.5,
         "throttle": 0.5,
     }
     assert hidden == []
-    assert (of_site["expectedPaisa"], of_site["ratio"]) == (0.0, None)
+    assert (of_site["expectedPaisa"], of_site["ratio"]) == (0, None)
     assert [point["expectedPaisa"] for point in plan[17::3]] == [0, 33, 83]
 
 

@@ -14,8 +14,9 @@ from adloom.budgets.traffic.site_day import find_site_day
 from adloom.budgets.traffic.store import read_followed_shape, read_shape
 from adloom.catalog.site import Site, sites
 from adloom.core.ids import CampaignId
-from adloom.core.money import MICROS_PER_PAISA
+from adloom.core.money import Micros
 from adloom.resource.api import PublisherReads
+from adloom.resource.shapes import PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Connection
@@ -49,9 +50,9 @@ class CampaignPaceAnswer(Answer):
     """A campaign on the site: what it was to spend by now, and the share of its offers that is left out."""
 
     campaign_id: UUID
-    daily_budget_paisa: int
-    spent_paisa: float
-    expected_paisa: float
+    daily_budget: Annotated[PaisaShown, Field(alias="dailyBudgetPaisa")]
+    spent: Annotated[PaisaShown, Field(alias="spentPaisa")]
+    expected: Annotated[PaisaShown, Field(alias="expectedPaisa")]
     ratio: Annotated[float | None, Field(description="Spent by expected; null while nothing is expected.")]
     throttle: float
 
@@ -70,7 +71,7 @@ class SiteDayAnswer(Answer):
     ]
 
 
-router = make_router("/admin/sites/{site_id}", "pacing", 401, 403, 404, 503)
+router = make_router("/admin/sites/{site_id}", "pacing", 400, 401, 403, 404, 503)
 
 
 @router.get("/pacing")
@@ -123,9 +124,9 @@ def _build_pace(
     expected = status.daily_budget * curve.compute_share(now)
     return CampaignPaceAnswer(
         campaign_id=campaign_id,
-        daily_budget_paisa=status.daily_budget // MICROS_PER_PAISA,
-        spent_paisa=round(status.spent_window / MICROS_PER_PAISA, 2),
-        expected_paisa=round(expected / MICROS_PER_PAISA, 2),
+        daily_budget=status.daily_budget,
+        spent=status.spent_window,
+        expected=Micros(int(expected)),
         ratio=round(status.spent_window / expected, 4) if expected > 0 else None,
         throttle=round(status.throttle, 4),
     )
