@@ -135,6 +135,29 @@ def test_money_in_hundredths_is_a_whole_number() -> None:
     assert {name: shape for name, shape in fields.items() if shape.get("type") != "integer"} == {}
 
 
+def test_the_value_of_conversions_is_a_number() -> None:
+    kinds = schemas()["StatsTotals"]["properties"]["conversionValue"]["anyOf"]
+
+    assert [kind["type"] for kind in kinds] == ["number", "null"]
+
+
+def test_what_is_refused_of_a_body_or_a_parameter_is_described() -> None:
+    missing = {
+        (name, status)
+        for name, one in operations().items()
+        for status in ("400", "413")
+        if one.get("security") != []
+        and ("requestBody" in one or (status == "400" and any(map(can_be_wrong, one.get("parameters", ())))))
+        and status not in one["responses"]
+    }
+
+    assert missing == set()
+
+
+def can_be_wrong(parameter: Json) -> bool:
+    return parameter["in"] == "query" or parameter["schema"].get("format") == "uuid"
+
+
 def test_a_name_that_must_not_be_blank_says_so() -> None:
     assert schemas()["CampaignBody"]["properties"]["name"]["pattern"] == r"\S"
     assert schemas()["PlacementBody"]["properties"]["label"]["pattern"] == r"\S"

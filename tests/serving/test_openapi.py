@@ -91,6 +91,17 @@ def test_required_fields_of_a_body_are_named(path: str, required: set[str]) -> N
     assert set(resolve(body)["required"]) == required
 
 
+def test_an_address_that_is_too_long_for_a_query_is_described() -> None:
+    assert "414" in build_openapi_document()["paths"]["/v1/serve"]["get"]["responses"]
+
+
+def test_both_answers_to_a_text_are_described() -> None:
+    answers = build_openapi_document()["paths"]["/v1/classify-page"]["post"]["responses"]
+
+    shapes = [answers[status]["content"]["application/json"]["schema"] for status in ("200", "202")]
+    assert shapes[0] == shapes[1] == {"$ref": "#/components/schemas/TextAnswer"}
+
+
 def test_an_event_of_a_batch_names_its_type() -> None:
     kinds = build_openapi_document()["components"]["schemas"]["BatchBody"]["properties"]["events"]["items"][
         "anyOf"

@@ -311,7 +311,7 @@ def _build_contextual_paths(query: list[Json]) -> Json:
     return {
         "/v1/serve": _get("Which ad fills this contextual slot of this page?",
             _describe_json(200, "SlotAd") | {"204": _describe_answer("No ad; the headers Adloom-Page and Adloom-Reason say why.")},
-            400, 403, 404, 429, 503, parameters=[
+            400, 403, 404, 414, 429, 503, parameters=[
                 {"name": "slot", "in": "query", "required": True, "schema": {"type": "string", "maxLength": 100}},
                 {"name": "url", "in": "query", "required": True, "schema": {"type": "string"}},
                 *query,
@@ -321,7 +321,7 @@ def _build_contextual_paths(query: list[Json]) -> Json:
         "/v1/serve/page": _post("Which ads fill the slots of this page, whatever each is filled by? For the tag.",
             "PageSlotsRequest", _describe_json(200, "ServedPageSlots"), 400, 413, 429, 503),
         "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
-            "SentText", _describe_json(202, "TextAnswer") | {"200": _describe_answer("It is not needed: the page is known, or being classified.")},
+            "SentText", _describe_json(202, "TextAnswer") | _describe_json(200, "TextAnswer", "It is not needed: the page is known, or being classified."),
             400, 403, 413, 429, 503),
         "/v1/preview": _post("Which banner does this signed link show, and in which slot? For the tag; nothing of it counts.",
             "PreviewRequest", _describe_json(200, "PreviewAnswer"), 400, 403, 404, 409, 413, 429, 503),
@@ -348,9 +348,9 @@ def _describe_operation(summary: str, answers: Json, problems: tuple[int, ...]) 
     return {"summary": summary, "tags": ["delivery"], "security": [], "responses": answers | refused}
 
 
-def _describe_json(status: int, schema: str) -> Json:
+def _describe_json(status: int, schema: str, description: str = "") -> Json:
     content: Json = {"application/json": {"schema": {"$ref": REF.format(name=schema)}}}
-    return {str(status): _describe_answer(ANSWERS[schema], content)}
+    return {str(status): _describe_answer(description or ANSWERS[schema], content)}
 
 
 def _describe_answer(description: str, content: Json | None = None) -> Json:

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 from datetime import date, datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Final, cast
 from uuid import UUID
@@ -16,7 +15,7 @@ from pydantic import BeforeValidator, Field
 from adloom.core.caller import Caller, Role
 from adloom.core.currency import Currency
 from adloom.core.errors import ValidationFailedError, make_field_error
-from adloom.resource.shapes import TimeZone
+from adloom.resource.shapes import AmountShown, TimeZone
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     Database,
@@ -132,7 +131,7 @@ class StatsTotals(Answer):
         int | None, Field(description="Those of clicks, by their own hour; null for publishers.")
     ]
     conversion_value: Annotated[
-        Decimal | None, Field(description="The sum of their values, as they were reported.")
+        AmountShown | None, Field(description="The sum of their values, as they were reported.")
     ]
 
 

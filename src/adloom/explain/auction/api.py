@@ -104,7 +104,7 @@ class ExplainedAuction(Answer):
     ]
 
 
-router = make_router("/api/v1/ads/explain", "auctions", 400, 401, 403, 404, 503)
+router = make_router("/api/v1/ads/explain", "auctions", 400, 401, 403, 404, 413, 503)
 
 
 @router.post("")

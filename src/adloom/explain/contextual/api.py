@@ -99,7 +99,7 @@ class SlotExplanation(Answer):
     price_cpm: PriceShown | None
 
 
-router = make_router("/v1/explain", "delivery", 400, 401, 403, 404, 503)
+router = make_router("/v1/explain", "delivery", 400, 401, 403, 404, 413, 503)
 
 
 @router.post("")

@@ -86,7 +86,7 @@ class SiteMarketAnswer(Answer):
     demand: SiteDemandAnswer
 
 
-router = make_router("/admin/sites/{site_id}", "market", 401, 403, 404)
+router = make_router("/admin/sites/{site_id}", "market", 400, 401, 403, 404)
 
 
 @router.get("/market")

@@ -148,7 +148,7 @@ class BiddingAnswer(Answer):
     ]
 
 
-router = make_router("/admin/campaigns/{campaign_id}", "budgets", 401, 403, 404, 503)
+router = make_router("/admin/campaigns/{campaign_id}", "budgets", 400, 401, 403, 404, 503)
 
 
 @router.get("/bidding")

@@ -75,7 +75,7 @@ class BudgetStatisticsAnswer(Answer):
     campaigns_exceeded: Annotated[int, Field(description="Those that have spent all of it.")]
 
 
-router = make_router("/api/v1/admin/budget", "budgets", 400, 401, 403, 404, 503)
+router = make_router("/api/v1/admin/budget", "budgets", 400, 401, 403, 404, 413, 503)
 
 
 @router.get("/pacers")

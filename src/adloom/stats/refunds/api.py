@@ -63,7 +63,7 @@ class RefundQuery(ListQuery):
     sort: Text255 = "-createdAt"
 
 
-router = make_router("/admin/campaigns", "budgets", 400, 401, 403, 404, 409, 503)
+router = make_router("/admin/campaigns", "budgets", 400, 401, 403, 404, 409, 413, 503)
 
 
 @router.get("/{campaign_id}/refunds")
