@@ -43,6 +43,13 @@ def test_a_body_that_is_not_an_object_is_rejected(body: bytes) -> None:
     assert not failed.value.errors
 
 
+def test_a_wrong_field_is_named_once() -> None:
+    with pytest.raises(ValidationFailedError) as failed:
+        decode(b'{"name": "a\\u0000", "known": "b\\u0000"}')
+
+    assert [problem.field for problem in failed.value.errors] == ["known", "name"]
+
+
 def test_what_is_said_of_a_body_that_cannot_be_read_is_why() -> None:
     with pytest.raises(ValidationFailedError, match=r"not JSON that can be read: JSON is malformed"):
         decode(b'{"name": 7, "known": {"b": \x00}}')

@@ -85,6 +85,7 @@ class Body(BaseModel):
         ("zones", "a", "must be a list"),
         ("days", "a", "must be a list"),
         ("pages", 5, "must be a list"),
+        ("pages", "a", "must be a list"),
         ("sizes", [], "must be an object"),
         ("mode", "{slow}", "must be 'smooth' or 'fast'"),
         ("at", "tomorrow", "must be a date and a time such as 2026-11-18T12:00:00Z"),

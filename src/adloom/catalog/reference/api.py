@@ -6,9 +6,16 @@ from uuid import UUID
 
 import msgspec
 from fastapi import Depends, Path, Query, status
-from pydantic import Field
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from adloom.catalog.reference.resource import RECORDS, ReferenceKind, ReferenceRecord, parse_reference_id
+from adloom.catalog.reference.resource import (
+    ID_MAX,
+    RECORDS,
+    ReferenceId,
+    ReferenceKind,
+    ReferenceRecord,
+    parse_reference_id,
+)
 from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.api import AdminWrites, CurrentCatalog, make_catalog_router
@@ -18,11 +25,21 @@ from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255
 from adloom.runtime.listing import Filters, Listed
 
 
+def _check_id(value: object, check: ValidatorFunctionWrapHandler) -> ReferenceId:
+    # Pydantic would answer one error for each type of the union, under names of its own.
+    try:
+        return check(value)
+    except ValidationError:
+        raise ValueError(f"must be an integer from 0 to {ID_MAX}; for `seo` a UUID") from None
+
+
 class ReferenceBody(Body):
     """A new record, with the id that it has in the shop."""
 
     id: Annotated[
-        Natural | UUID, Field(description="An integer; for `seo` a UUID.", union_mode="left_to_right")
+        Natural | UUID,
+        Field(description="An integer; for `seo` a UUID.", union_mode="left_to_right"),
+        WrapValidator(_check_id),
     ]
     label: Name
 

@@ -57,7 +57,8 @@ class BodyDecoder(Generic[T]):
             message = f"The {self._called} is not JSON that can be read: {problem}."
             raise ValidationFailedError(message) from error
         problems = [problem for field in self._fields if (problem := _find_problem(field, values))]
-        problems += self._find_nuls(values)
+        wrong = {problem.field for problem in problems}
+        problems += [problem for problem in self._find_nuls(values) if problem.field not in wrong]
         if problems:
             raise self._build_error(problems) from error
         # A field that was given twice was wrong the first time and is right the last.

@@ -61,6 +61,7 @@ _MESSAGES: Final = {
     "string_too_long": "must have at most {max_length} characters",
     "string_pattern_mismatch": "must match the pattern {pattern}",
     "is_instance_of": "must be a list",  # Only a Sequence is checked so.
+    "sequence_str": "must be a list",
     "too_short": "must have {min_length} or more items",
     "too_long": "must have at most {max_length} items",
     "greater_than_equal": "must be {ge} or more",
