@@ -1,9 +1,12 @@
 """Identifiers: a type for each, UUIDv7 outside, and the one place that makes them."""
 
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Final, NewType, Protocol
 from uuid import UUID
 
+import msgspec
 import uuid_utils
 import uuid_utils.compat
 
@@ -19,6 +22,8 @@ SiteId = NewType("SiteId", UUID)
 TargetingRuleId = NewType("TargetingRuleId", UUID)
 UserId = NewType("UserId", UUID)
 
+# Reads 16 bytes, or a text, in a quarter of the time that UUID itself takes: for what every request does.
+read_uuid: Final[Callable[[bytes | str], UUID]] = partial(msgspec.convert, type=UUID)
 NO_USER: Final = UUID(int=0)  # What some programs send where they know no user.
 
 
@@ -32,7 +37,7 @@ def digest_user(user_id: UUID) -> bytes:
 
 def derive_auction_id(request_id: bytes, slot: int) -> RequestId:
     """Return the id of the auction of one of a request's slots: for the first it is the request's own."""
-    return RequestId(UUID(bytes=request_id[:-1] + bytes((request_id[-1] ^ slot,))))
+    return RequestId(read_uuid(request_id[:-1] + bytes((request_id[-1] ^ slot,))))
 
 
 class OpaqueId(Protocol):

@@ -9,9 +9,8 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Final
-from uuid import UUID
 
-from adloom.core.ids import OpaqueId, RequestId
+from adloom.core.ids import OpaqueId, RequestId, read_uuid
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.events.log.event import AuctionEntry, AuctionWin, Unsold, encode_event
@@ -170,8 +169,8 @@ def _build_auctioned(
     win, market = auction.win, auction.market.placements
     named = None if query.placement is None else market[0]
     return AuctionEntry(
-        auction_id=RequestId(UUID(bytes=auction_id.bytes)),
-        user_id=UUID(query.user),
+        auction_id=RequestId(read_uuid(auction_id.bytes)),
+        user_id=read_uuid(query.user),
         placement_id=None if named is None else named.id,
         placement_type=market[0].type,
         held_at=request.now,

@@ -1,9 +1,8 @@
 """Holds the auctions of contextual slots: fills them, and publishes what is to be on record of that."""
 
 from collections.abc import Callable
-from uuid import UUID
 
-from adloom.core.ids import RequestId
+from adloom.core.ids import RequestId, read_uuid
 from adloom.events.log.event import Served, encode_event
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.fill import FilledSlot, SlotFiller
@@ -81,7 +80,7 @@ def _encode_served(filled: FilledSlot, prepared: PreparedSlot, visit: SlotVisit,
     banner_id, campaign_id = unpack_ids(winner.offer.pair)
     return encode_event(
         Served(
-            request_id=RequestId(UUID(bytes=visit.request_id)),
+            request_id=RequestId(read_uuid(visit.request_id)),
             slot=number,
             banner_id=banner_id,
             placement_id=prepared.slot.id,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import IdSource, OpaqueId, RequestId
+from adloom.core.ids import IdSource, OpaqueId, RequestId, read_uuid
 from adloom.events.ingest.token import SLOT_MAX, TokenSigner
 from adloom.events.log.event import Served, encode_event
 from adloom.runtime.http.fast.fast_routes import FastRequest
@@ -139,7 +139,7 @@ class ServedEventPublisher:
         if not offers or request.method == b"HEAD":
             return
         served_to = user_id or parse_user(request.query)
-        in_request = RequestId(UUID(bytes=request_id.bytes))
+        in_request = RequestId(read_uuid(request_id.bytes))
         for slot, offer in enumerate(offers):
             banner_id, campaign_id = unpack_ids(offer.candidate.pair)
             served = Served(
