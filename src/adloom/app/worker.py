@@ -75,7 +75,7 @@ from adloom.stats.saved_report.send import (
 )
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
 from adloom.sync.processor import SyncProcessor, choose_backoff
-from adloom.sync.providers.http_client import open_http_client
+from adloom.sync.providers.http_client import RequestPace, open_http_client
 from adloom.sync.providers.meta import META_URL, MetaProvider
 from adloom.sync.providers.mock import MockProvider
 from adloom.sync.providers.own import OwnProvider
@@ -310,10 +310,16 @@ async def open_sync(
     settings: WorkerSettings, metrics: Metrics, pool: Pool, clock: Clock
 ) -> AsyncGenerator[SyncParts]:
     redis_url = settings.services.redis_url
-    async with open_stats_queue(redis_url) as queue, open_http_client() as http:
+    async with (
+        open_stats_queue(redis_url) as queue,
+        open_http_client() as http,
+        open_valkey(redis_url) as valkey,
+    ):
         providers = {
             Platform.MOCK: MockProvider(),
-            Platform.META: MetaProvider(http, url=settings.meta_url or META_URL),
+            Platform.META: MetaProvider(
+                http, url=settings.meta_url or META_URL, pace=lambda rate: RequestPace(rate, valkey=valkey)
+            ),
             Platform.ADLOOM: OwnProvider(pool, currency=settings.conversions.currency),
         }
         cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None

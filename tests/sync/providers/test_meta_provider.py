@@ -1,6 +1,7 @@
 """Statistics from a server with Meta's API, with and without errors."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from adloom.runtime.settings import Secret
+from adloom.runtime.valkey import Valkey, make_client
 from adloom.sync.figures import compute_ratios
 from adloom.sync.providers.http_client import RequestPace, open_http_client
 from adloom.sync.providers.meta import MetaProvider
@@ -259,6 +261,32 @@ async def test_a_throttled_account_is_not_asked_before_its_time(meta: MetaServer
 
     assert raised.value.retry_after == timedelta(minutes=18)
     assert [one["path"] for one in meta.requests] == [f"/act_{n}/insights" for n in (77, 78, 77)]
+
+
+async def test_what_one_worker_learns_of_a_rate_limit_holds_for_all(meta: MetaServer, valkey: Valkey) -> None:
+    def remember(with_valkey: Valkey) -> Callable[[float], RequestPace]:
+        return lambda rate: RequestPace(rate, valkey=with_valkey)
+
+    usage = {"77": [{"estimated_time_to_regain_access": 19}]}
+    away = make_client("redis://127.0.0.1:9")
+    async with open_http_client() as http, aclosing(away):
+        asked, other, alone = (
+            MetaProvider(http, url=meta.url, pace=remember(one)) for one in (valkey, valkey, away)
+        )
+        for provider in (asked, alone):
+            meta.script.append(Scripted(400, {"code": 80000}, X_Business_Use_Case_Usage=usage))
+            with pytest.raises(ThrottledError):
+                await fetched(provider, a_meta_request())
+            with pytest.raises(ThrottledError):
+                await fetched(provider, a_meta_request())
+        with pytest.raises(ThrottledError) as raised:
+            await fetched(other, a_meta_request(level=Level.AD))
+        assert len(meta.requests) == 2
+        await valkey.flushall()
+        await fetched(other, a_meta_request())
+
+    assert timedelta(minutes=18) < raised.value.retry_after <= timedelta(minutes=19)
+    assert len(meta.requests) == 3
 
 
 async def test_requests_stop_before_the_usage_limit_is_reached(

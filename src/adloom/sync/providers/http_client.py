@@ -5,7 +5,7 @@ Requests are bounded in time and size; the token goes into a header, which is no
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
@@ -13,25 +13,34 @@ from typing import Final, NamedTuple, Protocol
 import httpx
 
 from adloom import VERSION
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.sync.providers.protocol import ProviderUnavailableError
 
 Sleep = Callable[[float], Awaitable[None]]
 Moment = Callable[[], float]
 
+PAUSED: Final = "adloom:sync:paused:"  # And the account.
+
 
 class RequestPace:
-    """Keeps a minimum interval between the requests of an account.
+    """Keeps a minimum interval between the requests of an account, and the pauses that the platform asks for.
 
-    Time is the event loop's, which never goes back.
+    With Valkey, all workers keep a pause. Time is the event loop's, which never goes back.
     """
 
     def __init__(
-        self, requests_per_second: float, *, sleep: Sleep = asyncio.sleep, moment: Moment | None = None
+        self,
+        requests_per_second: float,
+        *,
+        sleep: Sleep = asyncio.sleep,
+        moment: Moment | None = None,
+        valkey: Valkey | None = None,
     ) -> None:
         assert requests_per_second > 0, "a rate of zero would wait for ever"
         self._interval_seconds = 1 / requests_per_second
         self._sleep = sleep
         self._moment = moment
+        self._valkey = valkey
         self._free_at: dict[str, float] = {}
         self._paused_until: dict[str, float] = {}
 
@@ -48,14 +57,21 @@ class RequestPace:
         until = self._read_now() + length.total_seconds()
         self._free_at[account] = max(until, self._free_at.get(account, until))
 
-    def pause(self, account: str, length: timedelta) -> None:
+    async def pause(self, account: str, length: timedelta) -> None:
         """Remember that an account must not be asked for a while."""
         self._paused_until[account] = self._read_now() + length.total_seconds()
+        if self._valkey is not None:
+            with suppress(*VALKEY_AWAY):
+                await self._valkey.set(PAUSED + account, 1, px=length)
 
-    def find_pause(self, account: str) -> timedelta:
-        """Return how long an account must not be asked."""
+    async def find_pause(self, account: str) -> timedelta:
+        """Return how long an account must not be asked, as far as this worker knows."""
         now = self._read_now()
-        return timedelta(seconds=max(0.0, self._paused_until.get(account, now) - now))
+        seconds = max(0.0, self._paused_until.get(account, now) - now)
+        if not seconds and self._valkey is not None:
+            with suppress(*VALKEY_AWAY):
+                seconds = max(0, await self._valkey.pttl(PAUSED + account)) / 1000
+        return timedelta(seconds=seconds)
 
     def _read_now(self) -> float:
         return (self._moment or asyncio.get_running_loop().time)()

@@ -103,7 +103,7 @@ class MetaProvider:
                 query.page_rows = max(PAGE_ROWS_MIN, query.page_rows // 2)
 
     async def _request_page(self, query: "_InsightQuery", after: str | None) -> InsightPage:
-        if pause := self._pace.find_pause(query.account):
+        if pause := await self._pace.find_pause(query.account):
             raise ThrottledError("Meta's rate limit is reached; it is not asked yet.", retry_after=pause)
         await self._pace.wait(query.account)
         url = f"{self._url}/{query.account}/insights"
@@ -113,7 +113,7 @@ class MetaProvider:
             return self._read_page(query.account, answer, usage)
         except ThrottledError as error:
             # All levels of the account are throttled together, each in a job of its own.
-            self._pace.pause(query.account, error.retry_after)
+            await self._pace.pause(query.account, error.retry_after)
             raise
 
     def _read_page(self, account: str, answer: MetaAnswer, usage: MetaUsage) -> InsightPage:
