@@ -211,6 +211,8 @@ async def open_pool(
         command_timeout=command_seconds_max,
         init=_set_codecs,
         server_settings={
+            # Else in the server's own zone, where a midnight may be missing: a series of days would lose its last one.
+            "timezone": "UTC",
             # A plan for any value is a bad plan for the searches of lists, and planning takes less than a millisecond.
             "plan_cache_mode": "force_custom_plan",
             # A process that is frozen in a transaction would keep its locks, and all others waiting, for as long.
