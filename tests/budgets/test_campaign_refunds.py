@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
+from adloom.budgets.bid_model import BidsDecided, MultiplierRequest
 from adloom.budgets.messages import (
     BudgetVerdict,
     CampaignExhausted,
@@ -24,6 +26,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import BannerId, PlacementId, RequestId
 from adloom.core.money import Micros
+from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import ADVERTISER_ID, CAMPAIGN_ID, NOON, UNIT, CampaignBench, a_campaign
 
 TODAY = NOON.date()
@@ -163,6 +166,20 @@ def test_the_advertiser_hears_of_a_refund_of_a_recent_day(days: int) -> None:
     assert not bench.recorded(DayRefund)
 
 
+def a_decision(request: MultiplierRequest) -> BidsDecided:
+    """A decision to bid in full."""
+    return BidsDecided(
+        day=request.day,
+        window=request.window.window,
+        strategy=request.strategy,
+        decision=BidDecision(multiplier=1.0, reason="pacer"),
+        memory=request.memory,
+        shadows={},
+        counts=request.counts,
+        counted_before=request.counted_before,
+    )
+
+
 actions = st.lists(
     st.tuples(
         st.sampled_from(["charge", "refund", "again", "wait", "day"]), st.integers(1, 3), st.integers(0, 2)
@@ -209,3 +226,39 @@ def test_spend_is_the_sum_of_the_ledger_never_negative_and_never_over_budget(
         assert 0 <= state.spent_window <= 3 * UNIT
         assert all(spent >= 0 for spent in state.spent_by_day.values())
         assert not (bench.published(CampaignExhausted) and bench.published(CampaignRestored))
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=15))
+def test_what_was_charged_lately_is_the_same_after_a_refund(steps: list[tuple[int, int]]) -> None:
+    """To give money back is no sign that offers cost less: pace and bids go on from what was charged."""
+    config = a_campaign(
+        pacing=PacingStrategy.SMOOTH,
+        daily_budget=Micros(1_000 * UNIT),
+        has_bid=True,
+        bid_strategy=BidStrategy.PACER,
+    )
+    benches = [CampaignBench(config), CampaignBench(config)]
+    leases, costs = [0, 0], [list[float](), list[float]()]
+    given_back = 0
+    for number, (charged, refunded) in enumerate(steps):
+        for place, bench in enumerate(benches):
+            usage = {"report": number + 1, "lease": leases[place], "offers": charged, "requests": charged}
+            leases[place] = bench.answered(want=Micros(10 * UNIT), **usage).lease
+            for request in bench.published(MultiplierRequest):
+                costs[place].append(request.window.window_cost)
+                bench.take(a_decision(request))
+            for _ in range(charged):
+                bench.take(bench.offered(leases[place]))
+            bench.wait(400)
+        if refunded * UNIT <= (spent := benches[1].state.spent_today):
+            part = a_part(refunded, day_spent=spent, window=benches[1].state.window)
+            benches[1].take(a_refund(part, number=5_000 + number))
+            given_back += refunded
+
+    plain, refunding = (bench.state for bench in benches)
+    assert refunding.spent_today == plain.spent_today - given_back * UNIT
+    assert costs[1] == costs[0]
+    if steps:
+        assert plain.pace is not None
+        assert refunding.pace is not None
+        assert (refunding.pace.charged, refunding.pace.offers) == (plain.pace.charged, plain.pace.offers)

@@ -200,7 +200,7 @@ def _measure_cost(state: PaceState, pace: Pace) -> PaceState:
     kept = max(0.0, 1 - pace.offers * estimate_cost(state, pace) / (CHARGES_KEPT * pace.price))
     return msgspec.structs.replace(
         state,
-        charged=max(0.0, kept * state.charged + new),  # Less than before after a refund, or if holds expire.
+        charged=max(0.0, kept * state.charged + new),  # Less than before if holds expire.
         offers=kept * state.offers + pace.offers,
         spent=(pace.window, pace.spent),
     )

@@ -97,6 +97,14 @@ def apply_decision(
     return _use(state, bids, decided, now, effects)
 
 
+def lower_spent_of_bids(state: CampaignState, refunded: int) -> BidProgress | None:
+    """Return the bids with less of today spent at their last decision: a window cost what was charged in it."""
+    bids = state.bids
+    if bids is None or bids.day != state.day:
+        return bids
+    return _changed(bids, spent=Micros(bids.spent - refunded))
+
+
 def count_windows(day_seconds: int | None) -> int:
     """Return how many windows a day has: more, where a campaign runs on a site whose days are simulated."""
     if day_seconds is None or day_seconds >= DAY_SECONDS:

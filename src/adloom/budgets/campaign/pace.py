@@ -53,6 +53,14 @@ def estimate_spent(state: CampaignState) -> Micros:
     return Micros(state.spent_window + int(held * min(1.0, shown)))
 
 
+def lower_spent_before(state: CampaignState, refunded: int) -> PaceState | None:
+    """Return the pace with less spent at its last step: to give money back is no sign that offers cost less."""
+    pace = state.pace
+    if pace is None or pace.spent is None or pace.spent[0] != state.window:
+        return pace
+    return _changed(pace, spent=(state.window, pace.spent[1] - refunded))
+
+
 def get_throttle(state: CampaignState) -> float:
     return 0.0 if state.pace is None else state.pace.throttle
 

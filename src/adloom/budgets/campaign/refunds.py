@@ -8,7 +8,9 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
+from adloom.budgets.campaign.bids import lower_spent_of_bids
 from adloom.budgets.campaign.charges import flush
+from adloom.budgets.campaign.pace import lower_spent_before
 from adloom.budgets.campaign.reports import publish_spend, queue_report
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow, Refund
@@ -30,11 +32,14 @@ def apply_refund(state: CampaignState, refund: Refund, now: datetime, effects: l
     for day, amount in _sum_by_day(refund).items():
         if day in by_day:
             by_day[day] -= amount
+    of_window, today = _limit_to_window(state, refund), _sum_by_day(refund).get(state.day, 0)
     state = _changed(
         state,
         spent_total=Micros(state.spent_total - refund.amount),
-        spent_window=Micros(state.spent_window - _limit_to_window(state, refund)),
+        spent_window=Micros(state.spent_window - of_window),
         spent_by_day=by_day,
+        pace=lower_spent_before(state, of_window),
+        bids=lower_spent_of_bids(state, today),
         refunds=(*state.refunds, refund.refund_id)[-REFUNDS_KEPT:],
     )
     effects += map(RecordRow, _build_rows(state, refund, now))
