@@ -129,6 +129,12 @@ async def test_an_invalid_dead_letter_id_is_refused(letter_id: str, admin: Clien
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"letterId"}
 
 
+async def test_a_place_that_is_none_is_named_as_the_parameter(admin: Client) -> None:
+    answer = await admin.get(f"{PATH}/dead-letters", params={"after": "x"})
+
+    assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"after"}
+
+
 async def test_the_settings_of_each_process_are_shown(admin: Client, valkey: Valkey) -> None:
     await publish_heartbeat(valkey, "worker", Reading(), port="3001")
 

@@ -39,11 +39,11 @@ class DeadLetterNotFoundError(NotFoundError):
     code = "DEAD_LETTER_NOT_FOUND"
 
 
-def check_letter_id(letter_id: str) -> str:
+def check_letter_id(letter_id: str, *, field: str = "letterId") -> str:
     """Return the id, or raise ValidationFailedError."""
     if not is_letter_id(letter_id):
         message = "must look like 1794720000000-0"
-        raise ValidationFailedError(f"The id {message}.", errors=[FieldProblem("letterId", message)])
+        raise ValidationFailedError(f"The id {message}.", errors=[FieldProblem(field, message)])
     return letter_id
 
 
@@ -255,7 +255,7 @@ async def list_dead_letters(
     """List entries that a projection gave up."""
     letters = DeadLetterQueue(valkey)
     page = await letters.list_after(
-        check_letter_id(query.after) if query.after else "-", count_max=LETTERS_MAX
+        check_letter_id(query.after, field="after") if query.after else "-", count_max=LETTERS_MAX
     )
     return DeadLettersAnswer(
         items=[DeadLetterAnswer.model_validate(one) for one in page],

@@ -26,8 +26,10 @@ def _parse_day(value: object) -> date:
         day = date.fromisoformat(value) if isinstance(value, str) and DAY.fullmatch(value) else None
     except ValueError:
         day = None
-    if day is None or day.year not in YEARS:
+    if day is None:
         raise ValueError("must be a day like 2026-11-15")
+    if day.year not in YEARS:
+        raise ValueError(f"must be between the years {YEARS.start} and {YEARS.stop - 1}")
     return day
 
 

@@ -170,6 +170,13 @@ async def test_days_that_cannot_be_synced_are_refused(
     assert await seller.jobs("waiting") == {}
 
 
+async def test_a_day_of_another_century_is_refused_for_that(seller: Seller) -> None:
+    answer = await seller.client.post(f"{API}/sync", json={"date": "1999-12-31"})
+
+    [error] = problem(answer, 400, "VALIDATION_FAILED")["errors"]
+    assert error == {"field": "date", "message": "must be between the years 2000 and 2099"}
+
+
 # --- jobs
 
 
@@ -271,11 +278,13 @@ async def test_an_admin_names_the_seller_to_sync(seller: Seller, admin: Client) 
 
     unnamed = await admin.post(f"{API}/sync", json={"date": DAY})
     unknown = await admin.post(f"{API}/sync", json={"sellerId": str(UNKNOWN_ID)})
+    mistyped = await admin.get(f"{API}/jobs", params={"sellerId": "ann"})
     synced = await admin.post(f"{API}/sync", json={"date": DAY, **named})
     listed = await admin.get(f"{API}/jobs", params=named)
 
     assert error_fields(problem(unnamed, 400, "VALIDATION_FAILED")) == {"sellerId"}
     assert error_fields(problem(unknown, 400, "VALIDATION_FAILED")) == {"sellerId"}
+    assert [one["field"] for one in problem(mistyped, 400, "VALIDATION_FAILED")["errors"]] == ["sellerId"]
     assert synced.json() == {"enqueued": 3, "jobIds": ids_of(seller, DAY)}
     assert listed.json()["totalCount"] == 3
     problem(await admin.get(f"{API}/jobs"), 400, "VALIDATION_FAILED")

@@ -59,7 +59,11 @@ def _iterate_items(lists: Mapping[str, msgspec.Raw], known: DocumentLists) -> It
         elif name == "version" and bytes(raw) not in {b"%d" % FORMAT_VERSION, b"%d.0" % FORMAT_VERSION}:
             problems.append(FieldProblem(name, f"must be {FORMAT_VERSION}"))
         elif name in known.by_name:
-            items = _decode_items(raw)
+            try:
+                items = _decode_items(raw)
+            except msgspec.ValidationError:
+                problems.append(FieldProblem(name, "must be a list"))
+                continue
             count += len(items)
             check_count(count)
             for place, item in enumerate(items):

@@ -117,9 +117,10 @@ def build_problem_response(error: AdloomError, headers: Mapping[str, str] | None
 
 def list_field_problems(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
     """Describe what is wrong with each field, by the client's names."""
-    return tuple(
-        FieldProblem(_name_field(error["loc"]), _write_message(error)) for error in errors[:ERRORS_MAX]
-    )
+    messages: dict[str, str] = {}
+    for error in errors[:ERRORS_MAX]:
+        messages.setdefault(_name_field(error["loc"]), _write_message(error))
+    return tuple(FieldProblem(field, message) for field, message in messages.items())
 
 
 def _name_field(location: Sequence[str | int]) -> str:
