@@ -65,7 +65,7 @@ class BaseWorld(ABC, Generic[PlanT, DeliveryT]):
         self._faults = Faults(plan.faults, make_random(plan.seed, "faults"), self._trace)
         self._chance = make_random(plan.seed, "traffic")
         self._clock = VirtualClock(plan.starts_at)
-        self._ids = SeededIds(plan.seed, "ids")
+        self._ids = SeededIds(plan.seed)
         self._delivery: dict[int, DeliveryT] = {}
         self._is_calm = asyncio.Event()
         self._is_over = asyncio.Event()

@@ -33,8 +33,8 @@ def make_random(seed: int, purpose: str) -> Random:
 class SeededIds:
     """Identifiers that look like UUIDv7, later ones sorting after earlier ones."""
 
-    def __init__(self, seed: int, purpose: str) -> None:
-        self._chance = make_random(seed, purpose)
+    def __init__(self, seed: int) -> None:
+        self._chance = make_random(seed, "ids")
         self._made = 0
 
     def make(self) -> UUID:

@@ -154,9 +154,8 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def run_cluster(  # noqa: PLR0913 - what drills change
+async def run_cluster(
     *,
-    workers: int = WORKERS,
     campaigns: int = 300,
     has_standby: bool = False,
     is_nats_replicated: bool = False,
@@ -209,9 +208,9 @@ async def run_cluster(  # noqa: PLR0913 - what drills change
         await connection.open(asyncio.Event())
         stack.push_async_callback(connection.close)
         _start_sending(stack, sender)
-        for number in range(1, workers + 1):
+        for number in range(1, WORKERS + 1):
             await cluster.add_worker(f"worker-{number}")
-        cluster.owned_seconds = await cluster.wait_until_owned(workers)
+        cluster.owned_seconds = await cluster.wait_until_owned(WORKERS)
         yield cluster
 
 

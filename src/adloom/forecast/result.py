@@ -15,7 +15,6 @@ IMPRESSIONS: Final = "impressions"
 CLICKS: Final = "clicks"
 CONVERSIONS: Final = "conversions"
 SPEND: Final = "spend"
-MEASURES: Final = (IMPRESSIONS, CLICKS, CONVERSIONS, SPEND)
 # 95 % quantiles of Student's t, by degrees of freedom from 1 on; beyond, the normal one.
 _T: Final = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761)
 _T_MANY: Final = 1.70

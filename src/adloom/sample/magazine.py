@@ -1,7 +1,6 @@
 """Makes the magazine a verified site whose articles are known and whose ads are approved, and has it crawled."""
 
 import time
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -17,9 +16,7 @@ POLL_SECONDS: Final = 0.25
 POLLS_MAX: Final = 60  # The first auctions take a second or two.
 
 
-def give_pages(
-    admin: AdminClient, manifest: Manifest, *, sleep: Callable[[float], None] = time.sleep
-) -> None:
+def give_pages(admin: AdminClient, manifest: Manifest) -> None:
     """Say what each article is about, begin a crawl, approve ads, and verify the site. It is not repeated."""
     path = f"/admin/sites/{manifest.get_ids('sites').get(MAGAZINE)}"
     if not _is_waiting(admin, path):
@@ -29,12 +26,12 @@ def give_pages(
         categories = msgspec.to_builtins(article.categories)
         admin.send("POST", f"{path}/pages", {"url": url, "title": article.title, "categories": categories})
     _begin_crawl(admin, path)
-    _approve(admin, path, manifest, sleep)
+    _approve(admin, path, manifest)
     # Last, because it says that all of this is done. No file can prove a domain that does not exist.
     admin.send("POST", f"{path}/verify", {"force": True})
 
 
-def _approve(admin: AdminClient, path: str, manifest: Manifest, sleep: Callable[[float], None]) -> None:
+def _approve(admin: AdminClient, path: str, manifest: Manifest) -> None:
     """Approve the ads of all but one advertiser, as soon as the auctions of the articles have found them."""
     ids = manifest.get_ids("banners")
     campaigns = [one for one in CAMPAIGNS if not one.is_pending]
@@ -47,7 +44,7 @@ def _approve(admin: AdminClient, path: str, manifest: Manifest, sleep: Callable[
             missing -= found
         if not missing:
             return
-        sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _is_waiting(admin: AdminClient, path: str) -> bool:

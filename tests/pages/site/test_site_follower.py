@@ -17,7 +17,6 @@ from adloom.pages.site.messages import (
     PagesListed,
     PagesWithdrawn,
     SiteConfigured,
-    SiteNews,
     SlotConfig,
 )
 from adloom.pages.site.step import SiteKind
@@ -57,13 +56,16 @@ class Heard:
         await eventually(is_so, seconds=30)
 
 
+News: TypeAlias = SiteConfigured | PageCategoriesClassified | PagesWithdrawn | PagesListed
+
+
 @pytest.fixture
 async def heard(valkey: Valkey, site_id: SiteId) -> AsyncGenerator[Heard]:
     heard, stop = Heard(), asyncio.Event()
     subscription = Subscription(
         valkey,
         NEWS_CHANNEL.format(site_id=site_id),
-        on_message=lambda message: heard.news.extend(msgspec.msgpack.decode(message, type=list[SiteNews])),
+        on_message=lambda message: heard.news.extend(msgspec.msgpack.decode(message, type=list[News])),
         on_start=heard.began.set,
     )
     async with asyncio.TaskGroup() as group:

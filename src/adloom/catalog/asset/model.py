@@ -13,7 +13,6 @@ from adloom.core.ids import AdvertiserId
 
 AssetId = NewType("AssetId", UUID)
 
-NAME_LENGTH_MAX: Final = 255
 SIDE_MAX: Final = 10_000  # Pixels.
 PIXELS_MAX: Final = 25_000_000  # Decoded they take four bytes each.
 

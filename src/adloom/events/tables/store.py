@@ -53,18 +53,16 @@ class EventTables:
     was written, for the followers in this process.
     """
 
-    def __init__(  # noqa: PLR0913 - its parts, each with its default
+    def __init__(
         self,
         pool: Pool,
         *,
         schema: str = EVENTS_SCHEMA,
-        projection: str = EVENT_TABLES,
         dedup: DedupFilter | None = None,
         recent_counted: RecentCounted | None = None,
         attribution: AttributionRules | None = None,
     ) -> None:
         self._pool = pool
-        self._projection = projection
         self._dedup = dedup
         self._recent_counted = recent_counted
         self._lookup = StateLookup(schema, dedup)
@@ -75,7 +73,7 @@ class EventTables:
         self._partitions = describe_event_tables(schema)
 
     async def read_cursor(self) -> str:
-        return await read_cursor(self._pool, self._projection)
+        return await read_cursor(self._pool, EVENT_TABLES)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Insert the new events, count them and move the cursor, in one transaction."""
@@ -83,10 +81,10 @@ class EventTables:
         with _database_errors():
             async with self._pool.acquire() as connection:
                 async with connection.transaction():
-                    await lock_cursor(connection, self._projection, after=after)
+                    await lock_cursor(connection, EVENT_TABLES, after=after)
                     state, added = await self._apply(connection, batch, after)
                     conversions = await self._apply_conversions(connection, batch, state, added)
-                    await move_cursor(connection, self._projection, after=after, cursor=cursor)
+                    await move_cursor(connection, EVENT_TABLES, after=after, cursor=cursor)
                 if self._recent_counted is not None:
                     at = asyncio.get_running_loop().time()
                     self._recent_counted.add_batch(after, cursor, added.impressions, at=at)

@@ -100,9 +100,6 @@ class PagesListed(msgspec.Struct, frozen=True, tag=True):
     urls: tuple[str, ...]
 
 
-SiteNews: TypeAlias = SiteConfigured | PageCategoriesClassified | PagesWithdrawn | PagesListed
-
-
 class ToldUpTo(msgspec.Struct, frozen=True):
     """The answer of a site: the version up to which its pages were told, which is durable."""
 

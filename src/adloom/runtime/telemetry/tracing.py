@@ -5,8 +5,7 @@ Without an endpoint nothing of OpenTelemetry is imported, and a span is one shar
     with configure_tracing(settings.telemetry):
         ...
         with open_request_span("GET", headers.get("traceparent")) as request:
-            with open_span("campaigns.list", page=1):
-                ...
+            ...
             request.answer(200, "/admin/campaigns/{id}")
 
 Spans of requests have the names and attributes of OpenTelemetry's semantic conventions for HTTP servers. An address
@@ -18,7 +17,7 @@ import platform
 import threading
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from adloom import VERSION
 from adloom.runtime.settings import Telemetry
@@ -37,12 +36,6 @@ METHODS: Final = frozenset(
 )
 
 Attribute = str | bool | int | float
-
-
-class TraceSpan(Protocol):
-    """One piece of work that is being traced."""
-
-    def set_attribute(self, key: str, value: Attribute, /) -> None: ...
 
 
 class Tracing(AbstractContextManager["Tracing"]):
@@ -76,13 +69,6 @@ def configure_tracing(telemetry: Telemetry) -> Tracing:
 
 def is_tracing() -> bool:
     return _current.tracer is not None
-
-
-def open_span(name: str, /, **attributes: Attribute) -> AbstractContextManager[TraceSpan]:
-    tracer = _current.tracer
-    if tracer is None:
-        return NO_SPAN
-    return tracer.start_as_current_span(name, attributes=attributes)
 
 
 def open_request_span(

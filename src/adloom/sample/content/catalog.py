@@ -157,10 +157,6 @@ def read_data(name: str) -> bytes:
     return DATA.joinpath(name).read_bytes()
 
 
-def list_data(folder: str) -> list[str]:
-    return sorted(file.name for file in DATA.joinpath(folder).iterdir())
-
-
 _CATALOG: Final = msgspec.json.decode(read_data("catalog.json"), type=_Catalog)
 SITES: Final = _CATALOG.sites
 SITE_BY_KEY: Final = {site.key: site for site in SITES}

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.sample.content.catalog import list_data, read_data
+from adloom.sample.content.catalog import DATA
 
 FOLDER: Final = "/sample/pictures/"
 FREE_PATH: Final = f"{FOLDER}your-ad.svg"
@@ -19,7 +19,8 @@ TEXT_SHARE: Final = 0.45  # Share of a wide ad that its text takes.
 HILLS: Final = "hills"
 # Shapes in a box of 400 by 400, on a ground at 330.
 SUBJECTS: Final = {
-    name.removesuffix(".svg"): read_data(f"subjects/{name}").decode() for name in list_data("subjects")
+    file.name.removesuffix(".svg"): file.read_text(encoding="utf-8")
+    for file in DATA.joinpath("subjects").iterdir()
 }
 
 

@@ -38,7 +38,6 @@ from adloom.serving.index.steps import Slicer, Steps
 CHECK_SECONDS = 1.0  # Up to a tenth more where polls are shared: a change without a notice is served then.
 CHECK_SOON_SECONDS = 0.5  # While no notices arrive.
 REBUILD_AFTER = timedelta(minutes=5)
-RETRY_SECONDS = 0.5
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

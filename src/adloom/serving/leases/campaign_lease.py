@@ -26,7 +26,6 @@ WAIT_SECONDS_MIN: Final = 0.25  # Other processes take so long to return what th
 WAIT_SECONDS_MAX: Final = 60.0
 EARLY_SECONDS_MAX: Final = 1.0  # Until then each of four processes was served once.
 BUDGET_PENDING: Final = "budget_pending"
-NOTHING: Final = Micros(0)
 
 REASON_BY_VERDICT: Final = {
     BudgetVerdict.DAILY_BUDGET: "daily_budget",

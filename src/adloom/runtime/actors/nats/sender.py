@@ -11,7 +11,6 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import IdSource
@@ -34,8 +33,6 @@ ASK_AGAIN_SECONDS: Final = 1.0
 DURABLE_SECONDS_MAX: Final = 30.0  # Then it is not known whether the message was applied.
 POLL_SECONDS: Final = 0.25
 ENVELOPE_BYTES_MAX: Final = 4_096
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class _Published(msgspec.Struct):
