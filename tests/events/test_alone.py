@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adloom.core.money import Micros
-from adloom.events.erasure.streams import StreamSearch
+from adloom.events.erasure import StreamSearch
 from adloom.events.ingest.accept import (
     ClickRequest,
     ImpressionRequest,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
-from adloom.events.erasure import streams
-from adloom.events.erasure.streams import StreamSearch, clean_letter
+from adloom.events import erasure
+from adloom.events.erasure import StreamSearch, clean_letter
 from adloom.events.log.event import BEGINNING, LogEntry, decode_event, encode_event, parse_entry_id
 from adloom.events.log.event_group import (
     BLOCK,
@@ -75,7 +75,7 @@ def test_a_large_append_of_small_events_is_all_groups() -> None:
 
 
 def test_what_asks_for_a_number_of_entries_gets_few_megabytes_however_many_events_they_have() -> None:
-    assert streams.ENTRIES_A_CALL * GROUP_BYTES_MAX <= 2 * 2**20
+    assert erasure.ENTRIES_A_CALL * GROUP_BYTES_MAX <= 2 * 2**20
     assert log_scanner.ENTRIES_AT_ONCE * GROUP_BYTES_MAX <= 2 * 2**20
     assert BLOCK_ENTRIES * GROUP_BYTES_MAX <= 2 * 2**20
     assert READ_ENTRIES_MAX * GROUP_BYTES_MAX <= 4 * 2**20

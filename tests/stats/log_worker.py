@@ -6,7 +6,7 @@ from uuid import UUID
 
 from adloom.core.clock import Clock
 from adloom.core.ids import BannerId, PlacementId
-from adloom.events.erasure.entries import ErasedEntries
+from adloom.events.erasure import ErasedEntries
 from adloom.events.log.event import Impression, LogEvent, encode_event
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.projections.projection import Projection

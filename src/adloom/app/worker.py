@@ -35,7 +35,7 @@ from adloom.events.conversions.attribute import build_rules
 from adloom.events.ctr.publish import ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import Trainer
-from adloom.events.erasure.entries import ErasedEntries
+from adloom.events.erasure import ErasedEntries
 from adloom.events.log.stream import Lag, ValkeyEventLog
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention

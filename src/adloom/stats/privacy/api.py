@@ -11,7 +11,7 @@ from pydantic import Field
 from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError
 from adloom.events.auction_log.store import AUCTIONS
-from adloom.events.erasure.streams import StreamSearch
+from adloom.events.erasure import StreamSearch
 from adloom.events.frequency.counts import Counts, FrequencyCounters
 from adloom.events.frequency.windows import Window
 from adloom.events.tables.erasure_store import erase_user, note_entries

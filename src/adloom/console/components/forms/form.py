@@ -15,8 +15,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms import amounts, checks
-from adloom.console.components.forms.long_select import LongSelect
-from adloom.console.components.forms.texts_select import TextsSelect
+from adloom.console.components.forms.selects import LongSelect, TextsSelect
 from adloom.console.components.forms.unsaved import UnsavedMark
 from adloom.console.components.forms.values import convert_to_local, convert_to_utc, flatten, nest, offer_zone
 from adloom.console.components.layout import add_div, set_attributes

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.forms.texts_select import TextsSelect
+from adloom.console.components.forms.selects import TextsSelect
 from adloom.console.components.layout import add_card, add_div, add_empty_state, add_html, add_notice
 from adloom.console.components.messages import notify_success, notify_undoable, open_dialog
 from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules

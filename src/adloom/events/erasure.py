@@ -1,16 +1,23 @@
-"""Finds a user's id in the streams. Topics and dead letters are cleaned at once; the log when it is applied."""
+"""Finds a user's id in the streams, and removes it. Topics and dead letters are cleaned at once; the log when it is applied.
+
+The rows of removed entries stay, without the user. A rebuild copies rows whose entries the log does not have.
+"""
 
 from collections.abc import AsyncGenerator
 from typing import Final, cast
 from uuid import UUID
 
+from adloom.events.cursor_store import translate_database_errors
 from adloom.events.log.event_group import pack_group, unpack_group
 from adloom.events.log.personal import remove_user
 from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.events.projections.dead_letters import INDEX, Redelivery, encode_redelivery, unwrap_redelivery
+from adloom.events.tables.erasure_store import take_entries
 from adloom.events.topics.publish import TOPICS
+from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, raise_if_away
 
+REMOVED_A_CALL: Final = 500
 ENTRIES_A_CALL: Final = 100  # The server does nothing else meanwhile: one or two milliseconds.
 
 FIND_SCRIPT: Final = """
@@ -115,3 +122,24 @@ class StreamSearch:
                 return
             yield found
             start = f"({last}"
+
+
+class ErasedEntries:
+    """The entries that are to be removed."""
+
+    def __init__(self, pool: Pool, valkey: Valkey) -> None:
+        self._pool = pool
+        self._valkey = valkey
+
+    async def sweep(self, applied: str) -> None:
+        """Remove the entries up to one that all projections have applied."""
+        with translate_database_errors("The database does not return entries of erased users"):
+            async with self._pool.acquire() as connection:
+                while True:
+                    async with connection.transaction():
+                        found = await take_entries(connection, applied, REMOVED_A_CALL)
+                        if found:
+                            with raise_if_away():
+                                await self._valkey.xdel(STREAM, *found)
+                    if len(found) < REMOVED_A_CALL:
+                        return

@@ -1,1 +1,0 @@
-"""Erasing a user from the streams: the log, dead letters and topics."""
