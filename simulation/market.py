@@ -50,14 +50,15 @@ UNIT: Final = 1_000_000
 class Network:
     """Runs steps; what is in memory can be lost, what was recorded stays."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, ancestors: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self.chance = Random(seed)  # noqa: S311 - no secret is made of it
+        above = ancestors or {}
         self._steps: dict[str, Any] = {
             "directory": directory.step,
             "distributor": distributor.step,
             "bidder": bidder.step,
             "ranker": ranker.step,
-            "auctioneer": auctioneer.make_step(lambda _: ()),
+            "auctioneer": auctioneer.make_step(lambda category: above.get(category, ())),
         }
         self.now = START
         self.states: dict[Address, Any] = {}
