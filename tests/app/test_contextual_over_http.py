@@ -18,6 +18,7 @@ pytestmark = pytest.mark.process
 
 SERVED_SECONDS_MAX = 60.0
 CATS, PETS = "424", "422"
+SENSITIVE, CONFLICT = "v9i3On", "I4GWl6"
 # Each magazine has a topic to itself: campaigns of other tests do not come there.
 TOPICS = iter(["240", "241", "242", "243", "244", "245", "246", "247"])
 
@@ -215,6 +216,38 @@ def test_a_slot_is_explained(clients: tuple[httpx.Client, httpx.Client]) -> None
     assert (told["winner"], told["page"]["state"]) == (banner_id, "known")
     assert 0.5 <= told["priceCpm"] <= 5
     assert by_banner[cheap_id]["removedBy"] == "below_floor"
+
+
+def test_the_next_campaign_fills_a_page_that_the_best_excludes_and_pays_nothing_for_it(
+    clients: tuple[httpx.Client, httpx.Client],
+) -> None:
+    magazine = Magazine(*clients)
+    campaign_id, banner_id = magazine.sell(bidAmount=100, excludedCategories=[SENSITIVE])
+    _, next_id = magazine.sell(bidAmount=3)
+    magazine.wait_for(banner_id)
+
+    categories = [{"id": magazine.topic, "confidence": 0.9}, {"id": CONFLICT, "confidence": 0.2}]
+    given = {"url": magazine.url, "categories": categories}
+    assert magazine.admin.post(f"{magazine.path}/pages", json=given).status_code == 200
+
+    magazine.wait_for(next_id)
+    slug, asked = magazine.slot["slug"], {"url": magazine.url, "slots": [magazine.slot["slug"]]}
+    for route in ("/v1/serve/batch", "/v1/serve/page"):
+        answer = magazine.page.post(route, json=asked).text
+        assert (next_id in answer, banner_id in answer) == (True, False), answer
+    told = magazine.admin.post("/v1/explain", json={"slot": slug, "url": magazine.url}).json()
+    by_banner = {one["bannerId"]: one["removedBy"] for one in told["candidates"]}
+    assert (told["winner"], told["priceCpm"], by_banner) == (
+        next_id,
+        magazine.site["floorCpm"],
+        {next_id: None, banner_id: "category_excluded"},
+    )
+    path = f"/admin/campaigns/{campaign_id}"
+    [reach] = magazine.admin.get(f"{path}/delivery").json()["contextual"]["sites"]
+    assert (reach["reached"], reach["removed"]) == (0, {"category_excluded": 1})
+
+    assert magazine.admin.patch(path, json={"excludedCategories": []}).status_code == 200
+    magazine.wait_for(banner_id)
 
 
 def test_a_sites_market_names_demand_and_pages_by_category(

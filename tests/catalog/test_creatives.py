@@ -10,6 +10,7 @@ from tests.support.control import Client, ControlPlane, problem
 from tests.support.for_each import for_each
 
 SPORTS, TENNIS, CATS, BEER = "483", "539", "424", "1004"
+WAR, ATHLETICS = "389", "540"
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 
 
@@ -30,6 +31,7 @@ async def test_a_campaign_has_the_published_defaults(admin: Client) -> None:
 
     wanted: Json = {
         "categories": [],
+        "excludedCategories": [],
         "adProductCategory": None,
         "bidsOnUnmatched": False,
         "targetCpa": None,
@@ -41,6 +43,7 @@ async def test_a_campaign_has_the_published_defaults(admin: Client) -> None:
 async def test_a_campaign_comes_back_as_it_was_made_and_changed(admin: Client) -> None:
     fields: Json = {
         "categories": [TENNIS, CATS],
+        "excludedCategories": [WAR, ATHLETICS],
         "adProductCategory": BEER,
         "bidsOnUnmatched": True,
         "targetCpa": 2.5,
@@ -61,6 +64,9 @@ async def test_a_campaign_comes_back_as_it_was_made_and_changed(admin: Client) -
         ("categories", ["no-such"]),
         ("categories", [BEER]),
         ("categories", [TENNIS] * 51),
+        ("excludedCategories", ["no-such"]),
+        ("excludedCategories", [BEER]),
+        ("excludedCategories", [WAR] * 51),
         ("adProductCategory", "no-such"),
         ("adProductCategory", TENNIS),
         ("bidsOnUnmatched", 1),
@@ -75,6 +81,33 @@ async def test_a_bad_field_of_a_campaign_is_refused_by_name(field: str, value: A
 
     errors = problem(answer, 400, "VALIDATION_FAILED")["errors"]
     assert {error["field"].split(".")[0] for error in errors} == {field}
+
+
+async def test_a_campaign_excludes_below_what_it_wants_and_nothing_of_that(admin: Client) -> None:
+    fields: Json = {"categories": [SPORTS], "excludedCategories": [TENNIS, WAR, TENNIS]}
+    campaign = await admin.make_campaign(**fields)
+    path = f"/admin/campaigns/{campaign['id']}"
+    assert campaign["excludedCategories"] == [TENNIS, WAR]
+
+    both = await admin.patch(path, json={"categories": [SPORTS, WAR]})
+    above = await admin.patch(path, json={"categories": [TENNIS], "excludedCategories": [SPORTS]})
+
+    assert [problem(one, 400, "VALIDATION_FAILED")["errors"] for one in (both, above)] == [
+        [
+            {
+                "field": "excludedCategories",
+                "message": "has 389 (War and Conflicts), and the campaign bids on it: no page would be left. "
+                "Take 389 out of categories, or 389 out of excludedCategories",
+            }
+        ],
+        [
+            {
+                "field": "excludedCategories",
+                "message": "has 483 (Sports), and the campaign bids on 539 (Tennis) below it: "
+                "no page would be left. Take 539 out of categories, or 483 out of excludedCategories",
+            }
+        ],
+    ]
 
 
 async def test_a_banner_has_a_size(admin: Client) -> None:

@@ -121,7 +121,7 @@ async def test_the_form_of_a_campaign_has_categories_with_their_pages(ann: Visit
     new = (await ann.get("/console/campaigns/new")).text
     settings = (await ann.get(f"/console/campaigns/{market.campaign['id']}?tab=settings")).text
 
-    for field in ("categories", "adProductCategory", "bidStrategy", "targetCpa"):
+    for field in ("categories", "excludedCategories", "adProductCategory", "bidStrategy", "targetCpa"):
         assert f'"data-field":"{field}"' in new, field
     assert "Pets · 1 page" in new
     assert "1 page on 1 site" in settings

@@ -95,6 +95,7 @@ def test_sentences_of_the_api_name_fields_as_the_console_does(text: str, named: 
         ("labels", [], "nothing"),
         ("categories", ["283"], "Home & Garden \u203a Interior Decorating"),
         ("categories", {"283": 0.9}, "Home & Garden \u203a Interior Decorating 90%"),
+        ("excludedCategories", ["389"], "War and Conflicts"),
         ("adProductCategory", "1002", "Alcohol"),
         ("adProductBlocklist", 1_000 * "1" + "…", 120 * "1" + "…"),
         ("state", "pending", "Pending"),

@@ -66,6 +66,26 @@ def test_campaigns_reach_the_pages_that_fit_their_categories() -> None:
     assert tally.filled == tally.requests
 
 
+def test_a_campaign_is_on_no_page_that_it_excludes() -> None:
+    pages = (
+        PagePart(path="/match", categories={SPORTS: 0.9}),
+        PagePart(path="/final", categories={SOCCER: 0.9}),
+        PagePart(path="/stadium-food", categories={SPORTS: 0.9, FOOD: 0.2}),
+    )
+    campaigns = [
+        a_campaign("Shoes", categories=(SPORTS,), excluded_categories=(SOCCER, FOOD), bid=9.0),
+        a_campaign("Balls", categories=(SPORTS,), bid=1.0),
+    ]
+    tally, alone = (
+        simulate(a_contextual_market(*some, sites=(a_site(*pages),))) for some in (campaigns, campaigns[1:])
+    )
+
+    # It has most of one page of three, and sets no price on the others.
+    assert 0.15 < shown(tally, 1) / tally.requests < 0.35
+    assert shown(tally, 2) > 0.6 * tally.requests
+    assert spent_micros(tally, 2) / shown(tally, 2) < 1.4 * spent_micros(alone, 1) / shown(alone, 1)
+
+
 def test_what_is_clicked_is_learned_and_shown_more() -> None:
     campaign = a_campaign(categories=(SPORTS,), banner_click_rates=(0.02, 0.2))
 
@@ -144,9 +164,10 @@ def test_the_same_seed_gives_the_same_run_and_a_sample_has_its_proportions() -> 
         ({"sites": (a_site(), a_site())}, "Several sites have one domain: news.example"),
         ({"sites": ()}, "let its site be one of the file's sites, not news.example"),
         ({"campaigns": (a_campaign(categories=("0",)),)}, "Shoes has a category"),
+        ({"campaigns": (a_campaign(excluded_categories=("0",)),)}, "Shoes has a category"),
         ({"campaigns": (a_campaign(placements=("aside",)),)}, "Give it categories instead"),
     ],
-    ids=["page", "twice", "site", "campaign", "placement"],
+    ids=["page", "twice", "site", "campaign", "excluded", "placement"],
 )
 def test_what_makes_no_sense_says_what_to_write(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(MarketFileError, match=said):

@@ -217,6 +217,9 @@ def test_a_campaign_wants_all_below_its_categories() -> None:
     assert not wanted.fits([PageCategory(FOOD, 0.9)])
     assert not wanted.fits([])
     assert expand_wanted([], takes_filler=True).fits([])
+    limited = expand_wanted([SPORTS], takes_filler=True, excluded=[FOOD])
+    assert limited.fits([PageCategory(SOCCER, 0.5)])
+    assert not limited.fits([PageCategory(SOCCER, 0.5), PageCategory(FOOD, 0.2)])
 
 
 async def test_contextual_slots_are_simulated_and_a_rivals_bid_stays_secret(
@@ -252,16 +255,22 @@ async def test_contextual_slots_are_simulated_and_a_rivals_bid_stays_secret(
 async def test_slots_that_may_not_show_it_bring_nothing(
     contextual: ContextualSite, admin: Client, pool: Pool
 ) -> None:
-    match = await contextual.add_page("/match", SPORTS)
+    match = await contextual.add_page("/match", SPORTS, FOOD)
     campaign, banner = await contextual.add_campaign(admin, SPORTS, bidAmount=1)
+    path = f"/admin/campaigns/{campaign['id']}"
     await contextual.count(match)
     await contextual.see((campaign, banner), hourly=3)
 
+    await admin.patch(path, json={"excludedCategories": [FOOD]})
+    excluded = await ask(admin, campaign, bidAmount=2)
+    await admin.patch(path, json={"excludedCategories": []})
     await pool.execute("UPDATE site_approvals SET state = 'rejected'")
     refused = await ask(admin, campaign, bidAmount=2)
     await pool.execute("UPDATE sites SET is_suspended = true")
     suspended = await ask(admin, campaign, bidAmount=2)
 
+    assert not excluded["isEnough"]
+    assert excluded["contextual"]["after"] == {"pages": 1, "reached": 0}
     assert refused["isEnough"]
     assert refused["after"]["impressions"]["mean"] == 0
     assert not suspended["isEnough"]

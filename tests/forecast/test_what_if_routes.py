@@ -36,7 +36,7 @@ from adloom.forecast.what_if.wording import STEPS_A_DECADE, blur_rivals, describ
 from adloom.runtime.postgres import Pool
 from tests.forecast.markets import a_campaign, a_market, simulate
 from tests.support.builders import NOON, Json
-from tests.support.control import Client, ControlPlane
+from tests.support.control import Client, ControlPlane, problem
 
 # Seven full days, more by day than by night, most of them German.
 COUNTS = """
@@ -169,6 +169,16 @@ async def test_categories_change_how_many_pages_are_reached(admin: Client, runne
     assert any("nobody has asked for an ad on such a page" in note for note in found["notes"])
     assert not found["isEnough"]
     assert runner.question is None
+
+
+@pytest.mark.usefixtures("runner")
+async def test_a_category_that_the_campaign_excludes_is_refused(admin: Client) -> None:
+    campaign = await admin.make_campaign(bidAmount=2, excludedCategories=["483"])
+
+    refused = await admin.post(f"/admin/campaigns/{campaign['id']}/what-if", json={"categories": ["539"]})
+
+    errors = problem(refused, 400, "VALIDATION_FAILED")["errors"]
+    assert [one["field"] for one in errors] == ["excludedCategories"]
 
 
 async def test_too_little_traffic_is_said_and_not_guessed(

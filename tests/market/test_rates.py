@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,19 @@ def test_who_wants_a_category_above_competes_too_and_once() -> None:
     assert {name: one.campaigns for name, one in rates.items()} == {"pets": 2, "cats": 3, "dogs": 3}
     assert rates["pets"].band is None
     assert rates["cats"].band == Band(Micros(ONE), Micros(3 * ONE))
+
+
+def test_who_excludes_a_category_or_one_above_does_not_compete_for_it() -> None:
+    excluding = [
+        msgspec.structs.replace(a_bid(1, 1, "pets"), excluded=("dogs",)),
+        msgspec.structs.replace(a_bid(2, 1, "cats"), excluded=("pets",)),
+    ]
+
+    rates = {
+        one.id: one.campaigns for one in rate_categories([PageCount(1, ("dogs",), 1)], excluding, ancestors)
+    }
+
+    assert rates == {"pets": 1, "cats": 1, "dogs": 0}
 
 
 async def test_an_advertiser_reads_what_there_is_to_buy(control: ControlPlane, pool: Pool) -> None:

@@ -20,7 +20,14 @@ from adloom.explain.campaign.contextual import check_contextual
 from adloom.market.approval import ApprovalState
 from adloom.market.auctioneer.state import AuctionSlot, build_slot_terms
 from adloom.market.bids import collect_bids
-from adloom.market.report.reach import CampaignReach, OfferedSite, PageGroup, find_reach, group_pages
+from adloom.market.report.reach import (
+    CampaignReach,
+    OfferedSite,
+    PageGroup,
+    find_reach,
+    group_pages,
+    sum_up_demand,
+)
 from adloom.taxonomy.topics import FILLER
 from tests.market.builders import UNIT, a_demand, a_site, banner_id
 
@@ -148,14 +155,44 @@ def test_a_campaign_without_pages_or_with_a_bid_by_click_is_stopped() -> None:
 
 def test_pages_are_grouped_by_the_categories_that_they_fit() -> None:
     wanted = {TENNIS: [TENNIS, "483"], "483": ["483"], FILLER: [FILLER]}
-    found: Sequence[tuple[Sequence[str], int]] = [
-        ([TENNIS], 2),
-        ([TENNIS, "483"], 3),
-        (["483"], 5),
-        (["1"], 7),
+    found: Sequence[tuple[Sequence[str], int, bool]] = [
+        ([TENNIS], 2, False),
+        ([TENNIS, "483"], 3, False),
+        (["483"], 5, False),
+        (["483"], 4, True),
+        (["1"], 7, False),
     ]
 
-    assert set(group_pages(found, wanted)) == {PageGroup(("483", TENNIS), 5), PageGroup(("483",), 5)}
+    assert set(group_pages(found, wanted)) == {
+        PageGroup(("483", TENNIS), 5),
+        PageGroup(("483",), 5),
+        PageGroup(("483",), 4, is_excluded=True),
+    }
+
+
+def test_pages_that_it_excludes_are_counted_apart() -> None:
+    reach = a_reach(
+        None, an_offered_site(1, PageGroup((TENNIS,), 12), PageGroup((TENNIS,), 3, is_excluded=True))
+    )
+
+    assert (reach.pages, reach.reached, reach.count_removed("category_excluded")) == (15, 12, 3)
+    assert sentences(reach)["sites"] == (
+        CheckState.LIMITS,
+        "3 pages cannot be reached: it excludes what pages are about on site1.test.",
+    )
+
+
+def test_a_campaign_does_not_bid_for_a_category_that_it_excludes_or_one_below() -> None:
+    demands = [
+        a_demand(1, "483", cpm=9, excluded_categories=frozenset({TENNIS})),
+        a_demand(2, "483", cpm=2, excluded_categories=frozenset({"424"})),
+    ]
+    above = {TENNIS: ("483",), GOLF: ("483",)}
+
+    found = sum_up_demand([TENNIS, GOLF], demands, a_site(), lambda one: above.get(one, ()))
+
+    shown = {name: (one.campaigns, one.bidding, one.highest, one.removed) for name, one in found.items()}
+    assert shown == {TENNIS: (2, 1, 2 * UNIT, {"category_excluded": 1}), GOLF: (2, 2, 9 * UNIT, {})}
 
 
 @given(

@@ -111,6 +111,7 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 # Whose ids the values of a field are.
 TAXONOMIES: Final = {
     "categories": load_content,
+    "excludedCategories": load_content,
     "adProductCategory": load_products,
     "adProductBlocklist": load_products,
 }

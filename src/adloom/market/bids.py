@@ -3,7 +3,7 @@
 # pure
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -44,6 +44,7 @@ class SlotBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpm: Micros
     landing_domain: str | None
     product_category: str | None
+    excluded_categories: frozenset[str] = frozenset()  # Of its campaign.
     order: tuple[int, bytes, bytes]  # Highest price first, then the older campaign.
 
 
@@ -113,6 +114,7 @@ def _build_bid(category: str, one: CampaignDemand, creative: WantedCreative) -> 
         cpm=one.max_cpm,
         landing_domain=creative.landing_domain,
         product_category=one.product_category,
+        excluded_categories=one.excluded_categories,
         order=(-one.max_cpm, one.campaign_id.bytes, creative.banner_id.bytes),
     )
 
@@ -140,17 +142,25 @@ def check_demand(one: CampaignDemand, slot: SlotTerms) -> tuple[str | None, list
 
 
 def _keep_top(found: list[SlotBid]) -> tuple[SlotBid, ...]:
-    """Keep the bids near the top, of at most so many campaigns; ties go to the older campaign."""
-    if not found:
-        return ()
+    """Keep the bids near the top, of at most so many campaigns; ties go to the older campaign.
+
+    Those that exclude categories are kept beside the others: on pages that they exclude they must push none of them off.
+    """
     found.sort(key=operator.attrgetter("order"))
-    least = found[0].cpm * NEAR_TOP
-    campaigns: set[CampaignId] = set()
+    least = next((bid.cpm * NEAR_TOP for bid in found if not bid.excluded_categories), 0)
+    campaigns: dict[bool, set[CampaignId]] = {False: set(), True: set()}
     kept: list[SlotBid] = []
     for bid in found:
-        if bid.campaign_id not in campaigns:
-            if bid.cpm < least or len(campaigns) == BIDS_MAX:
-                break
-            campaigns.add(bid.campaign_id)
-        kept.append(bid)
+        if bid.cpm < least:
+            break
+        listed = campaigns[bool(bid.excluded_categories)]
+        if bid.campaign_id in listed or len(listed) < BIDS_MAX:
+            listed.add(bid.campaign_id)
+            kept.append(bid)
     return tuple(kept)
+
+
+def list_allowed(bids: Sequence[SlotBid], page: Collection[str]) -> Sequence[SlotBid]:
+    """Return the bids near the top of those for a page, of which `page` are the categories that bids exclude."""
+    allowed = [bid for bid in bids if bid.excluded_categories.isdisjoint(page)]
+    return [bid for bid in allowed if bid.cpm >= allowed[0].cpm * NEAR_TOP]

@@ -24,7 +24,7 @@ EVER: Final = """
 # What starts later, or has a schedule, is decided when an ad is asked for.
 DEMAND: Final = """
     SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id, campaign.bid_amount_micros AS max_cpm,
-           campaign.categories, campaign.bids_on_unmatched, campaign.ad_product_category,
+           campaign.categories, campaign.excluded_categories, campaign.bids_on_unmatched, campaign.ad_product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites,
            campaign.budget_daily_paisa, campaign.budget_total_paisa, campaign.timezone,
            payer.daily_budget_paisa AS payer_paisa, payer.timezone AS payer_zone,
@@ -218,5 +218,6 @@ def _build_demand(row: Record, version: int, *, is_spent: bool) -> CampaignDeman
         takes_filler=row["bids_on_unmatched"],
         product_category=row["ad_product_category"],
         blocked_domains=frozenset(row["blocked_sites"]),
+        excluded_categories=frozenset(row["excluded_categories"]),
         is_spent=is_spent,
     )

@@ -90,6 +90,7 @@ async def a_whole_catalog(admin: Client) -> None:
         bidAmount=1.25,
         impressionCap=0,
         categories=["539", "424"],
+        excludedCategories=["389", "540"],
         adProductCategory="1004",
         bidsOnUnmatched=True,
         targetCpa=2.5,

@@ -44,6 +44,7 @@ def draw_creative(number: int, chance: Random) -> CreativeRow:
         "takes_filler": chance.random() < 0.3,
         "product_category": chance.choice((None, "1004")),
         "blocked_sites": chance.choice(((), (), ("example.com",))),
+        "excluded_categories": tuple(chance.sample((SPORTS, TENNIS, FOOD), chance.choice((0, 0, 1)))),
     }
     return a_creative(number, cpm=chance.choice((0.3, 1, 5, 9)), terms=terms, status=chance.choice(STATUSES))
 
@@ -96,6 +97,8 @@ def test_whatever_a_shortlist_says_only_what_is_allowed_now_is_served(chance: Ra
     else:
         assert ad["category"]["id"] in page
         assert ad["category"]["id"] in terms.categories
+    # The page has nothing that it excludes.
+    assert page.isdisjoint(terms.excluded_categories)
     # It is approved, active and blocked by nobody.
     assert site.approvals.judge(assignment.banner_id, assignment.advertiser_id) is ApprovalState.APPROVED
     assert assignment.status is AssignmentStatus.LIVE
@@ -129,6 +132,31 @@ def test_a_campaign_pays_at_most_its_multiplied_bid_and_at_least_the_floor(
     floor = max(UNIT // 2, site.slot["floor"])
     assert floor <= lowered <= bid
     assert floor // 1_000 <= read_token(ad).charge <= -(-lowered // 1_000)
+
+
+@settings(max_examples=100)
+@given(chances)
+def test_who_excludes_a_page_changes_neither_its_winner_nor_its_price(chance: Random) -> None:
+    site = Site(
+        *(draw_creative(number, chance) for number in range(1, chance.randint(3, 6))),
+        auction_mode=chance.choice(tuple(AuctionMode)),
+    )
+    site.categories = (chance.choice((TENNIS, SPORTS)),)
+    page = {SPORTS, *site.categories}
+    served = [describe_ads(site)]
+
+    site.creatives = tuple(row for row in site.creatives if page.isdisjoint(row.terms.excluded_categories))
+    served.append(describe_ads(site))
+
+    assert served[0] == served[1]
+
+
+def describe_ads(site: Site) -> list[object]:
+    """Return banner and price of an ad that is asked for alone, and of three on one page."""
+    answer = site.ask()
+    ads = [json.loads(answer.body)] if answer.body else []
+    ads += [ad for ad in site.batch("top", "side", "end")["slots"].values() if ad is not None]
+    return [(ad["slot"], ad["bannerId"], read_token(ad).charge) for ad in ads]
 
 
 def test_a_campaign_knows_how_often_and_on_which_site_it_was_requested() -> None:

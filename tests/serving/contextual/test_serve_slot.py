@@ -21,6 +21,7 @@ from adloom.taxonomy.topics import FILLER, find_topic
 from tests.support.contextual_site import (
     FOOD,
     SPORTS,
+    TENNIS,
     UNIT,
     Site,
     a_creative,
@@ -113,6 +114,7 @@ REMOVALS: list[tuple[str, Site]] = [
     ("domain_blocked", Site(a_creative(), blocked_domains=("example.com",))),
     ("site_blocked", Site(a_creative(terms={"blocked_sites": ("example.com",), "categories": (SPORTS,)}))),
     ("category_mismatch", Site(a_creative(terms={"categories": (FOOD,)}))),
+    ("category_excluded", Site(a_creative(terms={"categories": (SPORTS,), "excluded_categories": (TENNIS,)}))),
     ("site_suspended", Site(a_creative(), is_suspended=True)),
     ("warmup", Site(a_creative(), is_warming_up=True)),
     ("no_demand", Site()),

@@ -40,6 +40,7 @@ class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
     takes_filler: bool = False
     product_category: str | None = None
     blocked_domains: frozenset[str] = frozenset()
+    excluded_categories: frozenset[str] = frozenset()  # Of pages; what is below them is excluded, too.
     is_spent: bool = False  # Nothing is left of a budget: it bids on, behind campaigns that can pay.
 
     @property

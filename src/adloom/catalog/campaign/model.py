@@ -21,6 +21,7 @@ from adloom.resource.shapes import Paisa, PositivePrice, Price, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.runtime.http.api.shapes import Flag, Moment, Name, Natural, Text, Text255
 from adloom.schedule.pacing import PacingStrategy
+from adloom.taxonomy.iab import load_content
 
 CATEGORIES_MAX: Final = 50
 LABELS_MAX: Final = 20
@@ -110,6 +111,13 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
         tuple[ContentCategory, ...],
         Field(max_length=CATEGORIES_MAX, description="It bids on pages about these or what is below them."),
     ] = ()
+    excluded_categories: Annotated[
+        tuple[ContentCategory, ...],
+        Field(
+            max_length=CATEGORIES_MAX,
+            description="It is on no page that is also about one of these, or what is below them.",
+        ),
+    ] = ()
     ad_product_category: Annotated[
         ProductCategory | None, Field(description="What it advertises: sites block products by it.")
     ] = None
@@ -132,16 +140,34 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     created_at: datetime
 
     def normalize(self, given: Collection[str]) -> "Campaign":
-        """Return the campaign in its normal form, or raise where its dates or its prices contradict each other.
+        """Return the campaign in its normal form, or raise where dates, prices or categories contradict each other.
 
         Prices are compared where one of them was given: an older campaign can still get another name.
         """
         check_strategy(self.bid_strategy, find_shipped_doubt)
         if not PRICED_BY.isdisjoint(given):
             self._check_budgets()
-        categories = tuple(dict.fromkeys(self.categories))
-        labels = tuple(dict.fromkeys(label.strip() for label in self.labels))
-        return msgspec.structs.replace(self, categories=categories, labels=labels).with_dates_checked()
+        self.check_exclusions()
+        return msgspec.structs.replace(
+            self,
+            categories=tuple(dict.fromkeys(self.categories)),
+            excluded_categories=tuple(dict.fromkeys(self.excluded_categories)),
+            labels=tuple(dict.fromkeys(label.strip() for label in self.labels)),
+        ).with_dates_checked()
+
+    def check_exclusions(self) -> None:
+        """Refuse to exclude what it bids for, or what is above that; what is below may be excluded."""
+        taxonomy, excluded = load_content(), frozenset(self.excluded_categories)
+        for category in self.categories:
+            above = (category, *taxonomy.list_ancestors(category))
+            node = next((one for one in above if one in excluded), None)
+            if node is not None:
+                wanted = "it" if node == category else f"{category} ({taxonomy.find_name(category)}) below it"
+                raise make_field_error(
+                    "excludedCategories",
+                    f"has {node} ({taxonomy.find_name(node)}), and the campaign bids on {wanted}: no page would be "
+                    f"left. Take {category} out of categories, or {node} out of excludedCategories",
+                )
 
     def _check_budgets(self) -> None:
         """Refuse a budget that does not pay for one click or one impression: it could never be spent."""

@@ -52,6 +52,7 @@ LABELS: Final = {
     "delivery": "Filled by",
     "displayOrder": "Order",
     "endsAt": "Ends",
+    "excludedCategories": "Not on pages about",
     "expiresAt": "Until",
     "fallbackPlaceholderUrl": "Image when there is no ad",
     "fallbackPriority": "Order among fallbacks",

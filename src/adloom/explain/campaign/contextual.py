@@ -37,6 +37,10 @@ BLOCKED: Final[Mapping[str, tuple[str, str]]] = {
         "its landing page is blocked by",
         "Use another destination, or ask the publisher to take it out of the site's blockedDomains",
     ),
+    "category_excluded": (
+        "it excludes what pages are about on",
+        "Take categories out of excludedCategories of the campaign, if it may be on such pages",
+    ),
     "rejected": ("its banners were rejected by", "Show another banner, or ask the publisher to approve it"),
     "site_suspended": ("no ads are shown at the moment by", "Wait for the publisher"),
     "no_slots": ("there are no contextual slots on", "Wait for the publisher"),

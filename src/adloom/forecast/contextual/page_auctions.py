@@ -129,6 +129,7 @@ def _build_demand(rows: Sequence[CreativeRow]) -> CampaignDemand:
         takes_filler=terms.takes_filler,
         product_category=terms.product_category,
         blocked_domains=frozenset(terms.blocked_sites),
+        excluded_categories=frozenset(terms.excluded_categories),
     )
 
 

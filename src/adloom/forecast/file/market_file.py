@@ -95,7 +95,7 @@ def build_market(file: MarketFile) -> SimulatedMarket:
             raise MarketFileError(
                 f"The campaign {part.name} has an advertiser that the file has not: {part.advertiser}."
             )
-        for category in part.categories:
+        for category in (*part.categories, *part.excluded_categories):
             check_category(category, f"The campaign {part.name}")
         payer = None if part.advertiser is None else payers[part.advertiser]
         for copy in range(part.copies):

@@ -152,7 +152,8 @@ class CampaignPart(_Part, frozen=True, kw_only=True):
     banner_click_rates: Annotated[tuple[Share, ...], Meta(max_length=BANNERS_MAX)] = ()  # Of several banners.
     conversion_rate: Share = 0.0
     categories: tuple[str, ...] = ()  # Of pages, for contextual slots;
-    filler: bool = False  # and whether it bids on pages without any.
+    filler: bool = False  # and whether it bids on pages without any;
+    excluded_categories: tuple[str, ...] = ()  # on pages of these it does not.
     copies: Annotated[int, Meta(ge=1, le=COPIES_MAX)] = 1
     bid_spread: Annotated[float, Meta(ge=0, le=5)] = 0.0
 
@@ -228,5 +229,9 @@ def build_creatives(part: CampaignPart, key: int, rows: Sequence[AssignmentRow])
     """Return what a campaign shows in contextual slots: it wants pages, and pays per thousand impressions."""
     if not (part.categories or part.filler) or part.bid_type is not BidType.CPM:
         return []
-    terms = CreativeTerms(categories=part.categories, takes_filler=part.filler)
+    terms = CreativeTerms(
+        categories=part.categories,
+        excluded_categories=part.excluded_categories,
+        takes_filler=part.filler,
+    )
     return [CreativeRow(msgspec.structs.replace(row, placement_key=-key), terms) for row in rows]

@@ -57,16 +57,19 @@ class PageShare(msgspec.Struct, frozen=True):
 
 
 class WantedPages(msgspec.Struct, frozen=True):
-    """The pages that a campaign bids for, before or after a change."""
+    """The pages that a campaign bids for, before or after a change, and those that it excludes both times."""
 
     categories: frozenset[str] = frozenset()
     takes_filler: bool = False
+    excluded: frozenset[str] = frozenset()
 
     @property
     def is_any(self) -> bool:
         return bool(self.categories) or self.takes_filler
 
     def fits(self, page: Collection[PageCategory]) -> bool:
+        if any(one.id in self.excluded for one in page):
+            return False
         return any(one.id in self.categories for one in page) if page else self.takes_filler
 
 
@@ -84,12 +87,15 @@ class ContextualRows(msgspec.Struct, frozen=True, kw_only=True):
 NO_CONTEXTUAL: Final = ContextualRows()
 
 
-def expand_wanted(categories: Collection[str], *, takes_filler: bool) -> WantedPages:
+def expand_wanted(
+    categories: Collection[str], *, takes_filler: bool, excluded: Collection[str] = ()
+) -> WantedPages:
     """Add all that is below the categories: a campaign that wants sports has pages about soccer."""
-    wanted = set(categories)
-    for category in categories:
-        wanted |= load_content().list_descendants(category)
-    return WantedPages(frozenset(wanted), takes_filler)
+    return WantedPages(_with_descendants(categories), takes_filler, _with_descendants(excluded))
+
+
+def _with_descendants(categories: Collection[str]) -> frozenset[str]:
+    return frozenset(categories).union(*(load_content().list_descendants(one) for one in categories))
 
 
 def group_pages(visits: Iterable[PageVisits], *, pages_max: int) -> list[PageShare]:

@@ -57,8 +57,10 @@ SLOTS: Final = """
             WHERE asked.placement_id = placement.id
               AND (EXISTS (SELECT FROM jsonb_array_elements(page.categories) AS category
                             WHERE category ->> 'id' = ANY ($3)) OR ($4 AND page.categories = '[]'))
+              AND NOT EXISTS (SELECT FROM jsonb_array_elements(page.categories) AS category
+                               WHERE category ->> 'id' = ANY ($5))
        ))
-     ORDER BY it.requests DESC, 1 LIMIT $5
+     ORDER BY it.requests DESC, 1 LIMIT $6
 """
 HOURS: Final = """
     SELECT placement_id, hour, requests, filled FROM slot_requests
@@ -104,9 +106,15 @@ async def read_contextual(  # noqa: PLR0913 - what it is about
     """Read all slots, or those with pages that a campaign wants, and the campaigns that bid there."""
     if wanted is not None and not wanted.is_any:
         return NO_CONTEXTUAL
-    categories = None if wanted is None else sorted(wanted.categories)
-    takes_filler = wanted is not None and wanted.takes_filler
-    found = await connection.fetch(SLOTS, first, end, categories, takes_filler, bounds.slots_max)
+    found = await connection.fetch(
+        SLOTS,
+        first,
+        end,
+        None if wanted is None else sorted(wanted.categories),
+        wanted is not None and wanted.takes_filler,
+        [] if wanted is None else sorted(wanted.excluded),
+        bounds.slots_max,
+    )
     keys = [row[0] for row in found]
     if not keys:
         return NO_CONTEXTUAL

@@ -166,7 +166,9 @@ async def ask_what_if(  # noqa: PLR0913, PLR0917 - as the framework passes them
             connection,
             campaign.id,
             wanted=expand_wanted(
-                {*campaign.categories, *body.categories}, takes_filler=campaign.bids_on_unmatched
+                {*campaign.categories, *body.categories},
+                takes_filler=campaign.bids_on_unmatched,
+                excluded=campaign.excluded_categories,
             ),
             now=now,
             placements_max=PLACEMENTS_MAX,
@@ -244,6 +246,7 @@ async def _count_pages(
     if "bid_amount" in body.model_fields_set:
         changes["bid_amount_micros"] = body.bid_amount
     changed = msgspec.structs.replace(campaign, **changes)
+    changed.check_exclusions()
     before = await read_reach(connection, campaign, now=now)
     after = await read_reach(connection, changed, now=now)
     if before is None and after is None:

@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -10,7 +10,12 @@ import msgspec
 
 from adloom.core.random import Chance
 from adloom.market.approval import ApprovalState
-from adloom.market.auctioneer.select import expand_categories, select_fairly
+from adloom.market.auctioneer.select import (
+    Ancestors,
+    add_ancestors,
+    expand_categories,
+    select_fairly,
+)
 from adloom.market.auctioneer.state import (
     AuctioneerState,
     HeldQuote,
@@ -18,7 +23,7 @@ from adloom.market.auctioneer.state import (
     WrittenShortlists,
     group_slots,
 )
-from adloom.market.bids import SlotBid
+from adloom.market.bids import SlotBid, list_allowed
 from adloom.market.shortlist.model import (
     ApprovalSeen,
     PageShortlists,
@@ -29,7 +34,6 @@ from adloom.market.weights import blend, draw_weight
 from adloom.runtime.actors.actor import Effect, RecordRow
 from adloom.taxonomy.topics import FILLER
 
-Ancestors = Callable[[str], Sequence[str]]
 # Those who may be shown, those who may be once they can pay again, and those who wait for a decision.
 Selected = tuple[list[SlotBid], list[SlotBid], list[SlotBid]]
 APPROVALS: Final = (ApprovalState.APPROVED, ApprovalState.APPROVED, ApprovalState.PENDING)
@@ -63,7 +67,7 @@ def auction_pages(
     assert state.terms is not None, "a site without configuration has no auctions"
     shortlists, empty = dict(state.shortlists), dict(state.empty)
     version = max(state.version + 1, int(now.timestamp() * 1_000_000))
-    auction = _Auction(state, now, effects)
+    auction = _Auction(state, now, ancestors, effects)
     for url in urls:
         page = state.pages.get(url)
         if page is None:
@@ -71,7 +75,7 @@ def auction_pages(
         scores = score_categories(state, page, ancestors)
         if url in shortlists and not auction.has_all_bids(scores):
             continue  # What is written stays until the bidders answer, and they are asked again.
-        slots = auction.fill(scores)
+        slots = auction.fill(scores, page)
         if any(slot.candidates for slot in slots):
             empty.pop(url, None)
         else:
@@ -101,9 +105,12 @@ def auction_pages(
 class _Auction:
     """What the pages of one run share: selections by categories, and approvals of banners seen for the first time."""
 
-    def __init__(self, state: AuctioneerState, now: datetime, effects: list[Effect]) -> None:
+    def __init__(
+        self, state: AuctioneerState, now: datetime, ancestors: Ancestors, effects: list[Effect]
+    ) -> None:
         assert state.terms is not None
         self._state = state
+        self._ancestors = ancestors
         self._terms = state.terms
         self._now = now
         self._effects = effects
@@ -113,21 +120,25 @@ class _Auction:
         self._bids = {
             category: held.slots for category, held in state.bids.items() if held.terms_version == version
         }
-        self._selected: dict[tuple[int, tuple[str, ...]], Selected] = {}
+        self._excluded = frozenset[str]().union(*(held.excluded for held in state.bids.values()))
+        self._selected: dict[tuple[int, tuple[str, ...], frozenset[str]], Selected] = {}
         self._built: dict[tuple[tuple[int, bytes, bytes], str, float, bool], ShortlistCandidate] = {}
         self.decided = dict(state.approvals.decided)
 
     def has_all_bids(self, categories: Iterable[str]) -> bool:
         return all(category in self._bids for category in categories)
 
-    def fill(self, scores: dict[str, float]) -> tuple[Shortlist, ...]:
+    def fill(self, scores: dict[str, float], page: PageForSale) -> tuple[Shortlist, ...]:
         wanted = tuple(category for category in scores if category in self._bids)
+        excluded = self._excluded and self._excluded & add_ancestors(page.categories, self._ancestors)
         candidates = [
             (
                 *(self._build(bid, scores[bid.category], is_pending=False) for bid in (*shown, *spent)),
                 *(self._build(bid, scores[bid.category], is_pending=True) for bid in pending),
             )
-            for shown, spent, pending in (self._select(group, wanted) for group in range(len(self._groups)))
+            for shown, spent, pending in (
+                self._select(group, wanted, excluded) for group in range(len(self._groups))
+            )
         ]
         return tuple(
             Shortlist(slot=slot.slug, candidates=candidates[self._groups[slot.as_group()]])
@@ -154,21 +165,24 @@ class _Auction:
             is_pending=is_pending,
         )
 
-    def _select(self, group: int, wanted: tuple[str, ...]) -> Selected:
-        """Select for a group of slots: the best that may be shown, and the best that wait for a decision."""
-        known = self._selected.get((group, wanted))
+    def _select(self, group: int, wanted: tuple[str, ...], excluded: frozenset[str]) -> Selected:
+        """Select for a group of slots: the best that may be shown, and the best that wait for a decision.
+
+        `excluded` are the page's categories, and those above, that any campaign excludes.
+        """
+        known = self._selected.get((group, wanted, excluded))
         if known is None:
             bids = [self._bids[category][group] for category in wanted]
             count_max = self._state.campaigns_listed
             known = (
-                select_fairly([one.bids for one in bids], count_max=count_max),
-                select_fairly([one.spent for one in bids], count_max=count_max),
-                select_fairly([one.pending for one in bids], count_max=count_max),
+                select_fairly([list_allowed(one.bids, excluded) for one in bids], count_max=count_max),
+                select_fairly([list_allowed(one.spent, excluded) for one in bids], count_max=count_max),
+                select_fairly([list_allowed(one.pending, excluded) for one in bids], count_max=count_max),
             )
             for approval, selected in zip(APPROVALS, known, strict=True):
                 for bid in selected:
                     self._see(bid, approval)
-            self._selected[group, wanted] = known
+            self._selected[group, wanted, excluded] = known
         return known
 
     def _see(self, bid: SlotBid, approval: ApprovalState) -> None:

@@ -19,9 +19,9 @@ from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.core.random import Chance
 from adloom.market.approval import ApprovalState
-from adloom.market.auctioneer.auction import Ancestors, auction_pages, redraw, score_categories
+from adloom.market.auctioneer.auction import auction_pages, redraw, score_categories
 from adloom.market.auctioneer.floors import take_tick, with_floors
-from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
+from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT, Ancestors
 from adloom.market.auctioneer.state import (
     ANSWERS_WITHIN,
     CLEAN_EVERY,
@@ -109,7 +109,7 @@ def _receive(  # noqa: PLR0913, PLR0917 - a step's own arguments
         case LoadFloors(by_category=floors, tick=tick):
             state = _changed(state, floors=floors, tick=tick)
         case FloorTick():
-            state = take_tick(state, message, effects)
+            state = take_tick(state, message, ancestors, effects)
         case DemandChanged() | DemandVersions():
             state = _note_changed(state, message)
         case BidAnswer():

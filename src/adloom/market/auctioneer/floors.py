@@ -7,7 +7,8 @@ import msgspec
 from adloom.auction.floor_sweep import SweepState, TickResult, advance
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros
-from adloom.market.auctioneer.state import AuctioneerState, FloorTick, SiteTerms
+from adloom.market.auctioneer.select import Ancestors, add_ancestors
+from adloom.market.auctioneer.state import AuctioneerState, FloorTick, HeldBids, SiteTerms
 from adloom.runtime.actors.actor import Effect, RecordRow
 
 _changed = msgspec.structs.replace
@@ -28,7 +29,9 @@ def with_floors(terms: SiteTerms, floors: dict[str, SweepState]) -> SiteTerms:
     return _changed(terms, category_floors=found if terms.is_sweeping else {})
 
 
-def take_tick(state: AuctioneerState, tick: FloorTick, effects: list[Effect]) -> AuctioneerState:
+def take_tick(
+    state: AuctioneerState, tick: FloorTick, ancestors: Ancestors, effects: list[Effect]
+) -> AuctioneerState:
     """Advance the floor of each category that has been auctioned; where it moves, its pages are auctioned again."""
     terms = state.terms
     if terms is None or not terms.is_sweeping or tick.number <= state.tick:
@@ -39,7 +42,8 @@ def take_tick(state: AuctioneerState, tick: FloorTick, effects: list[Effect]) ->
             floor=terms.find_floor(category), floor_min=terms.floor_min
         )
         impressions, revenue = tick.results.get(category, (0, Micros(0)))
-        result = TickResult(bids=held.prices, impressions=impressions, revenue=revenue)
+        bids = _list_prices(state, category, held, ancestors)
+        result = TickResult(bids=bids, impressions=impressions, revenue=revenue)
         floors[category] = advance(_changed(known, floor_min=terms.floor_min), result)
         effects.append(RecordRow(FloorRow(state.site_id, category, tick.number, floors[category])))
     moved = with_floors(terms, floors)
@@ -55,3 +59,21 @@ def take_tick(state: AuctioneerState, tick: FloorTick, effects: list[Effect]) ->
         changed=state.changed | changed,
         due=state.due | due,
     )
+
+
+def _list_prices(
+    state: AuctioneerState, category: str, held: HeldBids, ancestors: Ancestors
+) -> tuple[Micros, ...]:
+    """Return what campaigns bid that may be shown on a page of a category."""
+    if not held.prices_by_exclusion:
+        return held.prices
+    pages = {
+        add_ancestors(state.pages[url].categories, ancestors)
+        for url in state.by_category.get(category, frozenset[str]())
+    }
+    limited = (
+        price
+        for excluded, price in held.prices_by_exclusion
+        if any(excluded.isdisjoint(page) for page in pages)
+    )
+    return (*limited, *held.prices)

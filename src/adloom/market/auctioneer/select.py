@@ -15,13 +15,15 @@ CATEGORIES_MAX: Final = 3
 ANCESTOR_FACTOR: Final = 0.7  # Of the score, for each step up from the page's own category.
 CAMPAIGNS_A_SLOT: Final = 3
 
+Ancestors = Callable[[str], Sequence[str]]
+
 _order = operator.attrgetter("order")
 
 
 def expand_categories(
     confidences: Iterable[tuple[str, float]],
     weight_of: Callable[[str], float],
-    ancestors: Callable[[str], Sequence[str]],
+    ancestors: Ancestors,
 ) -> dict[str, float]:
     """Score a page's best categories and their ancestors, the best first; one reached twice has its best score.
 
@@ -36,6 +38,11 @@ def expand_categories(
                 scores[node] = score
             score *= ANCESTOR_FACTOR
     return dict(sorted(scores.items(), key=lambda one: (-one[1], one[0])))
+
+
+def add_ancestors(confidences: Iterable[tuple[str, float]], ancestors: Ancestors) -> frozenset[str]:
+    """Return a page's categories and all above them."""
+    return frozenset(node for own, _ in confidences for node in (own, *ancestors(own)))
 
 
 def select_fairly(lists: Sequence[Sequence[SlotBid]], *, count_max: int = CAMPAIGNS_A_SLOT) -> list[SlotBid]:
@@ -58,11 +65,15 @@ def select_fairly(lists: Sequence[Sequence[SlotBid]], *, count_max: int = CAMPAI
 
 
 def keep_first(bids: Sequence[SlotBid], count_max: int) -> tuple[SlotBid, ...]:
-    """Keep the bids of the first campaigns, which are all that `select_fairly` can choose of a list in order."""
-    campaigns: set[CampaignId] = set()
-    for place, bid in enumerate(bids):
-        if bid.campaign_id not in campaigns:
-            if len(campaigns) == count_max:
-                return tuple(bids[:place])
-            campaigns.add(bid.campaign_id)
-    return tuple(bids)
+    """Keep the bids of the first campaigns, which are all that `select_fairly` can choose of a list in order.
+
+    A page may remove all campaigns with the same excluded categories, so of each such set the first are kept.
+    """
+    campaigns: dict[frozenset[str], set[CampaignId]] = {}
+    kept: list[SlotBid] = []
+    for bid in bids:
+        listed = campaigns.setdefault(bid.excluded_categories, set())
+        if bid.campaign_id in listed or len(listed) < count_max:
+            listed.add(bid.campaign_id)
+            kept.append(bid)
+    return tuple(kept)

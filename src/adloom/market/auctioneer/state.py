@@ -132,12 +132,15 @@ class HeldBids(msgspec.Struct, frozen=True):
     """A category's bids for each group of slots, as of a version of its demand and of the site's terms.
 
     Only those that a shortlist can have; `prices` are of all campaigns that may be shown, and of some under the floor.
+    Campaigns with excluded categories have theirs apart: not all pages count for these.
     """
 
     version: int
     terms_version: int
     slots: tuple[CategoryBids, ...]
     prices: tuple[Micros, ...]
+    prices_by_exclusion: tuple[tuple[frozenset[str], Micros], ...] = ()
+    excluded: frozenset[str] = frozenset()  # By any of the campaigns.
 
 
 class HeldQuote(msgspec.Struct, frozen=True):
@@ -207,9 +210,18 @@ def hold_bids(answer: BidAnswer, *, terms_version: int, campaigns_max: int) -> H
         )
         for one in answer.slots
     )
-    by_campaign = {bid.campaign_id: bid.cpm for slot in answer.slots for bid in slot.bids}
+    by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in slot.bids}.values()
     under = max((slot.under_floor for slot in answer.slots), key=len, default=())
-    return HeldBids(answer.version, terms_version, slots, (*by_campaign.values(), *under))
+    excluding = [bid for bid in by_campaign if bid.excluded_categories]
+    listed = (bid for one in slots for bid in (*one.bids, *one.pending, *one.spent))
+    return HeldBids(
+        answer.version,
+        terms_version,
+        slots,
+        (*(bid.cpm for bid in by_campaign if not bid.excluded_categories), *under),
+        tuple((bid.excluded_categories, bid.cpm) for bid in excluding),
+        frozenset[str]().union(*(bid.excluded_categories for bid in listed)),
+    )
 
 
 def group_slots(terms: SiteTerms) -> dict[AuctionSlot, int]:

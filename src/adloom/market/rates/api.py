@@ -27,7 +27,8 @@ PAGES: Final = """
 """
 BIDS: Final = """
     SELECT (demand #>> '{demand,advertiser_id}')::uuid, (demand #>> '{demand,max_cpm}')::bigint,
-           ARRAY(SELECT jsonb_array_elements_text(demand -> 'wanted'))
+           ARRAY(SELECT jsonb_array_elements_text(demand -> 'wanted')),
+           ARRAY(SELECT jsonb_array_elements_text(demand #> '{demand,excluded_categories}'))
       FROM contextual_demand WHERE demand IS NOT NULL
 """
 
@@ -43,8 +44,9 @@ async def read_rates(connection: Connection, *, now: datetime) -> list[CategoryR
             None if advertiser_id is None else AdvertiserId(advertiser_id),
             Micros(cpm),
             tuple(one for one in wanted if one != FILLER),
+            tuple(excluded),
         )
-        for advertiser_id, cpm, wanted in await connection.fetch(BIDS)
+        for advertiser_id, cpm, wanted, excluded in await connection.fetch(BIDS)
     ]
     return rate_categories(counts, bids, load_content().list_ancestors)
 

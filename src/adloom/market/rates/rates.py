@@ -30,11 +30,12 @@ class PageCount(msgspec.Struct, frozen=True):
 
 
 class CategoryBid(msgspec.Struct, frozen=True):
-    """What a campaign pays at most, and for which categories."""
+    """What a campaign pays at most, for which categories, and which of them with all below it does not want."""
 
     advertiser_id: AdvertiserId | None
     cpm: Micros
     categories: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
 
 
 class Band(msgspec.Struct, frozen=True):
@@ -100,6 +101,7 @@ def _rate(
         # A campaign may want both a category and one above it.
         competing += [bid for bid in wanted.get(node, ()) if nodes.isdisjoint(bid.categories)]
         nodes.add(node)
+    competing = [bid for bid in competing if nodes.isdisjoint(bid.excluded)]
     return CategoryRate(
         id=category, pages=pages, sites=sites, campaigns=len(competing), band=find_band(competing)
     )

@@ -3,7 +3,7 @@
 # pure
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ REACHED: Final = "reached"
 NOT_APPROVED: Final = "not_approved"
 SITE_SUSPENDED: Final = "site_suspended"
 NO_SLOTS: Final = "no_slots"
+CATEGORY_EXCLUDED: Final = "category_excluded"
 # A page is told by the best of what becomes of the campaign in its slots.
 BEST_FIRST: Final = (
     REACHED,
@@ -30,6 +31,7 @@ BEST_FIRST: Final = (
     "no_creatives",
     "ad_product_blocked",
     "site_blocked",
+    CATEGORY_EXCLUDED,
 )
 
 
@@ -38,6 +40,7 @@ class PageGroup(msgspec.Struct, frozen=True):
 
     categories: tuple[str, ...]
     pages: int
+    is_excluded: bool = False  # The pages have a category, too, that the campaign excludes.
 
 
 class OfferedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +136,8 @@ def _judge_group(demand: CampaignDemand, site: OfferedSite, group: PageGroup) ->
     """Return the best of what becomes of the campaign, and how much its bid is under each floor above it."""
     if site.terms.is_suspended:
         return SITE_SUSPENDED, []
+    if group.is_excluded:
+        return CATEGORY_EXCLUDED, []
     slots = [
         slot
         for category in group.categories
@@ -157,18 +162,20 @@ def _judge_slot(demand: CampaignDemand, slot: SlotTerms) -> str:
 
 
 def group_pages(
-    found: Iterable[tuple[Sequence[str], int]], wanted: Mapping[str, Sequence[str]]
+    found: Iterable[tuple[Sequence[str], int, bool]], wanted: Mapping[str, Sequence[str]]
 ) -> tuple[PageGroup, ...]:
-    """Group pages by the campaign's categories that they fit.
+    """Group pages by the campaign's categories that they fit, and by whether it excludes them.
 
     `found` counts pages by their own categories; `wanted` has, by a page's category, the campaign's that it is below.
     """
-    counts: dict[tuple[str, ...], int] = {}
-    for own, pages in found:
+    counts: dict[tuple[tuple[str, ...], bool], int] = {}
+    for own, pages, is_excluded in found:
         fitting = tuple(sorted({category for one in own for category in wanted.get(one, ())}))
         if fitting:
-            counts[fitting] = counts.get(fitting, 0) + pages
-    return tuple(PageGroup(categories, pages) for categories, pages in counts.items())
+            counts[fitting, is_excluded] = counts.get((fitting, is_excluded), 0) + pages
+    return tuple(
+        PageGroup(categories, pages, is_excluded) for (categories, is_excluded), pages in counts.items()
+    )
 
 
 class CategoryDemandSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,21 +197,33 @@ def sum_up_demand(
     """Judge each campaign once for each of its categories; pages of a category have those above it, too."""
     slots: dict[str, tuple[SlotTerms, ...]] = {}
     judged: dict[str, dict[CampaignId, tuple[str, Micros]]] = {}
+    excluded: dict[CampaignId, frozenset[str]] = {}
     nodes = {category: (category, *ancestors(category)) for category in categories}
     wanted = frozenset(node for path in nodes.values() for node in path)
     for demand in demands:
+        if demand.excluded_categories:
+            excluded[demand.campaign_id] = demand.excluded_categories
         for node in demand.wanted & wanted:
             if node not in slots:
                 slots[node] = build_slot_terms(site.terms, site.approvals, node)
             found = judged.setdefault(node, {})
             found[demand.campaign_id] = judge_slots(demand, slots[node]), demand.max_cpm
-    return {category: _sum_up(judged.get(node, {}) for node in path) for category, path in nodes.items()}
+    return {
+        category: _sum_up(
+            (judged.get(node, {}) for node in path),
+            {campaign_id for campaign_id, own in excluded.items() if not own.isdisjoint(path)},
+        )
+        for category, path in nodes.items()
+    }
 
 
-def _sum_up(judged: Iterable[Mapping[CampaignId, tuple[str, Micros]]]) -> CategoryDemandSummary:
+def _sum_up(
+    judged: Iterable[Mapping[CampaignId, tuple[str, Micros]]], excluding: Collection[CampaignId]
+) -> CategoryDemandSummary:
     best: dict[CampaignId, tuple[str, Micros]] = {}
     for found in judged:
-        for campaign_id, (name, bid) in found.items():
+        for campaign_id, (what, bid) in found.items():
+            name = CATEGORY_EXCLUDED if campaign_id in excluding else what
             known = best.get(campaign_id)
             if known is None or _place(name) < _place(known[0]):
                 best[campaign_id] = name, bid

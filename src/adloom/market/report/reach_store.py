@@ -33,14 +33,16 @@ PAGES: Final = """
         SELECT page.site_id, ARRAY(
                    SELECT category ->> 'id' FROM jsonb_array_elements(page.categories) AS category
                     WHERE category ->> 'id' = ANY ($1::text[]) ORDER BY 1
-               ) AS own, page.categories = '[]' AS is_unmatched
+               ) AS own, page.categories = '[]' AS is_unmatched,
+               EXISTS (SELECT FROM jsonb_array_elements(page.categories) AS category
+                        WHERE category ->> 'id' = ANY ($4::text[])) AS is_excluded
           FROM site_pages AS page
          WHERE page.expires_at > $2
     )
-    SELECT site.public_id AS site_id, matched.own, count(*) AS pages
+    SELECT site.public_id AS site_id, matched.own, count(*) AS pages, matched.is_excluded
       FROM matched JOIN sites AS site ON site.id = matched.site_id
      WHERE cardinality(matched.own) > 0 OR ($3 AND matched.is_unmatched AND site.accepts_filler)
-     GROUP BY 1, 2
+     GROUP BY 1, 2, 4
 """
 
 
@@ -54,10 +56,14 @@ async def read_reach(connection: Connection, campaign: Campaign, *, now: datetim
     for category in campaign.categories:
         for node in (category, *taxonomy.list_descendants(category)):
             wanted.setdefault(node, []).append(category)
-    found: dict[SiteId, list[tuple[Sequence[str], int]]] = {}
-    for site_id, own, pages in await connection.fetch(PAGES, list(wanted), now, campaign.bids_on_unmatched):
-        found.setdefault(SiteId(site_id), []).append((own or [FILLER], pages))
-    largest = sorted(found, key=lambda site_id: -sum(pages for _, pages in found[site_id]))[:SITES_MAX]
+    excluded = [
+        node for one in campaign.excluded_categories for node in (one, *taxonomy.list_descendants(one))
+    ]
+    found: dict[SiteId, list[tuple[Sequence[str], int, bool]]] = {}
+    rows = await connection.fetch(PAGES, list(wanted), now, campaign.bids_on_unmatched, excluded)
+    for site_id, own, pages, is_excluded in rows:
+        found.setdefault(SiteId(site_id), []).append((own or [FILLER], pages, is_excluded))
+    largest = sorted(found, key=lambda site_id: -sum(pages for _, pages, _ in found[site_id]))[:SITES_MAX]
     configured = await load_sites(connection, largest)
     return find_reach(
         demand,
@@ -90,4 +96,5 @@ async def _read_demand(connection: Connection, campaign: Campaign) -> CampaignDe
         takes_filler=campaign.bids_on_unmatched,
         product_category=campaign.ad_product_category,
         blocked_domains=frozenset(blocked or ()),
+        excluded_categories=frozenset(campaign.excluded_categories),
     )

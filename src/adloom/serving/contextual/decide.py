@@ -21,6 +21,7 @@ from adloom.serving.index.contextual import ContextualCreative
 from adloom.targeting.values import is_below
 
 CATEGORY_MISMATCH: Final = "category_mismatch"
+CATEGORY_EXCLUDED: Final = "category_excluded"
 SIZE_MISMATCH: Final = "size_mismatch"
 NOT_APPROVED: Final = "not_approved"
 REJECTED: Final = "rejected"
@@ -104,6 +105,8 @@ def find_removal(
         is_fitting = category in page and category in creative.categories
     if not is_fitting:
         return CATEGORY_MISMATCH
+    if not creative.excluded_categories.isdisjoint(page):
+        return CATEGORY_EXCLUDED
     sizes = (creative.width, creative.height, rules.width, rules.height)
     if None not in sizes and sizes[:2] != sizes[2:]:
         return SIZE_MISMATCH

@@ -33,6 +33,7 @@ class CreativeTerms(msgspec.Struct, frozen=True, kw_only=True):
     width: int | None = None
     height: int | None = None
     categories: tuple[str, ...] = ()
+    excluded_categories: tuple[str, ...] = ()
     takes_filler: bool = False
     product_category: str | None = None
     blocked_sites: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class ContextualCreative(msgspec.Struct, frozen=True, kw_only=True):
     landing_domain: str | None
     product_category: str | None
     categories: frozenset[str]
+    excluded_categories: frozenset[str]
     takes_filler: bool
     blocked_sites: tuple[str, ...]
     # Here, and not in each slot that it may fill: so they stay in the processor's caches.
@@ -80,6 +82,7 @@ def build_creative(row: CreativeRow, *, position: int, landing_domain: str | Non
         landing_domain=landing_domain,
         product_category=terms.product_category,
         categories=frozenset(terms.categories),
+        excluded_categories=frozenset(terms.excluded_categories),
         takes_filler=terms.takes_filler,
         blocked_sites=terms.blocked_sites,
         keys=frozenset((one.banner_key, -one.campaign_key)),

@@ -60,7 +60,8 @@ CREATIVES = build_query(
            banner.schedule_timezone, banner.recurrence_rule, banner.recurrence_window_start,
            banner.recurrence_window_end, banner.created_at,
            {content}, campaign.passes_click_id,
-           banner.width, banner.height, campaign.categories, campaign.bids_on_unmatched AS takes_filler,
+           banner.width, banner.height, campaign.categories, campaign.excluded_categories,
+           campaign.bids_on_unmatched AS takes_filler,
            campaign.ad_product_category AS product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites
       FROM creatives AS creative

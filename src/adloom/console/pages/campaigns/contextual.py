@@ -42,6 +42,7 @@ WAITS: Final = {
     "domain_blocked": ("are on a site that blocks where it leads", "bad"),
     "ad_product_blocked": ("are on a site that blocks its product", "bad"),
     "site_blocked": ("are on a site that its advertiser blocks", "bad"),
+    "category_excluded": ("are about what it excludes", ""),
     "site_suspended": ("are on a site that shows no ads now", "warn"),
     "no_slots": ("have no contextual slot", "warn"),
 }
@@ -64,6 +65,9 @@ async def show_contextual(visit: PageVisit, campaign: Json, reload: Reload) -> N
             href=f"{visit.path}?tab=settings" if may_write else "",
         )
         return
+    if campaign["excludedCategories"]:
+        excluded = ", ".join(map(describe_category, campaign["excludedCategories"]))
+        add_hint(f"It is on no page about {excluded}.")
     found = await visit.api.get(f"/admin/campaigns/{campaign['id']}/delivery")
     _show_reach(found)
 
@@ -193,7 +197,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
         "Pages about",
         load_content(),
         hint="Type a word such as cooking. A category includes everything below it. Empty: no contextual slots.",
-        check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
+        check=_check_count,
         notes={category: describe_rate(rate) for category, rate in rates.items()},
         rank=lambda node: rates[node.id]["pages"] if node.id in rates else 0,
     )
@@ -204,6 +208,15 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
 
     field.on_value_change(show)
     show()
+    add_category_field(
+        form,
+        "excludedCategories",
+        "Not on pages about",
+        load_content(),
+        hint="Type a word such as war. A page that is also about one of these, or what is below it, gets no ad of the campaign.",
+        check=_check_count,
+        notes={category: format_quantity(rate["pages"], "page") for category, rate in rates.items()},
+    )
     form.add_flag("bidsOnUnmatched", "Also pages that are about nothing clear")
     add_category_field(
         form,
@@ -223,6 +236,10 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
     form.add_price(
         "targetCpa", "What a conversion should cost", hint="For strategies that learn. Empty: not said."
     )
+
+
+def _check_count(value: Sequence[str]) -> str | None:
+    return None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}"
 
 
 def describe_rate(rate: Json) -> str:

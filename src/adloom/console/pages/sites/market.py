@@ -47,6 +47,7 @@ REMOVED: Final = {
     "ad_product_blocked": "of a blocked product",
     "domain_blocked": "leading to a blocked domain",
     "site_blocked": "that block this site",
+    "category_excluded": "that exclude it",
 }
 
 

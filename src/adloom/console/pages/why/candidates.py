@@ -46,6 +46,7 @@ REASONS: Final = {
     "targeting": "Its targeting does not want this reader.",
     "schedule": "It was not the time of the banner ({part}).",
     "category_mismatch": "The page is about something else than the campaign wants.",
+    "category_excluded": "The page is also about what the campaign excludes.",
     "size_mismatch": "The banner has another size than the slot.",
     "on_page_already": "The campaign or the banner was on the page already.",
     "not_approved": "The publisher has not approved the banner.",
@@ -93,7 +94,7 @@ STEPS: Final = {
         "link_refused", "link_inactive", "site_missing", "site_blocked", "warmup", "banner_refused",
         "assignment_inactive", "rule_unreadable", "banner_deleted", "banner_inactive",
     )),
-    "page": WhyStep("Fit the page", "Wants other categories, has another size, or is on the page already."),
+    "page": WhyStep("Fit the page", "Wants other categories or excludes one of the page, has another size, or is on it already."),
     "dates": WhyStep("Within their dates", "Before the start or after the end of the campaign.",
                      ("campaign_dates",), "settings"),
     "targeting": WhyStep("For this reader", "Targeting rules that do not want this reader.",
@@ -125,6 +126,7 @@ CONTEXTUAL: Final = tuple(
 # Contextual slots have names of their own for what the other kinds name in more detail.
 SLOT_STEPS: Final = {
     "category_mismatch": "page",
+    "category_excluded": "page",
     "size_mismatch": "page",
     "on_page_already": "page",
     "not_approved": "status",

@@ -16,6 +16,7 @@ const SENTENCES = {
   site_suspended: "The site is suspended.",
   warmup: "The site is warming up: its traffic is measured before ads are sold.",
   category_mismatch: "No ad fits what this page is about.",
+  category_excluded: "Its ads are not to be on pages about such things.",
   size_mismatch: "No ad has the size of this slot.",
   not_approved: "Ads wait for the publisher's approval.",
   rejected: "The publisher has rejected its ads.",

@@ -1,0 +1,97 @@
+"""Categories that campaigns exclude: on their pages an auction is as if these campaigns were not there."""
+
+from random import Random
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adloom.budgets.campaign.demand import CampaignDemand
+from adloom.core.money import Micros
+from adloom.market.auctioneer.state import ConfigureAuctions, FloorTick, PagesClassified
+from adloom.market.routing import make_auctioneer_address
+from simulation.market import Campaigns, Network
+from tests.market.builders import SITE, UNIT, a_demand, a_page, a_site
+
+HOUSE = make_auctioneer_address(SITE)
+ABOVE = {"539": ("483",), "540": ("483",), "424": ("422",)}
+CATEGORIES = ("483", "539", "540", "422", "424")
+PAGES = 6
+
+chances = st.integers(0, 10**9).map(Random)
+
+
+def draw_page(number: int, chance: Random) -> list[str]:
+    own = chance.sample(CATEGORIES, chance.choice((0, 1, 1, 2, 3)))
+    return [f"magazine.test/{number}", *own]
+
+
+def list_nodes(own: list[str]) -> set[str]:
+    return {node for one in own for node in (one, *ABOVE.get(one, ()))}
+
+
+def draw_demand(number: int, chance: Random) -> CampaignDemand:
+    return a_demand(
+        number,
+        *chance.sample(CATEGORIES, chance.randint(1, 2)),
+        cpm=chance.choice((0.6, 1, 2, 5, 9, 30)) + number / 100,
+        takes_filler=chance.random() < 0.3,
+        is_spent=chance.random() < 0.2,
+        excluded_categories=frozenset(chance.sample(CATEGORIES, chance.choice((0, 0, 1, 2)))),
+    )
+
+
+def rank(own: list[str]) -> tuple[tuple[str, float], ...]:
+    return tuple((category, 0.9 - place / 10) for place, category in enumerate(own))
+
+
+def auction(demands: list[CampaignDemand], *pages: list[str], site: ConfigureAuctions) -> Network:
+    market = Network(1, ancestors=ABOVE)
+    market.step(HOUSE, site)
+    campaigns = Campaigns(market)
+    for demand in demands:
+        campaigns.put(demand)
+    market.run(1)
+    sold = (msgspec.structs.replace(a_page(url), categories=rank(own)) for url, *own in pages)
+    market.step(HOUSE, PagesClassified(tuple(sold)))
+    market.run(5)
+    return market
+
+
+def list_banners(market: Network, url: str) -> list[list[int]]:
+    row = market.shortlists.get(url)
+    return [[one.banner_id.int - 2_000 for one in slot.candidates] for slot in (row.slots if row else ())]
+
+
+@settings(max_examples=40, deadline=None)
+@given(chances)
+def test_a_page_has_the_shortlists_that_it_would_have_without_those_that_exclude_it(chance: Random) -> None:
+    demands = [draw_demand(number, chance) for number in range(1, chance.randint(2, 14))]
+    pages = [draw_page(number, chance) for number in range(PAGES)]
+    site = a_site(*("top", "side", "end", "more")[: chance.randint(1, 4)])
+
+    market = auction(demands, *pages, site=site)
+
+    for url, *own in pages:
+        allowed = [
+            msgspec.structs.replace(one, excluded_categories=frozenset())
+            for one in demands
+            if one.excluded_categories.isdisjoint(list_nodes(own))
+        ]
+        alone = auction(allowed, [url, *own], site=site)
+        assert list_banners(market, url) == list_banners(alone, url)
+
+
+def test_a_bid_moves_no_floor_of_pages_that_its_campaign_excludes() -> None:
+    site = a_site(is_sweeping=True, floor_min=Micros(UNIT // 10))
+    high = [a_demand(one, "483", cpm=one, excluded_categories=frozenset({"422"})) for one in (40, 50)]
+    low = [a_demand(one, "483", cpm=one) for one in (2, 3)]
+
+    def find_highest_tried(*own: str) -> float:
+        market = auction([*high, *low], ["magazine.test/a", *own], site=site)
+        market.step(HOUSE, FloorTick(1, {}))
+        market.run(2)
+        return market.states[HOUSE].floors["483"].tried[-1].floor / UNIT
+
+    assert find_highest_tried("539", "424") < 3
+    assert find_highest_tried("539") > 30
