@@ -238,7 +238,7 @@ def _campaigns(step: Any) -> AnyKind:
         ({"selling": ProcessThatTakesTheFullBid, "auctioned": 1.0}, "and pays", 1),
         ({"selling": ProcessThatOverlooksTheHighest, "auctioned": 1.0}, "should be", 5),
         ({"kinds": kinds_that_count_no_leases}, "has committed", 0),
-        ({"kinds": kinds_that_charge_holds_only, **UNCHANGED}, "was free, and could be paid", 5),
+        ({"kinds": kinds_that_charge_holds_only, **UNCHANGED}, "was free, and could be paid", 7),
         ({"kinds": kinds_that_ask_nobody, **UNCHANGED}, "were charged", 1),
         ({"kinds": kinds_that_live_in_the_past, **JUMPING}, "went back", 2),
         ({"kinds": kinds_that_count_no_offers, **CAPPED}, "and a cap of", 0),

@@ -19,7 +19,7 @@ from simulation.swarm import MOMENTS
 from simulation.tables import TablesServer, TopicServer
 from simulation.world import EventLogPlan, simulate
 
-SEEDS = (0, 5, 1, 2, 3, 4, 6, 7)  # The first two find out every house.
+SEEDS = (7, 0, 5, 1, 2, 3, 4, 6)  # The first finds out every house, each within a second.
 # A house that loses events never settles; a sound one does within seconds.
 PACE = msgspec.structs.replace(BRISK, settle_seconds_max=60)
 # The event log is often away, so that much is in spools when their processes die.
