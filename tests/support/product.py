@@ -247,6 +247,18 @@ class Product:
         os.kill(pid, signal.SIGKILL)
         return pid
 
+    @contextlib.contextmanager
+    def paused(self, kind: str) -> Generator[None]:
+        """Let the processes of a kind do nothing for a while."""
+        pids = self.children(kind)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> float:
         """Stop it, wait until it has stopped, and return how long that took."""
         started_at = time.monotonic()
