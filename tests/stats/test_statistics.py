@@ -20,6 +20,7 @@ from tests.support.control import (
     problem,
     running_control,
 )
+from tests.support.described import list_deviations
 from tests.support.for_each import for_each
 
 TODAY = NOON.date()
@@ -52,6 +53,7 @@ async def stats(client: Client, **params: str) -> Json:
     query = {"from": YESTERDAY.isoformat(), "to": TODAY.isoformat(), **params}
     answer = await client.get("/admin/stats/banners", params=query)
     assert answer.status_code == 200, answer.text
+    assert list_deviations(answer) == []
     return answer.json()
 
 

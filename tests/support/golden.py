@@ -17,6 +17,7 @@ import msgspec
 from adloom.core.caller import Role
 from tests.support.builders import UNKNOWN_ID
 from tests.support.control import ControlPlane
+from tests.support.described import list_deviations
 
 REFERENCE = re.compile(r"\$(\w+)")
 
@@ -76,9 +77,11 @@ async def ask(step: Step, kept: dict[str, str], control: ControlPlane) -> httpx.
     if content is not None:
         headers.setdefault("content-type", "application/json")
     async with control.client() as client:
-        return await client.request(
+        answer = await client.request(
             method, path, params=filled(step.query, kept), headers=headers, content=content
         )
+    assert list_deviations(answer) == [], step.do
+    return answer
 
 
 def authorization(caller: str, control: ControlPlane) -> dict[str, str]:
