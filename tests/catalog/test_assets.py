@@ -18,6 +18,7 @@ from adloom.runtime.postgres import Pool
 from tests.catalog.asset_files import a_picture, a_zip
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
+from tests.support.described import list_deviations
 
 PNG = a_picture()
 
@@ -25,6 +26,7 @@ PNG = a_picture()
 async def upload(client: Client, data: bytes = PNG, *, status: int = 201, **query: str) -> Json:
     answer = await client.post("/admin/assets", content=data, params=query)
     assert answer.status_code == status, answer.text
+    assert list_deviations(answer) == []
     return answer.json()
 
 

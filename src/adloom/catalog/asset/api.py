@@ -68,7 +68,12 @@ Uploads = Annotated[AssetUploads, depend_on("asset_uploads")]
 router = make_catalog_router("/admin/assets", tag="assets")
 
 
-@router.post("", status_code=status.HTTP_201_CREATED, openapi_extra=UPLOAD_BODY)
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    responses={200: {"model": AssetAnswer, "description": "The file is there already."}},
+    openapi_extra=UPLOAD_BODY,
+)
 async def upload_asset(  # noqa: PLR0913, PLR0917 - a file, whose it is, and who brings it when
     request: Request,
     response: Response,
