@@ -34,13 +34,12 @@ from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Connection, Pool, raise_if_away
-from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
+from adloom.runtime.valkey import ANYTHING_AWAY, Subscription, Valkey
 
 POLL_SECONDS: Final = 2.0
 ALL_SECONDS: Final = 60.0
 CLEAN_SECONDS: Final = 600.0
 PART_MAX: Final = 500  # Told at once: a mailbox takes a thousand.
-AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 
 class MarketFollower:
@@ -49,7 +48,9 @@ class MarketFollower:
     def __init__(self, pool: Pool, valkey: Valkey, host: Host) -> None:
         self._pool = pool
         self._host = host
-        self._loop = PollLoop(self._try_to_poll, every_seconds=POLL_SECONDS, away=AWAY, name="market")
+        self._loop = PollLoop(
+            self._try_to_poll, every_seconds=POLL_SECONDS, away=ANYTHING_AWAY, name="market"
+        )
         noticed = self._loop.noticed.set
         self._subscriptions = [
             *(

@@ -20,6 +20,9 @@ class Scope(msgspec.Struct, frozen=True):
     account_id: UUID | None
 
 
+EVERYTHING: Final = Scope(None)
+
+
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts of which role own the rows, and how clients call the field that names the account.
 

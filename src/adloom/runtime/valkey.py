@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 # What a call raises when the server is away, or does not answer as it should.
 VALKEY_AWAY: Final = (RedisError, OSError)
+ANYTHING_AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 NO_ANSWER: Final = "Valkey does not answer"
 
 

@@ -16,14 +16,13 @@ from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import PollLoop
-from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
+from adloom.runtime.valkey import ANYTHING_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
 POLL_SECONDS: Final = 1.0
 POLL_SOON_SECONDS: Final = 0.5  # While no notices arrive.
 PART_MAX: Final = 1_000  # Told at once; the next part waits until the host has had its turn.
 FIRST: Final = Address("", "")
-AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 
 class CatalogFollower:
@@ -36,7 +35,9 @@ class CatalogFollower:
         self._catalog = catalog
         self._introductions = introductions
         self._host = host
-        self._loop = PollLoop(self.poll, every_seconds=self._find_seconds, away=AWAY, name="brains_catalog")
+        self._loop = PollLoop(
+            self.poll, every_seconds=self._find_seconds, away=ANYTHING_AWAY, name="brains_catalog"
+        )
         noticed = self._loop.noticed.set
         self._subscription = Subscription(
             valkey, NOTICE_CHANNEL, on_message=lambda _: noticed(), on_start=noticed

@@ -14,7 +14,7 @@ from adloom.catalog.asset.prepare import prepare_asset
 from adloom.core.caller import Role
 from adloom.core.errors import UnavailableError, make_field_error
 from adloom.core.ids import IdSource
-from adloom.resource.access import Scope
+from adloom.resource.access import EVERYTHING, Scope
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.quotas import QuotaReachedError
@@ -93,7 +93,7 @@ class AssetUploads:
                 write.entries.append(
                     NewAuditEntry(AuditSubject(NOUN, str(asset_id), owner_id), "create", changes)
                 )
-            asset = await store.find(write.connection, Scope(None), asset_id)
+            asset = await store.find(write.connection, EVERYTHING, asset_id)
             assert asset is not None, "it was written in this transaction"
             # Last, because only rows are undone by themselves; also for what is there, whose files may be lost.
             await self._write(write, asset, prepared, is_new=is_new)

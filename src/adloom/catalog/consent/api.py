@@ -10,7 +10,7 @@ from adloom.catalog.assignment.resource import LOCKED, assignments, links
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.consent.publisher_view import PlacedCampaign, read_campaigns
 from adloom.catalog.placement import placements
-from adloom.resource.access import Scope
+from adloom.resource.access import EVERYTHING, Scope
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, make_catalog_router
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.forms import build_answer
@@ -18,8 +18,6 @@ from adloom.runtime.http.api.dependencies import Now
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import Filters
-
-EVERYTHING: Final = Scope(None)
 
 
 class LinkStateQuery(ListQuery):

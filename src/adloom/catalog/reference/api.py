@@ -17,7 +17,7 @@ from adloom.catalog.reference.resource import (
     parse_reference_id,
 )
 from adloom.core.errors import NotFoundError
-from adloom.resource.access import Scope
+from adloom.resource.access import EVERYTHING
 from adloom.resource.api import AdminWrites, CurrentCatalog, make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentCaller, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
@@ -99,7 +99,7 @@ async def list_references(
     filters = Filters()
     filters.add_search(("it.label",), query.search)
     async with catalog.read() as connection:
-        listed = await RECORDS[kind].table.read_page(connection, Scope(None), filters, query.page_request)
+        listed = await RECORDS[kind].table.read_page(connection, EVERYTHING, filters, query.page_request)
     answers = [_answer(kind, record) for record in listed.items]
     return build_page(ReferenceAnswer, Listed(items=answers, total_count=listed.total_count), query)
 

@@ -5,10 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from functools import cache
 from typing import Annotated, cast
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from fastapi import Request
 from pydantic import Field, PlainSerializer, WithJsonSchema
@@ -24,7 +22,7 @@ from adloom.events.ctr.publish import MODEL
 from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.frequency.windows import Window
 from adloom.explain.auction.verdict import AuctionFacts, ExplainedMarket, JudgedBid, explain_market
-from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visitor_request
+from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visitor_request, parse_context
 from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
@@ -34,22 +32,17 @@ from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.settings import AuctionSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
-from adloom.schedule.schedule import find_zone
 from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, VisitorInfo, parse_visitor
 from adloom.serving.eligibility.frequency_lookup import CappedAds
-from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
 CANDIDATES_MAX = 1_000  # More than anybody reads; bids that took part come first.
 BID_STEP = 100  # In micros: a bid has at most four places.
-UTC_ZONE = ZoneInfo("UTC")
 NOT_YOURS = "Null where it is not the caller's own."
 
 AmountShown = Annotated[
     Decimal, PlainSerializer(float), WithJsonSchema({"type": "number"}, mode="serialization")
 ]
-
-_contexts = cache(ContextParser)  # Not at import: compiling its patterns takes a quarter of a second.
 
 
 class AuctionBody(Body):
@@ -153,8 +146,7 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
 
 
 def _build_context(request: FastRequest, visitor: VisitorInfo, zone: str, now: datetime) -> Context:
-    context = _contexts().parse(request, find_zone(zone) or UTC_ZONE, now)
-    return visitor.overrides.apply_to(context)
+    return visitor.overrides.apply_to(parse_context(request, zone, now))
 
 
 async def _build_scorers(

@@ -1,10 +1,8 @@
 """The explanation of a contextual slot over HTTP, on the control plane."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Annotated
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import msgspec
 from fastapi import Request
@@ -15,7 +13,7 @@ from adloom.core.caller import Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.contextual.store import SlotFacts, read_slot
 from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
-from adloom.explain.placement.api import build_visitor_request
+from adloom.explain.placement.api import build_visitor_request, parse_context
 from adloom.explain.publisher_view import show_name_to_publisher
 from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
@@ -26,17 +24,12 @@ from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, m
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.random import make_chance
 from adloom.runtime.settings import AuctionSettings
-from adloom.schedule.schedule import find_zone
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
 from adloom.serving.contextual.page_lookup import find_obstacle
 from adloom.serving.contextual.prepare import build_rules
 from adloom.serving.index.compile import compile_slot
-from adloom.serving.request.context import ContextParser
 from adloom.taxonomy.iab import load_content
 
-UTC_ZONE = ZoneInfo("UTC")
-
-_contexts = cache(ContextParser)  # Not at import: compiling its patterns takes a quarter of a second.
 NOT_FOR_PUBLISHERS = "Null for a publisher: bids and prices are the advertisers'."
 
 
@@ -131,11 +124,10 @@ async def explain_contextual_slot(
         lambda category: facts.weights[category],
         load_content().list_ancestors,
     )
-    zone = find_zone(facts.placement.timezone) or UTC_ZONE
     asked = AskedSlot(
         rules=build_rules(slot, facts.site),
         scores=scores,
-        context=_contexts().parse(build_visitor_request(request), zone, now),
+        context=parse_context(build_visitor_request(request), facts.placement.timezone, now),
         now=now,
         budgets=facts.budgets,
         obstacle=find_obstacle(facts.site, facts.state),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from typing import Annotated
 from uuid import UUID
@@ -108,9 +109,8 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     if found is None:
         raise PlacementNotFoundError("There is no placement with this slug.")
     [rows] = found.placements
-    zone = find_zone(rows.placement.timezone) or UTC_ZONE
     moment = at or now
-    context = _contexts().parse(build_visitor_request(request), zone, moment)
+    context = parse_context(build_visitor_request(request), rows.placement.timezone, moment)
     facts = RequestFacts(context=context, counts=found.counts, budgets=found.budgets, now=moment)
     verdicts = explain_placement(rows, facts, show_to_publisher if is_publisher else show_in_full)
     if caller.role is Role.ADVERTISER:
@@ -130,6 +130,11 @@ def build_visitor_request(request: Request) -> FastRequest:
         headers=[pair for pair in request.headers.raw if pair[0] not in OWN_HEADERS],
         client=request.client.host if request.client else None,
     )
+
+
+def parse_context(visitor: FastRequest, timezone: str, now: datetime) -> Context:
+    """Parse what rules ask of a visitor's request, in the time zone of the placement."""
+    return _contexts().parse(visitor, find_zone(timezone) or UTC_ZONE, now)
 
 
 def _show(verdicts: list[CandidateVerdict], context: Context, names: Mapping[UUID, str]) -> Explanation:

@@ -24,14 +24,13 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, raise_if_away
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.runtime.valkey import ANYTHING_AWAY, VALKEY_AWAY, Valkey
 
 POLL_SECONDS: Final = 2.0
 PUBLISH_ALL: Final = timedelta(minutes=1)  # Minutes leave the window, and Valkey may have lost what it had.
 CLEAN_EVERY: Final = timedelta(hours=1)
 TICK: Final = timedelta(minutes=15)
 TICK_DELAY: Final = timedelta(seconds=30)  # For events of the quarter that are still on their way.
-AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 
 class ResultsFollower:
@@ -42,7 +41,7 @@ class ResultsFollower:
         self._valkey = valkey
         self._host = host
         self._clock = clock
-        self._loop = PollLoop(self._poll, every_seconds=POLL_SECONDS, away=AWAY, name="results")
+        self._loop = PollLoop(self._poll, every_seconds=POLL_SECONDS, away=ANYTHING_AWAY, name="results")
         self._begin()
 
     def _begin(self) -> None:

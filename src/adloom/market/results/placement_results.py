@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from adloom.core.clock import Clock
-from adloom.core.errors import UnavailableError
 from adloom.core.ids import PlacementId
 from adloom.market.results import store
 from adloom.market.results.publish import publish_results
@@ -18,13 +17,12 @@ from adloom.market.results.store import PlacementCounts
 from adloom.market.results.window import build_results
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, raise_if_away
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.runtime.valkey import ANYTHING_AWAY, Valkey
 
 POLL_SECONDS: Final = 5.0
 LEARNED_FROM: Final = timedelta(days=30)
 LAST_HOURS: Final = timedelta(hours=2)
 PUBLISH_ALL: Final = timedelta(minutes=1)  # Valkey may have lost what it had.
-AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 
 class PlacementResultsFollower:
@@ -34,7 +32,9 @@ class PlacementResultsFollower:
         self._pool = pool
         self._valkey = valkey
         self._clock = clock
-        self._loop = PollLoop(self._poll, every_seconds=POLL_SECONDS, away=AWAY, name="placement_results")
+        self._loop = PollLoop(
+            self._poll, every_seconds=POLL_SECONDS, away=ANYTHING_AWAY, name="placement_results"
+        )
         self._begin()
 
     def _begin(self) -> None:

@@ -14,7 +14,7 @@ from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.ops.attention.model import SOON, CappedCampaign, RunningCampaign, Thing, has_country_source
 from adloom.ops.checks.finding import Finding, report_ok, warn
-from adloom.resource.access import Scope
+from adloom.resource.access import EVERYTHING, Scope
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Record
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader
@@ -186,7 +186,7 @@ async def knows_countries(reader: HeartbeatReader, *, now: datetime) -> bool:
 async def check_countries(connection: Connection, reader: HeartbeatReader, *, now: datetime) -> Finding:
     """Check whether campaigns want readers of certain countries while no country is known."""
     try:
-        wanting = await read_by_country(connection, Scope(None), now=now)
+        wanting = await read_by_country(connection, EVERYTHING, now=now)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return warn("Countries", "there are no campaigns yet", "run `adloom migrate`")
     if not wanting:

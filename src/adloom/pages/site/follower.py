@@ -31,7 +31,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, raise_if_away
-from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
+from adloom.runtime.valkey import ANYTHING_AWAY, Subscription, Valkey
 
 CHANGES_MAX: Final = 200  # In one message; beyond, the actor reads all of its pages.
 STATES: Final = "SELECT state, format FROM brain_states WHERE kind = $1"
@@ -40,7 +40,6 @@ NEWS_CHANNEL: Final = "adloom:sites:news:{site_id}"
 POLL_SECONDS: Final = 1.0
 NEWS_AT_ONCE: Final = 500
 ANSWER_SECONDS_MAX: Final = 10.0
-AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 _encode_news: Final = msgspec.msgpack.Encoder().encode
 
@@ -98,7 +97,7 @@ class SiteFollower:
         self._valkey = valkey
         self._reader = reader
         self._host = host
-        self._loop = PollLoop(self.poll, every_seconds=POLL_SECONDS, away=AWAY, name="sites")
+        self._loop = PollLoop(self.poll, every_seconds=POLL_SECONDS, away=ANYTHING_AWAY, name="sites")
         noticed = self._loop.noticed.set
         self._subscriptions = [
             Subscription(valkey, channel, on_message=lambda _: noticed(), on_start=noticed)

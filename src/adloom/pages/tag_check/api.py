@@ -17,7 +17,7 @@ from adloom.core.errors import make_field_error
 from adloom.core.public_paths import SCRIPT, name_neutrally
 from adloom.pages.url import is_host_of, normalize_url
 from adloom.pages.verification.api import Outbound, limit_checks
-from adloom.resource.access import Scope
+from adloom.resource.access import EVERYTHING
 from adloom.resource.api import CurrentCatalog, PublisherWrites, make_catalog_router
 from adloom.runtime.http.api.dependencies import CurrentValkey
 from adloom.runtime.http.api.shapes import Answer, Body, Text
@@ -25,7 +25,6 @@ from adloom.runtime.outbound.client import BodyLimit
 from adloom.runtime.outbound.failure import OutboundError
 
 SLUGS_NAMED_MAX: Final = 10
-EVERYTHING: Final = Scope(None)
 PAGE_BYTES_MAX: Final = 2**20
 OK: Final = 200
 

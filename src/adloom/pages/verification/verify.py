@@ -14,7 +14,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import NotFoundError
 from adloom.pages.verification import store
 from adloom.pages.verification.model import BYTES_MAX, SiteNotVerifiedError, Verification, find_mistake
-from adloom.resource.access import Scope
+from adloom.resource.access import EVERYTHING, Scope
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
@@ -28,7 +28,6 @@ TOKEN_BYTES: Final = 24
 RECHECK_SITES: Final = "sites.verify"
 EVERY_HOUR: Final = Cron("23 * * * *")
 RECHECKED_AT_ONCE: Final = 200
-EVERYTHING: Final = Scope(None)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

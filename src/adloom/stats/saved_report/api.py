@@ -13,7 +13,7 @@ from pydantic import Field
 
 from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
-from adloom.resource.access import Scope
+from adloom.resource.access import EVERYTHING
 from adloom.resource.api import CurrentCatalog, make_catalog_router, set_body_type
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now
@@ -42,7 +42,6 @@ from adloom.stats.saved_report.run import ReportReader, run_report
 from adloom.stats.saved_report.send import put_report_mail
 
 OWNER: Final = "SELECT time_zone FROM users WHERE public_id = $1"
-EVERYTHING: Final = Scope(None)  # Whose a report is is checked here: it is a person's, not an account's.
 
 SavedReportAnswer: Final = build_answer(
     "SavedReportAnswer",
@@ -273,6 +272,7 @@ def _check_recipients(body: Body, role: Role) -> None:
 
 
 async def _find_own(connection: Connection, report_id: UUID, owner: ReportOwnerNow) -> SavedReport:
+    # Whose it is is checked here: a report is a person's, not an account's.
     report = await saved_reports.table.find(connection, EVERYTHING, report_id)
     if report.owner_id != owner.id:
         raise NotFoundError("There is no saved report with this id.", code="SAVED_REPORT_NOT_FOUND")
