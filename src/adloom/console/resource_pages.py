@@ -41,6 +41,7 @@ Reload = Callable[[], Awaitable[None]]
 Build = Callable[[PageVisit, Json, Reload], Awaitable[None]]
 Fields = Callable[[PageVisit, Form, bool], Awaitable[None]]
 
+VIEW_ONLY: Final = "Your role can read this, but not change it."
 ON_OR_OFF: Final = ("On or off", {"true": "On", "false": "Off"})
 
 
@@ -211,7 +212,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     async def show_new(self, visit: PageVisit) -> None:
         add_heading(f"New {self.noun}", crumbs=[(self.title, self.home)])
         if not self.may_write(visit):
-            add_notice(strings.VIEW_ONLY)
+            add_notice(VIEW_ONLY)
             return
         given = {
             name: visit.query[key] for name, key in self.defaults_from_query.items() if key in visit.query
@@ -274,7 +275,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     async def _show_form(self, visit: PageVisit, item: Json, reload: Reload) -> None:
         may_write = self.may_write(visit)
         if not may_write:
-            add_notice(strings.VIEW_ONLY)
+            add_notice(VIEW_ONLY)
         before = await read_values_before(visit, self.noun, item) if may_write else {}
         told = add_div("stack")
         form = Form(item, suggested=before)

@@ -30,7 +30,6 @@ FLOOR_MODES: Final = {
     "fixed": "Fixed: as it is set here",
     "sweep": "Moving: tried up and down, and kept where it earns most",
 }
-FLOOR_CPM: Final = "Lowest price of a thousand impressions"
 LAYOUTS: Final = {
     "full_slider": "Slider across the page",
     "full_static": "Across the page",
@@ -42,15 +41,6 @@ LAYOUTS: Final = {
     "popup": "Popup",
     "inline_card": "Card in the text",
     "sticky_bar": "Bar at the bottom",
-}
-LEVELS: Final = {"campaigns": "Campaigns", "adsets": "Ad sets", "ads": "Ads", "sellpages": "Sell pages"}
-FIRST_CAMPAIGN_PARTS: Final = {
-    "placement": "The placement",
-    "banner": "The banner",
-    "campaign": "The campaign",
-    "link": "The campaign may use the placement",
-    "assignment": "The banner is on the placement",
-    "active": "The campaign is active",
 }
 METRICS: Final = {
     "impressions": "Impressions",
@@ -68,15 +58,7 @@ NO_COUNTRIES: Final = (
     "No reader's country is known here, so nobody would see the campaign, unless requests name the country themselves. "
     "The operator can set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
 )
-NO_PROCESSES: Final = "No process reports"
 REVENUE: Final = "Revenue"
-THREE_PARTS: Final = (
-    "An ad needs a placement, a banner and a campaign. “My first campaign” asks for them in four steps."
-)
-SHARDS_HINT: Final = (
-    "{waiting} messages wait, {fenced} late writes were refused, {moves} shards were taken over"
-)
-NO_PROCESSES_NOTE: Final = "Each process reports once a second through Valkey. Check that it runs, and that its REDIS_URL is the same."
 ORDER_AND_WEIGHT: Final = "order {order} · weight {weight}"
 BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)"}
 PACINGS: Final = {"Smooth": "Smooth: over the whole day", "Accelerated": "Accelerated: as fast as it can"}
@@ -104,7 +86,6 @@ SHOWN_TO: Final = "Shown {parts}."
 SOURCES: Final = {"internal": "Own", "sponsored": "Sponsored", "affiliate": "Affiliate", "system": "System"}
 CAMPAIGN_STATUSES: Final = {status.value: status.value.capitalize() for status in CampaignStatus}
 TO_ADVERTISERS: Final = "To the advertisers"
-VIEW_ONLY: Final = "Your role can read this, but not change it."
 WHY_NOT_DELIVERING: Final = "Why does it not deliver?"
 WINNER_ECPM: Final = "eCPM of the winner"
 THE_HOUSE: Final = "House"

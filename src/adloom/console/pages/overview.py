@@ -7,7 +7,6 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Series
 from adloom.console.components.charts.svg_chart import SvgChart
@@ -133,7 +132,7 @@ async def _invite(visit: PageVisit) -> None:
             add_empty_state(
                 "auto_awesome",
                 "Nothing is shown yet",
-                strings.THREE_PARTS,
+                "An ad needs a placement, a banner and a campaign. “My first campaign” asks for them in four steps.",
                 action=FIRST_CAMPAIGN,
                 href="/console/first-campaign",
             )

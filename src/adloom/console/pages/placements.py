@@ -36,6 +36,7 @@ from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab,
 from adloom.console.shell import PUBLISHER_SIDE
 from adloom.core.caller import Role
 
+FLOOR_CPM: Final = "Lowest price of a thousand impressions"
 ROWS_MAX: Final = 100
 BANNERS_SHOWN_MAX: Final = 4
 ROTATION_HINT: Final = "Which is shown where several of one order fit."
@@ -123,7 +124,7 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
                 ("Time zone", placement["timezone"]),
                 *([("Site", site)] if site else []),
                 *([("What fits", f"{width} x {height}")] if width and height else []),
-                (strings.FLOOR_CPM, _describe_floor(placement)),
+                (FLOOR_CPM, _describe_floor(placement)),
                 ("Advertisers", "use it at once" if placement["isOpen"] else "ask first"),
                 *([("Notes", placement["notes"])] if placement["notes"] else []),
             ]
@@ -252,7 +253,7 @@ def _add_delivery_fields(form: Form, *, is_new: bool) -> None:
     form.add_time_zone("timezone")
     form.add_price(
         "floorCpm",
-        strings.FLOOR_CPM,
+        FLOOR_CPM,
         hint="For campaigns of advertisers, and in auctions. By context the site's counts too: the higher one.",
     )
     form.add_flag("isOpen", "Advertisers may use it without asking")

@@ -18,7 +18,15 @@ from adloom.console.components.forms.upload import PICTURES, PICTURES_NOTE, add_
 from adloom.console.components.layout import add_card, add_div, add_hint, add_html, add_notice, set_attributes
 from adloom.console.page import PageVisit
 
-STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
+PARTS: Final = {
+    "placement": "The placement",
+    "banner": "The banner",
+    "campaign": "The campaign",
+    "link": "The campaign may use the placement",
+    "assignment": "The banner is on the placement",
+    "active": "The campaign is active",
+}
+STEPS: Final = tuple(PARTS)
 # Heavier than other banners, so that the new ad is shown.
 WEIGHT: Final = 1_000
 SLUGS_TRIED_MAX: Final = 100  # Beyond this the API says that the slug is in use.
@@ -314,7 +322,7 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 
     def show_step(step: str) -> None:
         with progress:
-            add_html(strings.FIRST_CAMPAIGN_PARTS[step], tag="li")
+            add_html(PARTS[step], tag="li")
 
     with add_div("al-editor"):
         with add_card("All of it at a glance"), add_div("stack"):

@@ -33,6 +33,7 @@ from adloom.console.pages.reports.question import add_period_field, paginate, pa
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.caller import Role
 
+LEVELS: Final = {"campaigns": "Campaigns", "adsets": "Ad sets", "ads": "Ads", "sellpages": "Sell pages"}
 STATUSES: Final = {"ACTIVE": "Active", "PAUSED": "Paused", "ARCHIVED": "Archived"}
 SPEND_AND_ROAS: Final = "Spend, and what came back of it"
 
@@ -56,7 +57,7 @@ class AdsQuery:
         days = parse_query(query, today=today)
         self.first, self.last = days.first, days.last
         level = query.get("level", "")
-        self.level = level if level in strings.LEVELS else "campaigns"
+        self.level = level if level in LEVELS else "campaigns"
         self.seller = seller
         self.parents = {name: query[name] for name in ("campaignId", "adsetId") if query.get(name)}
 
@@ -111,7 +112,7 @@ async def show_ads(visit: PageVisit) -> None:
     add_view_links(
         [
             (label, asked.build_address(level=level, campaignId=None, adsetId=None))
-            for level, label in strings.LEVELS.items()
+            for level, label in LEVELS.items()
         ],
         current=asked.build_address(campaignId=None, adsetId=None),
         label="Levels",
@@ -143,11 +144,9 @@ async def _write_title(visit: PageVisit, asked: AdsQuery) -> str:
 def _list_crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
     if not asked.parents:
         return []
-    crumbs = [
-        (strings.LEVELS["campaigns"], asked.build_address(level="campaigns", campaignId=None, adsetId=None))
-    ]
+    crumbs = [(LEVELS["campaigns"], asked.build_address(level="campaigns", campaignId=None, adsetId=None))]
     if "adsetId" in asked.parents:
-        crumbs.append((strings.LEVELS["adsets"], asked.build_address(level="adsets", adsetId=None)))
+        crumbs.append((LEVELS["adsets"], asked.build_address(level="adsets", adsetId=None)))
     return crumbs
 
 
@@ -325,5 +324,5 @@ def ask_sync(visit: PageVisit, asked: Json) -> None:
 def _write_line(job: Json) -> str:
     share = 1.0 if job["state"] == "completed" else job["progress"]
     kind = {"completed": "good", "failed": "bad"}.get(job["state"], "")
-    label = strings.LEVELS[JOB_LEVELS[job["level"]]]
+    label = LEVELS[JOB_LEVELS[job["level"]]]
     return f'<div class="row-of apart small"><span>{label}</span><span class="quiet">{job["state"]}</span></div>{build_meter(share, kind)}'

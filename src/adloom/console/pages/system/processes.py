@@ -38,6 +38,10 @@ from adloom.ops.checks.processes import name_longest
 REFRESH_SECONDS: Final = 2.0
 LAG_SECONDS_GOOD: Final = 10.0
 MEGABYTE: Final = 1_000_000
+NO_PROCESSES: Final = (
+    "No process reports",
+    "Each process reports once a second through Valkey. Check that it runs, and that its REDIS_URL is the same.",
+)
 DEAD_LETTERS: Final = "/admin/system/dead-letters"
 
 
@@ -49,7 +53,7 @@ async def show_processes(visit: PageVisit) -> None:
         table = add_html("")
         nothing = ui.element("div")
         with nothing:
-            add_empty_state("dns", strings.NO_PROCESSES, strings.NO_PROCESSES_NOTE)
+            add_empty_state("dns", *NO_PROCESSES)
 
     async def refresh() -> None:
         answer = await visit.api.get("/admin/system/processes")
@@ -118,10 +122,9 @@ def _describe_shards(row: Json) -> str | Markup:
     if not shards["isConnected"]:
         return build_badge("no NATS", "bad")
     waiting = sum(shards["lag"].values())
-    hint = strings.SHARDS_HINT.format(
-        waiting=format_count(waiting) + name_longest(shards["lag"]),
-        fenced=format_count(shards["fencedWrites"]),
-        moves=format_count(shards["moves"]),
+    hint = (
+        f"{format_count(waiting)}{name_longest(shards['lag'])} messages wait, {format_count(shards['fencedWrites'])} late"
+        f" writes were refused, {format_count(shards['moves'])} shards were taken over"
     )
     shown = f"{len(shards['held'])}" + (f", {format_count(waiting)} wait" if waiting else "")
     return Markup('<span title="{}">{}</span>').format(hint, shown)
@@ -133,7 +136,7 @@ async def show_settings(visit: PageVisit) -> None:
     )
     answer = await visit.api.get("/admin/system/settings")
     if not answer["items"]:
-        add_empty_state("tune", strings.NO_PROCESSES, strings.NO_PROCESSES_NOTE)
+        add_empty_state("tune", *NO_PROCESSES)
         return
     processes = {one["process"]: one["settings"] for one in answer["items"]}
     names = sorted({name for settings in processes.values() for name in settings})
