@@ -154,6 +154,15 @@ def test_what_is_refused_of_a_body_or_a_parameter_is_described() -> None:
     assert missing == set()
 
 
+def test_every_operation_that_needs_a_token_may_be_refused_for_now() -> None:
+    guarded = {name: one for name, one in operations().items() if one.get("security")}
+
+    assert len(guarded) > 150
+    assert {
+        name for name, one in guarded.items() if not {"401", "429", "503"} <= one["responses"].keys()
+    } == set()
+
+
 def can_be_wrong(parameter: Json) -> bool:
     return parameter["in"] == "query" or parameter["schema"].get("format") == "uuid"
 

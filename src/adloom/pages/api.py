@@ -179,7 +179,7 @@ class SiteTopics(Answer):
 
 FreshHours = Annotated[int, depend_on("page_fresh_hours")]
 
-router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 413, 429, 503)
+router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 413, 503)
 
 
 @router.get("/pages")

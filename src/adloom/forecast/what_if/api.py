@@ -139,7 +139,7 @@ class WhatIfAnswer(Answer):
     notes: Annotated[Sequence[str], Field(description="What is not simulated here.")]
 
 
-router = make_router("/admin/campaigns", "forecasts", 400, 401, 403, 404, 413, 429, 503)
+router = make_router("/admin/campaigns", "forecasts", 400, 401, 403, 404, 413, 503)
 
 
 @router.post("/{campaign_id}/what-if")

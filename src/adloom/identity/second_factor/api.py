@@ -51,7 +51,7 @@ class RecoveryCodesAnswer(Answer):
 FactorsOfTheApp = Annotated[SecondFactors, depend_on("second_factors")]
 OWN: Final = "/me/second-factor"
 
-router = make_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 429, 503)
+router = make_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 503)
 
 
 @router.get(OWN, response_model=FactorStateAnswer)

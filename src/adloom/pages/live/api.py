@@ -12,7 +12,7 @@ from adloom.resource.api import PublisherReads
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, depend_on, make_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 
-router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
+router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 503)
 
 
 def _describe_data() -> dict[str, object]:

@@ -14,7 +14,7 @@ from adloom.resource.api import PublisherWrites
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 
-router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
+router = make_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 503)
 
 
 class AgainAnswer(Answer):

@@ -95,7 +95,14 @@ class GuardedRoute(TimedRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
         described: Json = options.pop("openapi_extra", None) or {}
-        super().__init__(path, endpoint, openapi_extra={**NEEDS_A_TOKEN, **described}, **options)
+        responses: Responses = options.pop("responses", None) or {}
+        super().__init__(
+            path,
+            endpoint,
+            openapi_extra={**NEEDS_A_TOKEN, **described},
+            responses=describe_problems(401, 429, 503) | responses,
+            **options,
+        )
 
     def make_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().make_handler()
