@@ -78,6 +78,7 @@ class EventTablesRebuild:
         log_scanner: LogScanner,
         *,
         progress: RebuildProgress | None = None,
+        rebuilt: EventTables | None = None,
         attribution: AttributionRules | None = None,
         batch_max: int = BATCH_MAX,
         lead: timedelta = LEAD,
@@ -88,7 +89,7 @@ class EventTablesRebuild:
         self._batch_max = batch_max
         self._lead = lead
         self._in_use = EventTables(pool)
-        self._rebuilt = EventTables(pool, schema=REBUILT, attribution=attribution)
+        self._rebuilt = rebuilt or EventTables(pool, schema=REBUILT, attribution=attribution)
         # Entries up to here may be trimmed before we have read them.
         self._until = EntryPosition(0, 0)
         self._result = BatchResult()

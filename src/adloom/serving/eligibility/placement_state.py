@@ -153,9 +153,11 @@ class PlacementStates:
         self,
         *,
         keep_seconds: int = ANSWERS_KEPT_SECONDS,
+        answers_max: int = ANSWERS_MAX,
         turns: Rotator | None = None,
     ) -> None:
         self._keep_seconds = keep_seconds
+        self._answers_max = answers_max
         self._turns = turns
         self._by_key: dict[int, PlacementState] = {}
         self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have it.
@@ -334,7 +336,7 @@ class PlacementStates:
 
     def _note_kept(self, kept: dict[Context, Any], context: Context) -> None:
         self._kept.append((kept, context))
-        if len(self._kept) > ANSWERS_MAX:
+        if len(self._kept) > self._answers_max:
             oldest, its_context = self._kept.popleft()
             oldest.pop(its_context, None)
 
