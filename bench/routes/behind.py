@@ -29,7 +29,7 @@ EVENTS_PER_SECOND: Final = 5_000
 MICROS_MAX: Final = 40.0
 # With 32, answers that take longer than 6 ms would slow the load down.
 CONNECTIONS: Final = 128
-COLLECT_SECONDS: Final = 1.0
+COLLECT_SECONDS_MAX: Final = 1.0
 FIRST_SECONDS_MAX: Final = 1.0  # The load that is not measured.
 COUNTED_SECONDS_MAX: Final = 20.0
 # The processes that work on events, by a word of their command lines.
@@ -105,7 +105,10 @@ def _report_offers(product: Product, name: str, slug: str, seconds: float, say: 
         say(f"{name}: collecting offers")
         reports = Path(folder) / "reports"
         count = int(EVENTS_PER_SECOND * seconds) + CONNECTIONS
-        lines = _collect_reports(product, f"/banners/serve/{slug}", Path(folder) / "offers", count)
+        offers = Path(folder) / "offers"
+        lines = _collect_reports(
+            product, f"/banners/serve/{slug}", offers, count, min(seconds, COLLECT_SECONDS_MAX)
+        )
         reports.write_text("\n".join(lines), encoding="utf-8")
         asyncio.run(wait_until_quiet(worker))
         say(f"{name}: reporting")
@@ -140,13 +143,13 @@ def count_impressions(product: Product) -> int:
     return product.ask_control(f"/admin/stats/banners?from={day}&to={day}")["totals"]["impressions"]
 
 
-def _collect_reports(product: Product, path: str, file: Path, count: int) -> Iterator[str]:
+def _collect_reports(product: Product, path: str, file: Path, count: int, seconds: float) -> Iterator[str]:
     """Ask for so many offers; yield the reports of their impressions."""
     report = msgspec.json.decode(encode_impression(product.wait_until_served(path)), type=dict[str, str])
     target = Target(name="offers", port=product.port, path=path, script=COLLECT % _quote(file))
     offers: list[str] = []
     while len(offers) < count:
-        run_wrk(target, Effort(connections=CONNECTIONS, seconds=COLLECT_SECONDS, serial_prefix=""))
+        run_wrk(target, Effort(connections=CONNECTIONS, seconds=seconds, serial_prefix=""))
         # wrk ends without writing what it has in memory, so the last line may be cut.
         offers += file.read_text(encoding="utf-8").split("\n")[:-1]
     for offer in offers[:count]:
