@@ -21,8 +21,8 @@ SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "10")))
 SEEDS_A_TEST = 5
 
 
-def rough(seed: int) -> EventLogPlan:
-    return EventLogPlan(seed=seed, seconds=120, views_per_second=2, faults=ROUGH)
+def rough(seed: int, seconds: float = 120) -> EventLogPlan:
+    return EventLogPlan(seed=seed, seconds=seconds, views_per_second=2, faults=ROUGH)
 
 
 def checked(plan: EventLogPlan) -> Outcome:
@@ -142,11 +142,11 @@ def test_the_same_seed_gives_the_same_run_also_in_another_process() -> None:
     script = (
         "from tests.simulation.test_ledger import rough, simulate;"
         "from simulation.swarm import silence_logs; silence_logs();"
-        "print(simulate(rough(7)).digest)"
+        "print(simulate(rough(7, seconds=40)).digest)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": "."}
     printed = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
-    first, second = simulate(rough(7)), simulate(rough(7))
+    first, second = simulate(rough(7, seconds=40)), simulate(rough(7, seconds=40))
 
     assert first == second
     assert printed.stdout.decode().strip() == first.digest
