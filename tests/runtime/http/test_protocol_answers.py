@@ -123,6 +123,7 @@ def test_an_error_with_a_code_becomes_its_problem(wire: Wire, path: bytes) -> No
 
     assert answer.status == 404
     assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["access-control-allow-origin"] == "*"
     assert json.loads(answer.body) == {
         "type": "about:blank",

@@ -73,8 +73,7 @@ ACCEPTED: Final = FastAnswer(encode_head(HTTPStatus.ACCEPTED, b"application/json
 PIXEL: Final = FastAnswer(encode_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _GIF)
 # A browser that has fetched the redirect ahead follows it without asking again: the click itself would not be counted.
 NOT_AHEAD: Final = make_problem_answer(
-    ForbiddenError("A click is counted here. Ask when a visitor follows the link.", code="CLICK_PREFETCHED"),
-    _NO_STORE,
+    ForbiddenError("A click is counted here. Ask when a visitor follows the link.", code="CLICK_PREFETCHED")
 )
 
 _impressions: Final = BodyDecoder(ImpressionRequest)

@@ -255,6 +255,8 @@ def encode_head(status: HTTPStatus, content_type: bytes | None, *headers: tuple[
 def make_problem_answer(error: AdloomError, *headers: tuple[bytes, bytes]) -> FastAnswer:
     if isinstance(error, RateLimitedError | UnavailableError):
         headers = (*headers, (b"retry-after", b"%d" % error.retry_after_seconds))
+    # Caches may keep a 404 unasked, and what is not there may be a second later.
+    headers = (*headers, (b"cache-control", b"no-store"))
     return FastAnswer(
         encode_head(error.status, PROBLEM_CONTENT_TYPE.encode(), *headers),
         encode_problem(error),
