@@ -22,6 +22,9 @@ from redis.exceptions import (
 from adloom.core.errors import UnavailableError
 from adloom.runtime.failover.sentinel import is_sentinel, make_sentinel_client
 from adloom.runtime.loops import compute_wait
+from adloom.runtime.wait_for import mend_wait_for
+
+mend_wait_for()
 
 CONNECT_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 5.0
