@@ -22,7 +22,7 @@ from redis.exceptions import (
 from adloom.core.errors import UnavailableError
 from adloom.runtime.failover.sentinel import is_sentinel, make_sentinel_client
 from adloom.runtime.loops import compute_wait
-from adloom.runtime.wait_for import mend_wait_for
+from adloom.runtime.process.wait_for import mend_wait_for
 
 mend_wait_for()
 
