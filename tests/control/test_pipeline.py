@@ -230,6 +230,12 @@ async def test_everything_is_unavailable_without_a_database(redis_url: str) -> N
     assert live.status_code == 200
 
 
+async def test_a_monitor_may_ask_for_the_health_by_head(control: ControlPlane) -> None:
+    async with control.client() as client:
+        for path in ("/health", "/health/live", "/health/ready"):
+            assert (await client.head(path)).status_code == 200
+
+
 async def test_a_database_without_a_connection_to_spare_is_unavailable_and_the_log_says_why(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:

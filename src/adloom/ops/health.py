@@ -18,12 +18,15 @@ UNAVAILABLE: Final[Responses] = {503: {"description": "A part that is needed doe
 router = APIRouter(prefix="/health", tags=["health"])
 
 
+@router.head("/live", include_in_schema=False)
 @router.get("/live")
 async def live() -> dict[str, str]:
     """Answer that the process runs."""
     return {"status": "ok"}
 
 
+@router.head("/ready", include_in_schema=False)
+@router.head("", include_in_schema=False)
 @router.get("/ready", responses=UNAVAILABLE)
 @router.get("", responses=UNAVAILABLE)
 async def ready(request: Request) -> Response:
