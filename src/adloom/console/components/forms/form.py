@@ -306,6 +306,9 @@ class Form:
 
         async def save() -> None:
             self._refused = {}
+            for field in self._fields.values():
+                if isinstance(field, TextsSelect):
+                    field.add_typed()
             if not self.is_valid():
                 return
             button.disable()

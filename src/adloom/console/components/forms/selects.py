@@ -36,12 +36,13 @@ class TextsSelect(ui.select):
         self._typed = ""
         self.on("input-value", lambda event: self._keep(event.args))
         self.on_value_change(lambda: self._keep(""))
-        self.on("blur", self._add_typed, args=[])
+        self.on("blur", self.add_typed, args=[])
 
     def _keep(self, typed: str) -> None:
         self._typed = typed.strip()
 
-    def _add_typed(self) -> None:
+    def add_typed(self) -> None:
+        """Add what was typed; also before it is saved, because a tap on a button may come before the field is left."""
         typed, self._typed = self._typed, ""
         if typed and typed not in self.value:
             value: list[str] = [*self.value, typed]

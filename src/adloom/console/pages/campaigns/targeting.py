@@ -39,6 +39,7 @@ class RuleDialog:
     def __init__(self, rule: Json | None, on_save: Save, *, knows_countries: bool = True) -> None:
         self._rule = rule
         self._on_save = on_save
+        self._add_typed: Callable[[], None] = lambda: None
         self._knows_countries = knows_countries
         self._kind: str = rule["ruleType"] if rule else "country"
         self._operator: str = rule["operator"] if rule else "in"
@@ -81,6 +82,7 @@ class RuleDialog:
 
     def _build(self) -> None:
         self._parts.clear()
+        self._add_typed = lambda: None
         operators = OPERATORS[RuleType(self._kind)]
         with self._parts:
             if self._kind == "country" and not self._knows_countries:
@@ -126,6 +128,7 @@ class RuleDialog:
         label, choices = str(RULE_WORDS[self._kind].values), CHOICES.get(self._kind)
         if choices is None:
             field: ui.select = TextsSelect(label, list(self._value))
+            self._add_typed = field.add_typed
         else:
             options = {**choices, **{one: str(one) for one in self._value if one not in choices}}
             field = ui.select(options, label=label, value=list(self._value), multiple=True, with_input=True)
@@ -165,6 +168,7 @@ class RuleDialog:
         self._button.enable()
 
     async def _save(self) -> None:
+        self._add_typed()
         self._button.disable()
         try:
             await self._on_save(self._rule, self._body)
