@@ -164,6 +164,8 @@ def test_a_video_counts_when_it_is_in_view_for_two_seconds(
         with page.expect_response(f"**{BATCH}"):
             page.clock.run_for(400)
         assert len(reported(visit)) == 1
+        for one in films:
+            one.abort()
 
 
 def test_a_frame_or_video_that_has_not_loaded_is_not_seen(
