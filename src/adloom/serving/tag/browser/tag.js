@@ -25,7 +25,9 @@ function found(place) {
   if (!/^[a-z\d-]{1,100}$/.test(slug)) return say({ slug }, "no slug has such characters");
   try {
     const root = place.shadowRoot || place.attachShadow({ mode: "open" });
-    const slot = { place, slug, root, ends: [], cards: [] };
+    const isFar = "lazy" in options || "lazy" in place.dataset;
+    const slot = { place, slug, root, ends: [], cards: [], isFar };
+    if (isFar) near.observe(place);
     root.adoptedStyleSheets = [sheet];
     slots.set(place, slot);
     return slot;
@@ -47,7 +49,7 @@ function scan(records) {
   if (records && !records.some(isOurs)) return;
   const fresh = [...document.querySelectorAll(PLACES)].map(found).filter(Boolean);
   reserve(fresh);
-  if (fresh[0] || !previewing) want(fresh.filter(isNear)); // A preview may name a slot that the page lacks.
+  if (fresh[0] || !previewing) want(fresh.filter((slot) => !slot.isFar)); // A preview may name a slot that the page lacks.
 }
 
 function clear(slot) {
@@ -191,12 +193,6 @@ const near = new IntersectionObserver(
     want(entries.map(({ target, isIntersecting }) => isIntersecting && slots.get(target)).filter(Boolean)),
   { rootMargin: "100%" },
 );
-
-function isNear(slot) {
-  slot.isFar = "lazy" in options || "lazy" in slot.place.dataset;
-  if (slot.isFar) near.observe(slot.place);
-  return !slot.isFar;
-}
 
 const called = () => [...slots.values()].filter((slot) => !slot.isFar);
 
