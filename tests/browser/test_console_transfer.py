@@ -27,7 +27,7 @@ def choose(page: Page, text: str) -> None:
 
 @contextmanager
 def written_by_nobody_else(product: Product, table: str) -> Generator[None]:
-    """Let whoever writes to a table wait."""
+    """Block all writes to a table."""
     is_locked, may_go_on = threading.Event(), threading.Event()
 
     async def lock() -> None:

@@ -376,9 +376,8 @@ def _build_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framew
 
 async def _answer_openapi(request: Request) -> Response:
     urls = request.app.state.public_url, request.app.state.delivery_url
-    async with (
-        request.app.state.describing
-    ):  # Built once, whoever asks meanwhile; others are answered in that time.
+    # Only one request builds it, and in a thread: other requests are answered meanwhile.
+    async with request.app.state.describing:
         body = await asyncio.to_thread(_encode_openapi, *urls)
     return Response(body, media_type="application/json")
 

@@ -461,7 +461,7 @@ async def test_an_import_that_is_sent_slowly_keeps_nobody_waiting(
 
 @asynccontextmanager
 async def written_by_nobody_else(pool: Pool, table: str) -> AsyncGenerator[None]:
-    """Let whoever writes to a table wait."""
+    """Block all writes to a table."""
     async with pool.acquire() as connection, connection.transaction():
         await connection.execute(f"LOCK TABLE {table} IN SHARE MODE")
         yield

@@ -215,7 +215,7 @@ def _name_field(field: str | None) -> str:
 
 
 def describe_progress(progress: Json) -> str:
-    """Say how far an import is; empty if none is under way."""
+    """Describe the progress of an import; empty if none is running."""
     step = STEPS.get(progress["step"], "")
     return f"{step}: {progress['done']:,} of {progress['total']:,}" if progress["total"] else step
 
