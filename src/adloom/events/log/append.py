@@ -108,7 +108,8 @@ class EventAppender:
         self._wakes_at: float = math.inf
         self._is_closing = False
         self._ledger_until = math.inf
-        self._next_at = -math.inf
+        self._taken_at = -math.inf  # When the last append took what was pending,
+        self._next_at = -math.inf  # and when the next may begin.
         self._short_waits = self._enough = 0
         self._due = math.inf  # When the append that is under way has to be done.
         self._is_overdue = False
@@ -252,10 +253,11 @@ class EventAppender:
         count = len(self._pending)
         if not LOADED_MIN <= count < enough:
             return
-        # They came in about APART_SECONDS, and so should others.
-        seconds = min(APART_SECONDS * (enough / count - 1), seconds_max)
+        # Some came while the last append was under way.
+        seconds_each = (self._now() - self._taken_at) / count
+        seconds = min(seconds_each * (enough - count), seconds_max)
         await self._wait_for(enough, seconds)
-        if not is_short and len(self._pending) - count < count * seconds / APART_SECONDS / 2:
+        if not is_short and len(self._pending) - count < seconds / seconds_each / 2:
             self._short_waits, self._enough = SHORT_WAITS, len(self._pending)
 
     async def _wait_for(self, count: int, seconds_max: float | None = None) -> None:
@@ -286,6 +288,7 @@ class EventAppender:
         batch, self._pending = self._pending[: self._batch_max], self._pending[self._batch_max :]
         entries = [each[0] for each in batch]
         self._pending_bytes -= sum(map(len, entries))
+        self._taken_at = self._now()
         self.batches += 1
         try:
             await self._store_batch(batch, entries)
