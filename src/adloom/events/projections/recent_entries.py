@@ -27,9 +27,8 @@ class RecentEntries:
         self._records: list[DecodedEntry | None] = []  # Of each entry, once it was decoded.
         self._before = ""  # The entry before the first of them.
         self._dropped = 0  # How many there were before it.
-        self._added: deque[tuple[float, int]] = (
-            deque()
-        )  # When, and how many there were then, those dropped included.
+        # When, and how many there were then, those dropped included.
+        self._added: deque[tuple[float, int]] = deque()
 
     def add(self, after: str, entries: Sequence[LogEntry], *, at: float = 0.0) -> None:
         """Add what follows an entry; `at` is in seconds of any steady clock."""
@@ -85,10 +84,12 @@ class RecentEntries:
         found = [record for record in known if record is not None]
         if len(found) == len(entries):
             return found
-        unknown = [entry for entry, record in zip(entries, known, strict=True) if record is None]
-        events = decode_events([entry.data for entry in unknown])
-        decoded = map(EntryOf, [entry.id for entry in unknown], events)
-        found = [record or next(decoded) for record in known]
+        if found:
+            unknown = [entry for entry, record in zip(entries, known, strict=True) if record is None]
+            decoded = iter(_decode(unknown))
+            found = [record or next(decoded) for record in known]
+        else:  # As for the first projection that asks.
+            found = _decode(entries)
         if start >= 0:
             self._records[start:end] = found
         return found
@@ -106,6 +107,11 @@ class RecentEntries:
 
     def _place_after(self, entry_id: str) -> int:
         return bisect_right(self._entries, parse_entry_id(entry_id), key=_parse_order)
+
+
+def _decode(entries: Sequence[LogEntry]) -> list[DecodedEntry]:
+    events = decode_events([entry.data for entry in entries])
+    return list(map(EntryOf, [entry.id for entry in entries], events))
 
 
 def _count_bytes(entries: Iterable[LogEntry]) -> int:

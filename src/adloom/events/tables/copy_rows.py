@@ -73,6 +73,7 @@ def encode_rows(rows: Sequence[EventRow]) -> bytearray:
     parts = [BEGIN]
     commons, texts = _CommonColumns(), _Texts()
     epoch, pack_times, no_last, null, id_size = EPOCH, _pack_times, _NO_LAST, NULL, ID_SIZE
+    last_ms, entry_ms = "", 0
     try:
         for row in rows:
             event = row.event
@@ -86,7 +87,9 @@ def encode_rows(rows: Sequence[EventRow]) -> bytearray:
             if received_at != occurred_at:  # Where a browser reports no time, they are the same.
                 since = received_at - epoch
                 received = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-            entry_ms, _, entry_seq = row.entry_id.partition("-")
+            ms, _, entry_seq = row.entry_id.partition("-")
+            if ms != last_ms:  # Many entries have the same.
+                last_ms, entry_ms = ms, int(ms)
             request_id = event.request_id
             parts += (
                 commons[
@@ -99,7 +102,7 @@ def encode_rows(rows: Sequence[EventRow]) -> bytearray:
                     event.country_code,
                     row.marks,
                 ],
-                pack_times(8, occurred, 8, received, 8, int(entry_ms), 8, int(entry_seq), len(name)),
+                pack_times(8, occurred, 8, received, 8, entry_ms, 8, int(entry_seq), len(name)),
                 name,
                 null if request_id is None else id_size + request_id.int.to_bytes(16, "big"),
                 texts[event.session_id],

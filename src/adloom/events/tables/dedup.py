@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 from rbloom import Bloom
 
-from adloom.events.log.names import FLAGGED, OFFER_NAMES, find_offer_name
-from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions, EventRow
+from adloom.events.log.names import list_names
+from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions
 
 SEGMENT_IDS: Final = 4_000_000
 ERROR_RATE: Final = 0.002  # Of a full segment.
@@ -71,7 +71,7 @@ class DedupFilter:
             return  # Batches without events came before this one; the next `begin` notices.
         for kind, rows in ((IMPRESSIONS, added.impressions), (CLICKS, added.clicks)):
             if rows:
-                self._filters[kind].add(_list_names(rows), last_day=max(added.days))
+                self._filters[kind].add(list_names([row.event for row in rows]), last_day=max(added.days))
         self._complete |= {(kind, day) for day in added.days.keys() - days_before for kind in KINDS}
         self._valid_at = (cursor, self._valid_at[1])
 
@@ -104,19 +104,6 @@ class DedupFilter:
             self._reading = None
         for one in self._filters.values():
             one.drop_before(day)
-
-
-def _list_names(rows: Sequence[EventRow]) -> list[str]:
-    """Return the ids of rows, and the names of their offers where those are others."""
-    names = [row.event.correlation_id for row in rows]
-    return names + [
-        find_offer_name(name, request_id, slot)
-        for row, name in zip(rows, names, strict=True)
-        # Nearly all have the names of their offers.
-        if (not name.startswith(OFFER_NAMES) or name.endswith(FLAGGED))
-        and (request_id := row.event.request_id) is not None
-        and (slot := row.event.slot) is not None
-    ]
 
 
 class IdFilter:

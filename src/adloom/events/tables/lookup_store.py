@@ -9,7 +9,7 @@ import asyncpg
 
 from adloom.events.cursor_store import find_erased_users
 from adloom.events.log.event import Conversion, Event, parse_entry_id
-from adloom.events.log.names import FLAGGED, OFFER_NAMES, find_offer_name
+from adloom.events.log.names import OFFER_NAMES, find_offer_name, list_names
 from adloom.events.ports import EntryOf
 from adloom.events.tables.apply_batch import (
     CLICKS,
@@ -109,9 +109,8 @@ class StateLookup:
     ) -> TableState:
         keys = await find_keys(connection, batch.events)
         days = await self._begin_dedup(connection, since, cursor)
-        offers = _list_offers(batch.events)
-        doubtful = self._select_doubtful(batch.events, offers, days)
-        requests = {offers[name] for names in doubtful.values() for name in names if name in offers}
+        doubtful = self._select_doubtful(batch.events, days)
+        requests = _list_requests(batch.events, set[str]().union(*doubtful.values()))
         return TableState(
             banners=keys["banner"],
             placements=keys["placement"],
@@ -151,12 +150,9 @@ class StateLookup:
         self._dedup.drop_before(since.date())
         return frozenset(days)
 
-    def _select_doubtful(
-        self, events: Sequence[Event], offers: Collection[str], days: Collection[date]
-    ) -> dict[str, Collection[str]]:
+    def _select_doubtful(self, events: Sequence[Event], days: Collection[date]) -> dict[str, Collection[str]]:
         """Return the names of events and of their offers that may have rows, by kind; nearly all are new."""
-        names = {event.correlation_id for event in events}
-        names.update(offers)
+        names = set(list_names(events))
         if self._dedup is None:
             return dict.fromkeys(KINDS, names)
         return {kind: self._dedup.select_doubtful(kind, names, days) for kind in KINDS}
@@ -206,15 +202,16 @@ class StateLookup:
         return StoredOffers(impressions=impressions, clicks=clicks, clicks_alone=clicks_alone)
 
 
-def _list_offers(events: Sequence[Event]) -> dict[str, int]:
-    """Return the names of the events' offers, and the numbers of their requests."""
+def _list_requests(events: Sequence[Event], names: Collection[str]) -> set[int]:
+    """Return the numbers of the requests of offers with these names."""
+    if not names:
+        return set()
     return {
-        # Nearly every event has the name of its offer: finding that out here takes half as long as asking.
-        name
-        if (name := event.correlation_id).startswith(OFFER_NAMES) and not name.endswith(FLAGGED)
-        else find_offer_name(name, event.request_id, event.slot): event.request_id.int
+        event.request_id.int
         for event in events
-        if event.request_id is not None and event.slot is not None
+        if event.request_id is not None
+        and event.slot is not None
+        and find_offer_name(event.correlation_id, event.request_id, event.slot) in names
     }
 
 
