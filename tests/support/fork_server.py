@@ -32,11 +32,9 @@ LOADED_FOR = {
         "adloom.app.worker",
         "adloom.cli.ledger_report",
         "adloom.cli.replay",
-        "adloom.cli.user_errors",
         "adloom.ops.backup.archive",
         "adloom.ops.doctor",
         "adloom.sample.admin",
-        "pydantic.type_adapter",
         "rich.markdown",
     ),
 }
