@@ -8,7 +8,6 @@ import pytest
 
 from adloom.cli import jobs as command
 from adloom.cli.jobs import JobsError
-from adloom.cli.user_errors import describe_for_user
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.ports import find_port
@@ -66,7 +65,7 @@ async def test_jobs_that_are_not_dead_are_named_and_the_others_are_retried(redis
     with pytest.raises(JobsError) as raised:
         await command.retry_dead(redis_url, [QUEUE], ["waits", "one", "nobody"], lines.append)
 
-    assert describe_for_user(raised.value) == "Not among the dead: waits, nobody."
+    assert str(raised.value) == "Not among the dead: waits, nobody."
     assert lines == ["one is tried again."]
 
 

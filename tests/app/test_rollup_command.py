@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from adloom.cli.days import roll_up
-from adloom.cli.user_errors import describe_for_user
 from adloom.core.clock import ManualClock
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
@@ -75,7 +74,7 @@ async def test_an_invalid_range_is_refused_with_one_line(
     with pytest.raises(RollupRefusedError) as raised:
         await run_rollup(database_url, first, last)
 
-    assert describe_for_user(raised.value) == message
+    assert str(raised.value) == message
 
 
 async def test_tomorrow_is_allowed_because_clocks_differ(database_url: str) -> None:
@@ -88,7 +87,7 @@ async def test_days_with_dropped_rows_are_refused_before_any_change(pool: Pool, 
     with pytest.raises(RollupRefusedError) as raised:
         await run_rollup(database_url, DAY - ONE_DAY, DAY + ONE_DAY)
 
-    assert describe_for_user(raised.value) == (
+    assert str(raised.value) == (
         "The rows of 2026-11-14 were dropped (ADLOOM_EVENT_RETENTION_DAYS), so there is nothing to roll up from;"
         " what was rolled up before stays. Begin with --from 2026-11-15."
     )
@@ -96,10 +95,8 @@ async def test_days_with_dropped_rows_are_refused_before_any_change(pool: Pool, 
 
 
 async def test_the_error_about_an_unreachable_database_names_it() -> None:
-    with pytest.raises(DatabaseError, match="The database 'adloom' at") as raised:
+    with pytest.raises(DatabaseError, match="The database 'adloom' at"):
         await run_rollup(f"postgresql://adloom@127.0.0.1:{find_port()}/adloom", DAY, DAY)
-
-    assert describe_for_user(raised.value)
 
 
 async def test_the_command_uses_the_database_of_the_dotenv_file(

@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Generator
 
+from adloom.core.errors import CommandError
 from adloom.runtime.ports import is_taken
 
 LISTEN_FD = "ADLOOM_LISTEN_FD"
@@ -17,7 +18,7 @@ LISTEN_FD = "ADLOOM_LISTEN_FD"
 BACKLOG_MAX = 4096
 
 
-class ListenError(Exception):
+class ListenError(CommandError):
     """A socket cannot be bound; the message names the port and what to do."""
 
 

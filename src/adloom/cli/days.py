@@ -13,7 +13,7 @@ from rich.console import Console
 
 from adloom.app.progress import show_progress
 from adloom.core.clock import Clock
-from adloom.core.errors import describe_error
+from adloom.core.errors import CommandError, describe_error
 from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import raise_if_unusable
@@ -32,7 +32,7 @@ POLL_SECONDS: Final = 0.5
 PATIENCE_SECONDS: Final = 15.0
 
 
-class SyncCommandError(Exception):
+class SyncCommandError(CommandError):
     """What was asked cannot be synced, or not all of it was; the message says why."""
 
 

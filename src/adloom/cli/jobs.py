@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from adloom.cli.options import GROUP, DataDir, resolve_redis_url
-from adloom.core.errors import describe_error
+from adloom.core.errors import CommandError, describe_error
 
 if TYPE_CHECKING:
     from adloom.runtime.jobs.queue import JobQueue, ListedJob
@@ -29,7 +29,7 @@ QueueName = Annotated[
 Print = Callable[[str], None]
 
 
-class JobsError(Exception):
+class JobsError(CommandError):
     """A job cannot be retried, or the queue cannot be read; the message says why."""
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adloom.core.errors import UnavailableError, describe_error
+from adloom.core.errors import CommandError, UnavailableError, describe_error
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, read_entry_time
 from adloom.events.topics.publish import (
@@ -36,7 +36,7 @@ ABOUT: Final[Mapping[str, str]] = {
 }
 
 
-class LedgerCommandError(Exception):
+class LedgerCommandError(CommandError):
     """The ledger cannot be read, or has no such letter; the message says which."""
 
 

@@ -20,6 +20,7 @@ from adloom.cli.capacity.command import capacity
 from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
 from adloom.cli.options import DataDir, OnOff, resolve_data_directory, resolve_database_url, resolve_redis_url
+from adloom.core.errors import CommandError
 from adloom.runtime.process.tuning import open_standard_streams
 
 app = typer.Typer(
@@ -83,12 +84,8 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:
-        from adloom.cli.user_errors import describe_for_user
-
-        if (complaint := describe_for_user(error)) is None:
-            raise
-        typer.echo(f"adloom: {complaint}", err=True)
+    except CommandError as error:
+        typer.echo(f"adloom: {error}", err=True)
         sys.exit(1)
 
 

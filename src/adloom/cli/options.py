@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from adloom.core.errors import CommandError
 from adloom.runtime.installation import DataDirectory, find_default_data_directory
 
 if TYPE_CHECKING:
@@ -55,11 +56,11 @@ class OnOff(StrEnum):
     OFF = "off"
 
 
-class ClassifyCommandError(Exception):
+class ClassifyCommandError(CommandError):
     """A page that cannot be fetched or read; here, so that other errors need no HTML parser to be printed."""
 
 
-class LearnCommandError(Exception):
+class LearnCommandError(CommandError):
     """Recorded days that cannot be read, or too few of one's own; here, so that other errors need no NumPy."""
 
 

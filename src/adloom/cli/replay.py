@@ -15,7 +15,7 @@ from rich.console import Console
 from adloom.app.progress import WorkProgress, show_progress
 from adloom.budgets.confirms.projection import CHARGES
 from adloom.core.clock import SystemClock
-from adloom.core.errors import UnavailableError, describe_error
+from adloom.core.errors import CommandError, UnavailableError, describe_error
 from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.conversions.attribute import AttributionRules, build_rules
 from adloom.events.ctr.store import LEARNING
@@ -58,7 +58,7 @@ IMPOSSIBLE: Final = {
 }
 
 
-class ReplayError(Exception):
+class ReplayError(CommandError):
     """A replay that cannot be done, or ended early; the message says why."""
 
 

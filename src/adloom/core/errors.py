@@ -10,6 +10,10 @@ from typing import ClassVar
 import msgspec
 
 
+class CommandError(Exception):
+    """What whoever types a command can mend; its message is printed without a traceback."""
+
+
 class FieldProblem(msgspec.Struct, frozen=True):
     """One field of the input and what to change about it."""
 

@@ -6,6 +6,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from adloom.core.errors import CommandError
+
 
 class Secret(str):
     """A text that does not show itself when the struct around it is printed or logged."""
@@ -16,7 +18,7 @@ class Secret(str):
         return "'…'"
 
 
-class SettingsError(Exception):
+class SettingsError(CommandError):
     """The environment is not usable; the message names every variable that is wrong."""
 
 

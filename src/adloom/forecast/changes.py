@@ -15,7 +15,7 @@ from adloom.auction.bid import QUALITY_ONE, BidType, Quality
 from adloom.auction.price import compute_ecpm, compute_worth
 from adloom.auction.score import Signals
 from adloom.bidding.window import BidStrategy
-from adloom.core.errors import AdloomError
+from adloom.core.errors import AdloomError, CommandError
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
 from adloom.schedule.pacing import PacingStrategy
@@ -39,7 +39,7 @@ NameT = TypeVar("NameT", bound=StrEnum)
 _changed = msgspec.structs.replace
 
 
-class MarketChangeError(Exception):
+class MarketChangeError(CommandError):
     """A change that cannot be read, or is of a campaign that the market does not have."""
 
 

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
+from adloom.core.errors import CommandError
+
 T = TypeVar("T")
 
 SECRETS_NAME = "secrets.json"
@@ -24,7 +26,7 @@ PRIVATE_MODE = 0o600
 ROOT_DATA_DIRECTORY = Path("/var/lib/adloom")
 
 
-class InstallationError(Exception):
+class InstallationError(CommandError):
     """A data directory cannot be used; the message says why and what to do, in one line."""
 
 

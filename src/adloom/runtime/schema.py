@@ -7,14 +7,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from adloom.core.errors import describe_error
+from adloom.core.errors import CommandError, describe_error
 from adloom.runtime.failover.primary import connect
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
 
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 
 
-class DatabaseError(Exception):
+class DatabaseError(CommandError):
     """The database cannot be used, or brought up to date; the message names it and says why."""
 
 

@@ -7,11 +7,13 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from adloom.core.errors import CommandError
+
 ANSWER_SECONDS_MAX: Final = 30.0
 ALREADY_DELETED: Final = "_ALREADY_DELETED"  # The end of a code; the beginning is the noun.
 
 
-class SampleError(Exception):
+class SampleError(CommandError):
     """The sample cannot be loaded or removed; the message says why and what to do."""
 
 

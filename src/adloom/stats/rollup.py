@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from adloom.core.clock import Clock
+from adloom.core.errors import CommandError
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob, Pause, pause
 from adloom.runtime.jobs.worker import JobAttempt
@@ -42,7 +43,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 OnProgress = Callable[[float], None]
 
 
-class RollupRefusedError(Exception):
+class RollupRefusedError(CommandError):
     """A day cannot be rolled up; the message says why and what to do."""
 
 

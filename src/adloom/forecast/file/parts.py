@@ -16,6 +16,7 @@ from adloom.auction.score import HEURISTIC
 from adloom.auction.site_modes import ApprovalMode, AuctionMode
 from adloom.bidding.window import BidStrategy
 from adloom.core.delivery import Delivery
+from adloom.core.errors import CommandError
 from adloom.core.ids import SiteId
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.events.frequency.windows import Window
@@ -39,7 +40,7 @@ NameText = Annotated[str, Meta(min_length=1, max_length=255)]
 DayHours = Annotated[tuple[Annotated[float, Meta(ge=0)], ...], Meta(min_length=HOURS, max_length=HOURS)]
 
 
-class MarketFileError(Exception):
+class MarketFileError(CommandError):
     """A file that is no market; the message says where, and what it should be."""
 
 

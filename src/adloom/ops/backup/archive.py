@@ -17,6 +17,8 @@ from typing import IO, Final, TypeVar
 
 import msgspec
 
+from adloom.core.errors import CommandError
+
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
 CHECKSUMS: Final = "checksums.json"
@@ -36,7 +38,7 @@ Show = Callable[[int, int], None]
 T = TypeVar("T")
 
 
-class BackupError(Exception):
+class BackupError(CommandError):
     """A backup that cannot be made, read or restored; the message says why, and what to do."""
 
 

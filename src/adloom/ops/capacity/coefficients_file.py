@@ -8,12 +8,13 @@ from typing import Final
 
 import msgspec
 
+from adloom.core.errors import CommandError
 from adloom.ops.capacity.coefficients import Coefficients
 
 FILE_NAME: Final = "capacity.json"
 
 
-class CoefficientsFileError(Exception):
+class CoefficientsFileError(CommandError):
     """A file that is not there, or has no coefficients."""
 
 

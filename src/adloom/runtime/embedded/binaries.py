@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from adloom.core.errors import CommandError
 from adloom.runtime.installation import InstallationError
 
 # SHA-256 by program and version of its package: Linux (x86-64, ARM) and macOS (x86-64, ARM).
@@ -189,7 +190,7 @@ UNPRIVILEGED_NAMES = ("adloom", "nobody")
 OPEN_FOLDERS = Path("/proc/self/fd")
 
 
-class UnreachableError(Exception):
+class UnreachableError(CommandError):
     """The unprivileged user cannot get to a folder that it needs."""
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import msgspec
 import structlog
 
-from adloom.core.errors import describe_error
+from adloom.core.errors import CommandError, describe_error
 from adloom.runtime.supervisor import program as programs
 from adloom.runtime.supervisor.liveness_pipe import SIGN_FD, LivenessPipe
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, RunningProgram, Start
@@ -28,7 +28,7 @@ RENEWED = f"ended with code {RENEWAL_CODE}"
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class StartError(Exception):
+class StartError(CommandError):
     """A child did not start; the message says which, and how it ended."""
 
 

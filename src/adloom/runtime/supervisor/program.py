@@ -14,6 +14,7 @@ from typing import IO, Protocol
 
 import msgspec
 
+from adloom.core.errors import CommandError
 from adloom.runtime.supervisor import exec_child
 
 STDERR_FD = 2
@@ -74,7 +75,7 @@ class Start(Protocol):
     ) -> RunningProgram: ...
 
 
-class ProgramFailedError(Exception):
+class ProgramFailedError(CommandError):
     """A program that had to end well did not; the message has the end of what it said."""
 
 
