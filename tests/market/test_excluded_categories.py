@@ -6,9 +6,11 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adloom.auction.floor_sweep import SweepState
 from adloom.budgets.campaign.demand import CampaignDemand
 from adloom.core.money import Micros
 from adloom.market.auctioneer.state import ConfigureAuctions, FloorTick, PagesClassified
+from adloom.market.bids import BIDS_MAX
 from adloom.market.routing import make_auctioneer_address
 from simulation.market import Campaigns, Network
 from tests.market.builders import SITE, UNIT, a_demand, a_page, a_site
@@ -82,16 +84,36 @@ def test_a_page_has_the_shortlists_that_it_would_have_without_those_that_exclude
         assert list_banners(market, url) == list_banners(alone, url)
 
 
-def test_a_bid_moves_no_floor_of_pages_that_its_campaign_excludes() -> None:
+def test_those_that_exclude_the_same_push_no_other_off_the_list() -> None:
+    many = [
+        a_demand(number, cpm=9, excluded_categories=frozenset({"422"})) for number in range(1, BIDS_MAX + 2)
+    ]
+    other = a_demand(BIDS_MAX + 2, cpm=5, excluded_categories=frozenset({"540"}))
+
+    market = auction([*many, other], ["magazine.test/a", "539", "424"], site=a_site())
+
+    assert list_banners(market, "magazine.test/a") == [[BIDS_MAX + 2]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(chances)
+def test_a_floor_moves_as_it_would_without_those_that_exclude_its_pages(chance: Random) -> None:
+    demands = [draw_demand(number, chance) for number in range(1, chance.randint(2, 14))]
+    url, *own = draw_page(1, chance)
+    allowed = [
+        msgspec.structs.replace(one, excluded_categories=frozenset())
+        for one in demands
+        if one.excluded_categories.isdisjoint(list_nodes(own))
+    ]
     site = a_site(is_sweeping=True, floor_min=Micros(UNIT // 10))
-    high = [a_demand(one, "483", cpm=one, excluded_categories=frozenset({"422"})) for one in (40, 50)]
-    low = [a_demand(one, "483", cpm=one) for one in (2, 3)]
 
-    def find_highest_tried(*own: str) -> float:
-        market = auction([*high, *low], ["magazine.test/a", *own], site=site)
-        market.step(HOUSE, FloorTick(1, {}))
-        market.run(2)
-        return market.states[HOUSE].floors["483"].tried[-1].floor / UNIT
+    def move_floors(among: list[CampaignDemand]) -> list[dict[str, SweepState]]:
+        market = auction(among, [url, *own], site=site)
+        floors: list[dict[str, SweepState]] = []
+        for tick in range(1, 5):
+            market.step(HOUSE, FloorTick(tick, {}))
+            market.run(2)
+            floors.append(market.states[HOUSE].floors)
+        return floors
 
-    assert find_highest_tried("539", "424") < 3
-    assert find_highest_tried("539") > 30
+    assert move_floors(demands) == move_floors(allowed)

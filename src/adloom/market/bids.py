@@ -4,7 +4,8 @@
 
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from itertools import islice, takewhile, zip_longest
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -48,6 +49,17 @@ class SlotBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     order: tuple[int, bytes, bytes]  # Highest price first, then the older campaign.
 
 
+class BidPrice(msgspec.Struct, frozen=True, gc=False):
+    """What a campaign bids, and on which pages it does not."""
+
+    campaign_id: CampaignId
+    cpm: Micros
+    excluded_categories: frozenset[str] = frozenset()
+
+
+AnyBid = TypeVar("AnyBid", SlotBid, BidPrice)
+
+
 class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     """What a bidder answers, the best first: bids whose banners may be shown, bids whose banners wait for a decision.
 
@@ -60,6 +72,7 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns have budget again.
     # Of bids that only the floor keeps away: the two highest and the lowest, for who sets the floor.
     under_floor: tuple[Micros, ...] = ()
+    under_floor_limited: tuple[BidPrice, ...] = ()  # The same of campaigns that exclude categories.
     removed: Mapping[str, int] = {}  # All campaigns that take no part, by reason.
 
 
@@ -68,7 +81,7 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
 
     Else a high bid without approval could push approved ones off the list.
     """
-    under: list[Micros] = []
+    under: dict[frozenset[str], list[BidPrice]] = {}
     removed: dict[str, int] = {}
     shown: list[SlotBid] = []
     pending: list[SlotBid] = []
@@ -79,19 +92,30 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
         if reason is not None:
             removed[reason] = removed.get(reason, 0) + 1
         if reason == BELOW_FLOOR and _could_be_shown(one, slot):
-            under.append(one.max_cpm)
+            price = BidPrice(one.campaign_id, one.max_cpm, one.excluded_categories)
+            under.setdefault(one.excluded_categories, []).append(price)
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
             listed = pending if is_pending else spent if one.is_spent else shown
             listed.append(_build_bid(category, one, creative))
+    under_floor = _list_extremes(under.pop(frozenset(), []))
     return CategoryBids(
         category=category,
         bids=_keep_top(shown),
         pending=_keep_top(pending),
         spent=_keep_top(spent),
-        under_floor=tuple(dict.fromkeys((*sorted(under)[:1], *sorted(under)[-2:]))),
+        under_floor=tuple(dict.fromkeys(one.cpm for one in under_floor)),
+        under_floor_limited=tuple(
+            one for prices in islice(under.values(), BIDS_MAX) for one in _list_extremes(prices)
+        ),
         removed=removed,
     )
+
+
+def _list_extremes(prices: list[BidPrice]) -> list[BidPrice]:
+    """Return the lowest and the two highest, which are all that a floor depends on."""
+    prices.sort(key=operator.attrgetter("cpm"))
+    return [*prices[:1], *prices[1:][-2:]]
 
 
 def _could_be_shown(one: CampaignDemand, slot: SlotTerms) -> bool:
@@ -148,19 +172,25 @@ def _keep_top(found: list[SlotBid]) -> tuple[SlotBid, ...]:
     """
     found.sort(key=operator.attrgetter("order"))
     least = next((bid.cpm * NEAR_TOP for bid in found if not bid.excluded_categories), 0)
-    campaigns: dict[bool, set[CampaignId]] = {False: set(), True: set()}
-    kept: list[SlotBid] = []
-    for bid in found:
-        if bid.cpm < least:
-            break
-        listed = campaigns[bool(bid.excluded_categories)]
-        if bid.campaign_id in listed or len(listed) < BIDS_MAX:
-            listed.add(bid.campaign_id)
-            kept.append(bid)
-    return tuple(kept)
+    near = list(takewhile(lambda bid: bid.cpm >= least, found))
+    listed = _choose_campaigns(near)
+    return tuple([bid for bid in near if bid.campaign_id in listed])
 
 
-def list_allowed(bids: Sequence[SlotBid], page: Collection[str]) -> Sequence[SlotBid]:
+def _choose_campaigns(bids: Sequence[SlotBid]) -> set[CampaignId]:
+    """Choose the first campaigns, and the first of those that exclude categories.
+
+    These by turns: one of each set of excluded categories, as a page removes all that exclude the same.
+    """
+    by_exclusion: dict[frozenset[str], dict[CampaignId, None]] = {}
+    for bid in bids:
+        by_exclusion.setdefault(bid.excluded_categories, {})[bid.campaign_id] = None
+    plain = by_exclusion.pop(frozenset(), {})
+    by_turns = (one for turn in zip_longest(*by_exclusion.values()) for one in turn if one is not None)
+    return {*islice(plain, BIDS_MAX), *islice(by_turns, BIDS_MAX)}
+
+
+def list_allowed(bids: Sequence[AnyBid], page: Collection[str]) -> Sequence[AnyBid]:
     """Return the bids near the top of those for a page, of which `page` are the categories that bids exclude."""
     allowed = [bid for bid in bids if bid.excluded_categories.isdisjoint(page)]
     return [bid for bid in allowed if bid.cpm >= allowed[0].cpm * NEAR_TOP]

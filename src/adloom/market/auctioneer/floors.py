@@ -9,6 +9,7 @@ from adloom.core.ids import SiteId
 from adloom.core.money import Micros
 from adloom.market.auctioneer.select import Ancestors, add_ancestors
 from adloom.market.auctioneer.state import AuctioneerState, FloorTick, HeldBids, SiteTerms
+from adloom.market.bids import list_allowed
 from adloom.runtime.actors.actor import Effect, RecordRow
 
 _changed = msgspec.structs.replace
@@ -65,15 +66,18 @@ def _list_prices(
     state: AuctioneerState, category: str, held: HeldBids, ancestors: Ancestors
 ) -> tuple[Micros, ...]:
     """Return what campaigns bid that may be shown on a page of a category."""
-    if not held.prices_by_exclusion:
-        return held.prices
+    limited = (*(bid for bids in held.prices for bid in bids), *held.under_floor_limited)
+    excluded = frozenset[str]().union(*(one.excluded_categories for one in limited))
     pages = {
-        add_ancestors(state.pages[url].categories, ancestors)
+        excluded and excluded & add_ancestors(state.pages[url].categories, ancestors)
         for url in state.by_category.get(category, frozenset[str]())
     }
-    limited = (
-        price
-        for excluded, price in held.prices_by_exclusion
-        if any(excluded.isdisjoint(page) for page in pages)
-    )
-    return (*limited, *held.prices)
+    shown = {
+        bid.campaign_id: bid.cpm for page in pages for bids in held.prices for bid in list_allowed(bids, page)
+    }
+    under = [
+        one.cpm
+        for one in held.under_floor_limited
+        if any(one.excluded_categories.isdisjoint(page) for page in pages)
+    ]
+    return (*shown.values(), *dict.fromkeys((*under, *held.under_floor)))

@@ -13,7 +13,7 @@ from adloom.core.ids import SiteId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules
 from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT, keep_first
-from adloom.market.bids import CategoryBids, SlotTerms
+from adloom.market.bids import BidPrice, CategoryBids, SlotTerms
 from adloom.market.messages import BidAnswer, DemandChanged, DemandVersions, Quoted
 from adloom.market.shortlist.model import Shortlist
 from adloom.market.weights import DecayingCounts
@@ -131,16 +131,16 @@ AuctioneerMessage: TypeAlias = (
 class HeldBids(msgspec.Struct, frozen=True):
     """A category's bids for each group of slots, as of a version of its demand and of the site's terms.
 
-    Only those that a shortlist can have; `prices` are of all campaigns that may be shown, and of some under the floor.
-    Campaigns with excluded categories have theirs apart: not all pages count for these.
+    Only those that a shortlist can have; `prices` are of all campaigns that may be shown, `under_floor` of some others.
     """
 
     version: int
     terms_version: int
     slots: tuple[CategoryBids, ...]
-    prices: tuple[Micros, ...]
-    prices_by_exclusion: tuple[tuple[frozenset[str], Micros], ...] = ()
-    excluded: frozenset[str] = frozenset()  # By any of the campaigns.
+    prices: tuple[tuple[BidPrice, ...], ...]
+    under_floor: tuple[Micros, ...]
+    under_floor_limited: tuple[BidPrice, ...]
+    excluded: frozenset[str]  # By any of the campaigns that a shortlist can have.
 
 
 class HeldQuote(msgspec.Struct, frozen=True):
@@ -210,16 +210,19 @@ def hold_bids(answer: BidAnswer, *, terms_version: int, campaigns_max: int) -> H
         )
         for one in answer.slots
     )
-    by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in slot.bids}.values()
-    under = max((slot.under_floor for slot in answer.slots), key=len, default=())
-    excluding = [bid for bid in by_campaign if bid.excluded_categories]
+    by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in slot.bids}
+    prices = {one: BidPrice(one, bid.cpm, bid.excluded_categories) for one, bid in by_campaign.items()}
     listed = (bid for one in slots for bid in (*one.bids, *one.pending, *one.spent))
     return HeldBids(
         answer.version,
         terms_version,
         slots,
-        (*(bid.cpm for bid in by_campaign if not bid.excluded_categories), *under),
-        tuple((bid.excluded_categories, bid.cpm) for bid in excluding),
+        tuple(
+            tuple(prices[one] for one in dict.fromkeys(bid.campaign_id for bid in slot.bids))
+            for slot in answer.slots
+        ),
+        max((slot.under_floor for slot in answer.slots), key=len, default=()),
+        max((slot.under_floor_limited for slot in answer.slots), key=len, default=()),
         frozenset[str]().union(*(bid.excluded_categories for bid in listed)),
     )
 
