@@ -6,7 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from adloom.pages.crawl.model import CrawlInterruptedError, CrawlRunningError, CrawlState, UrlState
+from adloom.pages.crawl.model import (
+    CrawlInterruptedError,
+    CrawlRunningError,
+    CrawlState,
+    Progress,
+    UrlState,
+    describe_end,
+)
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.crawls import CrawlWorld, open_world
@@ -293,6 +300,23 @@ async def test_pages_without_text_are_counted_and_named(world: CrawlWorld, websi
         "/gone": "The server answers 404.",
         "/broken": "The answer's compression is broken.",
     }
+
+
+@pytest.mark.parametrize(("waiting", "note"), [(1, "1 page still waits"), (2, "2 pages still wait")])
+def test_a_crawl_says_how_many_of_its_pages_wait_for_the_classifier(waiting: int, note: str) -> None:
+    progress = Progress(
+        is_cancelled=False,
+        fetched=9,
+        submitted=5 + waiting,
+        classified=5,
+        failed=0,
+        without_text=0,
+        addresses=9,
+    )
+
+    _, reason = describe_end(progress, stopped_by=None, first_failure=None)
+
+    assert reason == f"{note} for the classifier."
 
 
 async def test_a_busy_server_is_asked_again_later(world: CrawlWorld, website: Website) -> None:

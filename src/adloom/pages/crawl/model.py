@@ -174,7 +174,8 @@ def describe_end(
             f"{_count_pages(progress.without_text)} had no text without scripts: the tag sends their text from browsers."
         )
     if waiting := progress.submitted - progress.classified:
-        notes.append(f"{_count_pages(waiting)} still wait for the classifier.")
+        verb = "waits" if waiting == 1 else "wait"
+        notes.append(f"{_count_pages(waiting)} still {verb} for the classifier.")
     return CrawlState.FINISHED, _cut(" ".join(notes)) if notes else None
 
 
