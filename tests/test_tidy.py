@@ -144,6 +144,22 @@ def test_nothing_forgets_the_first_key_of_a_plain_dict() -> None:
     assert slow == []
 
 
+def test_no_log_line_has_a_field_of_all_lines_as_its_own() -> None:
+    """Each line says when, how bad and by which process: what the caller says of these is lost."""
+    overwritten = [
+        f"{name}:{node.lineno}"
+        for name, tree in trees(*CODE)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "log"
+        and {"timestamp", "level", "process"} & {keyword.arg for keyword in node.keywords}
+    ]
+
+    assert overwritten == []
+
+
 def test_every_decision_record_is_in_the_index() -> None:
     records = [path.name for path in files() if path.parent == ROOT / "docs/decisions"]
     indexes = [ROOT / "ARCHITECTURE.md", ROOT / "docs/decisions/README.md"]

@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+from structlog.testing import capture_logs
+
 from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
@@ -47,7 +49,9 @@ class FakePart:
 
 @asynccontextmanager
 async def running_leader(lock: FakeLock, *parts: FakePart) -> AsyncGenerator[LeaderLoop]:
-    leader = LeaderLoop(lock, [part.run for part in parts], renew_seconds=0.01, standby_seconds=0.01)
+    leader = LeaderLoop(
+        lock, [part.run for part in parts], name="budgets", renew_seconds=0.01, standby_seconds=0.01
+    )
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(leader.run(stop))
@@ -78,6 +82,17 @@ async def test_the_parts_stop_when_the_lock_is_lost_and_start_again_when_it_is_f
         await eventually(lambda: part.begun == 2 and leader.is_leader, seconds=30)
 
     assert leader.terms == 2
+
+
+async def test_log_lines_say_which_actors_begin_and_end() -> None:
+    with capture_logs() as lines:
+        async with running_leader(FakeLock()) as leader:
+            await eventually(lambda: leader.is_leader, seconds=30)
+
+    assert [(line["event"], line["actors"]) for line in lines] == [
+        ("brains_begin", "budgets"),
+        ("brains_end", "budgets"),
+    ]
 
 
 async def test_a_leader_continues_while_the_lock_cannot_be_reached() -> None:

@@ -1,5 +1,6 @@
 """A line that comes often is written once a second, with how often it came."""
 
+import asyncio
 from itertools import pairwise
 
 import structlog
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.runtime.telemetry.logs import REPEATED_SECONDS, RepeatedLine
+from tests.support.actors import Add, HostSystem, a_tally, on_virtual_time
 
 
 @given(st.lists(st.floats(min_value=0.0, max_value=5.0), max_size=60))
@@ -28,3 +30,20 @@ def test_there_is_a_line_a_second_and_the_counts_leave_none_out_but_the_last(pau
     assert not pauses or lines[0]["times"] == 1
     # What is left out is what came within a second of the last line.
     assert len(pauses) - counted == 0 or now < moments[-1] + REPEATED_SECONDS
+
+
+@on_virtual_time
+async def test_actors_whose_states_cannot_be_read_are_a_line_a_second() -> None:
+    system = HostSystem()
+    async with system.running() as host:
+        await system.ask(Add())
+        system.states.is_away = True
+        with structlog.testing.capture_logs() as lines:
+            for _ in range(100):
+                host.tell(a_tally("b"), Add())
+                await asyncio.sleep(0.05)
+        system.states.is_away = False
+
+    forgotten = [line for line in lines if line["event"] == "entities_forgotten"]
+    assert 4 <= len(forgotten) <= 6
+    assert sum(line["times"] for line in forgotten) > len(forgotten)

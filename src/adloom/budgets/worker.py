@@ -220,7 +220,9 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     lock = worker.make_lock(valkey, OWNER_KEY)
     parts.decider.tell = host.tell
     counts.find_logged_until = inbox.find_logged_until
-    leader = LeaderLoop(lock, [*beside, inbox.run, follower.run, counts.run, traffic.run, pages.run])
+    leader = LeaderLoop(
+        lock, [*beside, inbox.run, follower.run, counts.run, traffic.run, pages.run], name="budgets"
+    )
     recent_counted = RecentCounted()
     return BudgetService(
         inbox=inbox,

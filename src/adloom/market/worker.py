@@ -131,4 +131,4 @@ def share_market(  # noqa: PLR0913 - what it connects
 
 
 def _make_leader_loop(valkey: Valkey, worker: WorkerIdentity, runs: Sequence[Run]) -> LeaderLoop:
-    return LeaderLoop(worker.make_lock(valkey, OWNER_KEY), runs)
+    return LeaderLoop(worker.make_lock(valkey, OWNER_KEY), runs, name="market")

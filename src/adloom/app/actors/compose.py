@@ -129,4 +129,4 @@ def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
 
 def _lead_sites(parts: WorkerParts, runs: Sequence[Run]) -> LeaderLoop:
     """Run what there is of sites once, on the worker that holds their lock."""
-    return LeaderLoop(parts.worker.make_lock(parts.valkey, OWNER_KEY), runs)
+    return LeaderLoop(parts.worker.make_lock(parts.valkey, OWNER_KEY), runs, name="sites")

@@ -267,7 +267,7 @@ class Inbox:
         if not self._subscription.is_listening:
             return
         for session in self._sessions.find_silent(at=_read_seconds()):
-            log.warning("delivery_process_gone", session=session, process=self._processes.get(session, ""))
+            log.warning("delivery_process_gone", session=session, delivery=self._processes.get(session, ""))
             self._end_session(session)
 
     async def _record_waiting(self) -> None:

@@ -34,6 +34,7 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.mailboxes import Alarms, Envelope
+from adloom.runtime.telemetry.logs import RepeatedLine
 
 STEPS_AT_ONCE: Final = 200
 STEP_SECONDS_MAX: Final = 0.05  # Of steps without letting other tasks of the process run.
@@ -71,6 +72,10 @@ class BatchRunner:
         self._counts = counts
         self._actors: OrderedDict[Address, ActiveActor] = OrderedDict()  # Least recently used first.
         self.alarms = Alarms()
+        # While the database is away all messages fail, several times a second.
+        self._log_forgotten = RepeatedLine(
+            log, "entities_forgotten", now=lambda: asyncio.get_running_loop().time()
+        )
 
     def __len__(self) -> int:
         return len(self._actors)
@@ -136,7 +141,7 @@ class BatchRunner:
         except FencedOutError:
             raise
         except UnavailableError as error:
-            log.warning("entities_forgotten", entities=len(batch.touched), reason=error.detail)
+            self._log_forgotten(entities=len(batch.touched), reason=error.detail)
             self._forget(batch, error, again_after=RETRY_AFTER)
             self._fail(envelopes, error)
             await asyncio.sleep(RETRY_AFTER.total_seconds())

@@ -27,18 +27,20 @@ class LeaderLock(Protocol):
 
 
 class LeaderLoop:
-    """Runs `parts` while this worker leads; they stop when it loses the lock."""
+    """Runs `parts` while this worker leads; they stop when it loses the lock. Log lines have its name: a worker has several."""
 
     def __init__(
         self,
         lock: LeaderLock,
         parts: Sequence[Run],
         *,
+        name: str,
         renew_seconds: float = RENEW_SECONDS,
         standby_seconds: float = STANDBY_SECONDS,
     ) -> None:
         self._lock = lock
         self._parts = parts
+        self._name = name
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
         self.is_leader = False
@@ -51,15 +53,15 @@ class LeaderLoop:
                 if await self._lock.acquire():
                     await self._lead(stop)
             except UnavailableError as error:
-                log.warning("brains_wait", reason=error.detail)
+                log.warning("brains_wait", actors=self._name, reason=error.detail)
             except Exception:
                 # The outermost loop: whatever a part failed with, all parts start again from the stored states.
-                log.exception("brains_failed")
+                log.exception("brains_failed", actors=self._name)
             if not stop.is_set():
                 await pause(self._standby_seconds, stop)
 
     async def _lead(self, stop: asyncio.Event) -> None:
-        log.info("brains_begin")
+        log.info("brains_begin", actors=self._name)
         self.terms += 1
         self.is_leader = True
         over = asyncio.Event()
@@ -74,7 +76,7 @@ class LeaderLoop:
             self.is_leader = False
             with contextlib.suppress(UnavailableError):
                 await self._lock.release()
-            log.info("brains_end")
+            log.info("brains_end", actors=self._name)
 
     async def _renew_lock(self, stop: asyncio.Event) -> None:
         """Renew the lock until `stop` is set, or until another worker holds it."""
