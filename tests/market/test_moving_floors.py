@@ -5,9 +5,9 @@ from typing import Any
 from adloom.auction.floor_sweep import SweepPhase, SweepState
 from adloom.core.money import Micros
 from adloom.market.auctioneer.floors import FloorRow, with_floors
-from adloom.market.auctioneer.state import FloorTick, LoadFloors
+from adloom.market.auctioneer.state import FloorTick, LoadFloors, PagesClassified
 from tests.market.builders import UNIT, a_demand, a_site
-from tests.market.test_auctioneer import HOUSE, Market
+from tests.market.test_auctioneer import HOUSE, URL, Market
 
 LOWEST = Micros(UNIT // 10)
 TICKS = 100
@@ -82,6 +82,19 @@ def test_a_tick_that_comes_twice_or_late_counts_once() -> None:
     state = recorded(market)["483"]
 
     assert state.tried[0].ticks == 1
+    assert (state.tried[0].impressions, state.tried[0].revenue) == (3, 9_000)
+
+
+def test_a_floor_and_its_evidence_stay_while_there_are_no_pages() -> None:
+    market = a_sweeping_market(2, 4, 6)
+    market.step(HOUSE, FloorTick(1, {}))
+    market.step(HOUSE, FloorTick(2, {"483": (3, Micros(9_000))}))
+
+    market.step(HOUSE, PagesClassified((), gone=(URL,)))
+    market.step(HOUSE, FloorTick(3, {}))
+
+    state = recorded(market)["483"]
+    assert state.phase is SweepPhase.TRYING
     assert (state.tried[0].impressions, state.tried[0].revenue) == (3, 9_000)
 
 

@@ -71,7 +71,7 @@ def _list_prices(
     pages = {
         excluded and excluded & add_ancestors(state.pages[url].categories, ancestors)
         for url in state.by_category.get(category, frozenset[str]())
-    }
+    } or {frozenset[str]()}  # What was found out is kept until there are pages again.
     shown = {
         bid.campaign_id: bid.cpm for page in pages for bids in held.prices for bid in list_allowed(bids, page)
     }
