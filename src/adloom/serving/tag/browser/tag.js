@@ -190,9 +190,19 @@ const inView = () =>
 // With `data-lazy`, on the script or the element, a slot is asked for when it is a screen away from what is in view.
 const near = new IntersectionObserver(
   (entries) =>
-    want(entries.map(({ target, isIntersecting }) => isIntersecting && slots.get(target)).filter(Boolean)),
+    want(
+      entries
+        .map(({ target, isIntersecting }) => (isIntersecting || isOver(target)) && slots.get(target))
+        .filter(Boolean),
+    ),
   { rootMargin: "100%" },
 );
+
+// What lies over the page is near wherever its element is, unless the element itself is lazy.
+const isOver = (place) => {
+  const { layout = place.dataset.adloom, lazy } = place.dataset;
+  return lazy === undefined && isRendered(place) && !shapeOf(layout);
+};
 
 const called = () => [...slots.values()].filter((slot) => !slot.isFar);
 
