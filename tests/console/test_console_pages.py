@@ -3,8 +3,10 @@
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
@@ -114,6 +116,29 @@ async def test_a_page_that_fails_is_one_line_in_the_log_without_secrets(ann: Vis
     )
     assert line["where"].startswith("test_console_pages.py:")
     assert "s3cret" not in str(lines)
+
+
+@pytest.mark.parametrize("lost", ["find", "mark_seen"])
+async def test_a_page_whose_session_cannot_be_read_again_can_be_tried_again(
+    lost: str, console: ControlPlane, ann: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL ends after the page was begun: the pages of the API's own errors say 503 too."""
+    sessions = console.app.state.session_guard.sessions
+    work, calls = getattr(sessions, lost), list[str]()
+
+    async def fail_later(*about: Any, **more: Any) -> Any:
+        calls.append(lost)
+        if len(calls) > (lost == "find"):  # Whether somebody is logged in is asked before a page is begun.
+            raise asyncpg.CannotConnectNowError("the database system is starting up")
+        return await work(*about, **more)
+
+    monkeypatch.setattr(sessions, lost, fail_later)
+    with capture_logs() as lines:
+        answer = await ann.get("/console/campaigns")
+
+    assert answer.status_code == 503
+    assert "Try again in a moment" in answer.text
+    assert {line["event"] for line in lines if line["log_level"] != "info"} == {"request_unavailable"}
 
 
 async def test_an_address_without_a_page_is_not_found(ann: Visitor) -> None:

@@ -5,7 +5,16 @@ So roles, ownership, validation and error messages are the API's, and the consol
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -14,6 +23,7 @@ import msgspec
 from starlette.types import ASGIApp, Message
 
 from adloom.console.words.field_labels import name_fields
+from adloom.runtime.http.api.exception_handlers import find_outage
 
 Json = dict[str, Any]
 # Called before each request, with whether it changes something; raises if the session has ended.
@@ -51,6 +61,19 @@ class ProblemError(Exception):
         self.code = code
         self.message = message
         self.fields = dict(fields)
+
+
+@contextlib.contextmanager
+def problem_if_away() -> Generator[None]:
+    """Raise ProblemError, as the API answers it, where the console itself does not reach the database."""
+    try:
+        yield
+    except Exception as error:
+        if (outage := find_outage(error, "GET")) is None:
+            raise
+        raise ProblemError(
+            status=outage.status, code=outage.code, message=outage.detail, fields={}
+        ) from error
 
 
 class ApiClient:
@@ -97,7 +120,7 @@ class ApiClient:
     @contextlib.asynccontextmanager
     async def stream(self, path: str) -> AsyncGenerator[httpx.Response]:
         """Send a GET to a route that answers with a stream, and read it while the block lasts."""
-        token = await self._token_source(False)  # noqa: FBT003 - as its type says
+        token = await self._fetch_token(is_active=False)
         async with (
             httpx.AsyncClient(transport=StreamTransport(self._app), base_url=ORIGIN, timeout=None) as client,  # noqa: S113 - a stream ends by itself
             client.stream("GET", path, headers={"Authorization": f"Bearer {token}"}) as answer,
@@ -106,6 +129,10 @@ class ApiClient:
                 await answer.aread()
                 raise parse_problem(answer)
             yield answer
+
+    async def _fetch_token(self, *, is_active: bool) -> str:
+        with problem_if_away():
+            return await self._token_source(is_active)
 
     async def _request_json(
         self, method: str, path: str, *, query: Mapping[str, object] | None = None, body: object = None
@@ -124,7 +151,7 @@ class ApiClient:
         body: object = None,
         content_type: str = JSON,
     ) -> httpx.Response:
-        token = await self._token_source(method != "GET")
+        token = await self._fetch_token(is_active=method != "GET")
         headers = {"Authorization": f"Bearer {token}"}
         is_file = isinstance(body, bytes)
         if body is not None:

@@ -18,7 +18,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from nicegui import ui
 
-from adloom.console.client import ApiClient, ProblemError, SessionEndedError
+from adloom.console.client import ApiClient, ProblemError, SessionEndedError, problem_if_away
 from adloom.console.components.format import show_times_in
 from adloom.console.components.layout import add_empty_state, add_problem_notice
 from adloom.console.components.messages import notify_error
@@ -103,7 +103,6 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
     # Found before this page was begun: `ConsoleRoute` refuses those without a session.
     found: tuple[str, ConsoleSession] = request.state.console_session
     token, session = found
-    await guard.sessions.mark_seen(token, session, now=guard.clock.now())
     role = session.user.role
     visit = PageVisit(request, api=guard.make_client(token), clock=guard.clock, session=session)
     show_times_in(visit.zone)
@@ -121,6 +120,8 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
             )
             return None
         try:
+            with problem_if_away():
+                await guard.sessions.mark_seen(token, session, now=guard.clock.now())
             await builder(visit)
         except SessionEndedError:
             return RedirectResponse(make_log_in_url(request), 303)

@@ -98,9 +98,8 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(AdloomError, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_framework)
-    app.add_exception_handler(asyncpg.InterfaceError, _answer_interface)
     app.add_exception_handler(asyncpg.DataError, _answer_unstorable)
-    for outage in OUTAGES:
+    for outage in (*OUTAGES, asyncpg.InterfaceError):
         app.add_exception_handler(outage, _answer_outage)
 
 
@@ -192,11 +191,15 @@ def _list_methods(request: Request) -> str:
     )
 
 
-async def _answer_interface(request: Request, error: Exception) -> Response:
+def find_outage(error: Exception, method: str) -> UnavailableError | None:
+    """Return what a client is told if a part did not answer, and log why; None for all other errors."""
     # The driver raises "interface error" for lost connections and for wrong calls.
-    if isinstance(error, asyncpg.InternalClientError | ValueError):
-        raise error
-    return await _answer_outage(request, error)
+    is_wrong_call = isinstance(error, asyncpg.InternalClientError | ValueError)
+    if is_wrong_call or not isinstance(error, (*OUTAGES, asyncpg.InterfaceError)):
+        return None
+    _log_cause(error)
+    detail = describe_outage("A part that is needed for this does not answer.", method)
+    return UnavailableError(detail, retry_after_seconds=RETRY_SECONDS)
 
 
 async def _answer_unstorable(_request: Request, error: Exception) -> Response:
@@ -209,9 +212,10 @@ async def _answer_unstorable(_request: Request, error: Exception) -> Response:
 
 
 async def _answer_outage(request: Request, error: Exception) -> Response:
-    _log_cause(error)
-    detail = describe_outage("A part that is needed for this does not answer.", request.method)
-    return build_problem_response(UnavailableError(detail, retry_after_seconds=RETRY_SECONDS))
+    outage = find_outage(error, request.method)
+    if outage is None:
+        raise error
+    return build_problem_response(outage)
 
 
 def _log_cause(error: Exception) -> None:
