@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Annotated, cast
 from uuid import UUID
 
-from fastapi import Request
+from fastapi import Query, Request
 from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, OwnBids
@@ -22,7 +22,7 @@ from adloom.events.ctr.publish import MODEL
 from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.frequency.windows import Window
 from adloom.explain.auction.verdict import AuctionFacts, ExplainedMarket, JudgedBid, explain_market
-from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visitor_request, parse_context
+from adloom.explain.placement.api import ExplainQuery, RemovedCounts, build_visitor_request, parse_context
 from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
@@ -103,11 +103,11 @@ router = make_router("/api/v1/ads/explain", "auctions", 400, 401, 403, 404, 413,
 @router.post("")
 async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands in
     body: AuctionBody,
+    query: Annotated[ExplainQuery, Query()],
     request: Request,
     scope: AdvertiserReads,
     pool: Database,
     now: Now,
-    at: AskedMoment = None,
 ) -> ExplainedAuction:
     """Say of every candidate why it would win an auction or not, and what it would have had to bid.
 
@@ -124,7 +124,7 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
             "No active placement of this slug or placementType is filled by auction."
         )
     zones = {one.placement.timezone for one in market.placements}
-    moment = at or now
+    moment = query.at or now
     # Ten thousand candidates take a quarter of a second; a thread lets the loop go on.
     found = await asyncio.to_thread(
         explain_market,

@@ -20,7 +20,7 @@ from adloom.explain.reasons import CandidateOutcome, RequestFacts
 from adloom.explain.store import read_placement
 from adloom.resource.names import read_names
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
-from adloom.runtime.http.api.shapes import Answer, Moment, Text
+from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import find_zone
 from adloom.serving.request.context import ContextParser
@@ -30,16 +30,29 @@ OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They belong to the 
 
 UTC_ZONE = ZoneInfo("UTC")
 
-AskedMoment = Annotated[
-    Moment | None,
-    Query(description="As if it were this moment; counts and budgets stand as they do now."),
-]
-
 _contexts = cache(ContextParser)  # Not at import: compiling its patterns takes a quarter of a second.
 
+Stated = Annotated[Text | None, Field(description="Instead of what headers say.")]
 RemovedCounts = Annotated[
     dict[str, int], Field(description="How many were removed, by the step that did it.")
 ]
+
+
+class ExplainQuery(Body):
+    """The parameters of the serve route, which are parsed as there, and a moment."""
+
+    at: Annotated[
+        Moment | None,
+        Field(description="As if it were this moment; counts and budgets stand as they do now."),
+    ] = None
+    device: Stated = None
+    country: Stated = None
+    language: Stated = None
+    logged_in: Stated = None
+    new_visitor: Stated = None
+    referrer: Stated = None
+    segment: Stated = None
+    user_id: Stated = None
 
 
 class ExplainedContext(Answer):
@@ -86,11 +99,11 @@ router = make_router("/banners/explain", "delivery", 400, 401, 404, 503)
 @router.get("/{slug}")
 async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     slug: Annotated[Text, Path(max_length=100)],
+    query: Annotated[ExplainQuery, Query()],
     request: Request,
     caller: CurrentCaller,
     pool: Database,
     now: Now,
-    at: AskedMoment = None,
 ) -> Explanation:
     """Say of every candidate why it is shown or not, for a visitor with these headers or parameters.
 
@@ -109,7 +122,7 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     if found is None:
         raise PlacementNotFoundError("There is no placement with this slug.")
     [rows] = found.placements
-    moment = at or now
+    moment = query.at or now
     context = parse_context(build_visitor_request(request), rows.placement.timezone, moment)
     facts = RequestFacts(context=context, counts=found.counts, budgets=found.budgets, now=moment)
     verdicts = explain_placement(rows, facts, show_to_publisher if is_publisher else show_in_full)

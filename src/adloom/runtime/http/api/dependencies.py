@@ -1,12 +1,15 @@
 """What handlers of the control plane may ask for, and how their routes are described in OpenAPI."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Protocol
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.params import Cookie, Header, Path
 
 from adloom.core.caller import Caller
 from adloom.core.clock import Clock
@@ -90,6 +93,8 @@ class Authenticator(Protocol):
 class GuardedRoute(TimedRoute):
     """A route for authenticated callers; nothing of a request is read before authentication.
 
+    It refuses parameters of the query that it does not know, as bodies refuse unknown fields.
+
     `make_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentCaller`.
     """
 
@@ -106,6 +111,10 @@ class GuardedRoute(TimedRoute):
 
     def make_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().make_handler()
+        # The fields of a query's model are not of the class `Query`.
+        others = (Path, Header, Cookie)
+        parameters = get_flat_params(self.dependant)
+        names = {one.alias for one in parameters if not isinstance(one.field_info, others)}
 
         async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
@@ -116,9 +125,18 @@ class GuardedRoute(TimedRoute):
             )
             limits: CallerLimits = request.app.state.caller_limits
             async with limits.hold(request.state.caller, now=_get_now(request)):
+                _refuse_unknown_parameters(request, names)
                 return await handle(request)
 
         return handle_guarded
+
+
+def _refuse_unknown_parameters(request: Request, names: Collection[str]) -> None:
+    unknown = [name for name in request.query_params if name not in names]
+    if unknown:
+        raise RequestValidationError(
+            [{"type": "extra_forbidden", "loc": ("query", name)} for name in unknown]
+        )
 
 
 def make_router(prefix: str, tag: str, *statuses: int, check: Callable[..., None] | None = None) -> APIRouter:
