@@ -211,7 +211,19 @@ def test_a_replay_can_start_at_an_entry_a_time_a_day_or_the_beginning(text: str,
 
 
 @for_each(
-    "text", ["", "end", "2026-11", "2026-11-31", "2026-11-15T00:00:00", "12-0", "-1-0", "1794700800000"]
+    "text",
+    [
+        "",
+        "end",
+        "2026-11",
+        "20261115",
+        "2026-W46-7",
+        "2026-11-31",
+        "2026-11-15T00:00:00",
+        "12-0",
+        "-1-0",
+        "1794700800000",
+    ],
 )
 def test_the_error_for_any_other_start_says_what_is_expected(text: str) -> None:
     with pytest.raises(ReplayError, match="Expected"):

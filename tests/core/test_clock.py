@@ -1,10 +1,12 @@
 """Clocks return aware UTC, and time never goes back."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from adloom.core.clock import ManualClock, SystemClock
+from adloom.core.clock import ManualClock, SystemClock, parse_day
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -25,3 +27,18 @@ def test_a_manual_clock_moves_only_by_advance() -> None:
 def test_a_manual_clock_refuses_to_go_back() -> None:
     with pytest.raises(AssertionError):
         ManualClock(NOON).advance(timedelta(seconds=-1))
+
+
+@given(st.dates())
+def test_a_day_is_parsed_from_how_it_is_written(day: date) -> None:
+    assert parse_day(str(day)) == day
+
+
+@given(
+    st.dates().flatmap(
+        lambda day: st.sampled_from([f"{day:%Y%m%d}", f"{day:%G-W%V-%u}", f"{day}T00:00", f"{day}\n"])
+    )
+)
+def test_no_other_form_is_a_day(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a day"):
+        parse_day(text)

@@ -4,7 +4,7 @@ import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from datetime import time as time_of_day
 from typing import Final
 
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from adloom.app.progress import WorkProgress, show_progress
 from adloom.budgets.confirms.projection import CHARGES
-from adloom.core.clock import SystemClock
+from adloom.core.clock import SystemClock, parse_day
 from adloom.core.errors import CommandError, UnavailableError, describe_error
 from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.conversions.attribute import AttributionRules, build_rules
@@ -139,7 +139,7 @@ def parse_start(text: str) -> str:
 
 def _parse_time(text: str) -> datetime | None:
     try:
-        return datetime.combine(date.fromisoformat(text), time_of_day(), UTC)
+        return datetime.combine(parse_day(text), time_of_day(), UTC)
     except ValueError:
         pass
     try:

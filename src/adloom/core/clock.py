@@ -1,8 +1,18 @@
 """Where time comes from: everything else takes `now`, or a `Clock` to ask."""
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
+
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def parse_day(text: str) -> date:
+    """Parse `YYYY-MM-DD`, or raise ValueError; `date.fromisoformat` also takes `20261119` and `2026-W47-4`."""
+    if not _DAY.fullmatch(text):
+        raise ValueError(f"{text!r} is not a day like 2026-11-15")
+    return date.fromisoformat(text)
 
 
 class Clock(Protocol):

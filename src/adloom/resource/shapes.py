@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
+from adloom.core.clock import parse_day
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal, paisa_from_micros
 from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Moment, Text
@@ -80,6 +81,13 @@ def _parse_domain(text: str) -> str:
     return domain
 
 
+def _parse_day(value: object) -> date:
+    try:
+        return parse_day(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError("must be a day like 2026-11-15") from None
+
+
 def _begin_of_day(value: object) -> object:
     return f"{value}T00:00:00Z" if isinstance(value, str) and DAY.fullmatch(value) else value
 
@@ -92,6 +100,8 @@ def _include_whole_day(value: object) -> object:
     return _begin_of_day(value)
 
 
+# Not Pydantic's own reading, which takes moments and seconds since 1970 too.
+Day = Annotated[date, BeforeValidator(_parse_day)]
 # UTC days.
 MomentOrDay = Annotated[Moment, BeforeValidator(_begin_of_day)]
 MomentOrEndOfDay = Annotated[Moment, BeforeValidator(_include_whole_day)]

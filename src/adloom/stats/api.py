@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 from adloom.core.caller import Caller, Role
 from adloom.core.currency import Currency
 from adloom.core.errors import ValidationFailedError, make_field_error
-from adloom.resource.shapes import AmountShown, TimeZone
+from adloom.resource.shapes import AmountShown, Day, TimeZone
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     Database,
@@ -40,13 +40,6 @@ ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 30 MB.
 LIVE_DAYS_MAX: Final = 400
 UNKNOWN: Final = "unknown"
 COUNTRY_LENGTH: Final = 2
-
-
-def _parse_iso_day(value: object) -> object:
-    try:
-        return date.fromisoformat(str(value))
-    except ValueError as error:
-        raise ValueError("must be a day like 2026-11-15") from error
 
 
 def _parse_groupings(value: object) -> object:
@@ -78,7 +71,6 @@ class Device(StrEnum):
     UNKNOWN = UNKNOWN
 
 
-Day = Annotated[date, BeforeValidator(_parse_iso_day)]
 Groupings = Annotated[tuple[Grouping, ...], BeforeValidator(_parse_groupings)]
 Country = Annotated[str, BeforeValidator(_parse_country)]
 

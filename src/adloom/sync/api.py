@@ -1,39 +1,32 @@
 """What the routes of stats sync share: for which seller a client asks, and how it names it."""
 
-import re
 from datetime import date
 from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import Depends, Query
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from adloom.core.caller import Role
 from adloom.resource.access import Scope, require_read, require_write
+from adloom.resource.shapes import Day
 from adloom.runtime.http.api.dependencies import CurrentCaller
 from adloom.runtime.http.api.pages import ListQuery
 from adloom.runtime.http.api.shapes import Body
 from adloom.sync.seller import FIELD, SellerWriter
 
 PREFIX: Final = "/api/ads-manager"
-DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 YEARS: Final = range(2000, 2100)  # There can be statistics of these.
 WHO: Final = "The seller that you ask for: required of an admin, an advertiser asks for itself."
 
 
-def _parse_day(value: object) -> date:
-    try:
-        day = date.fromisoformat(value) if isinstance(value, str) and DAY.fullmatch(value) else None
-    except ValueError:
-        day = None
-    if day is None:
-        raise ValueError("must be a day like 2026-11-15")
+def _check_year(day: date) -> date:
     if day.year not in YEARS:
         raise ValueError(f"must be between the years {YEARS.start} and {YEARS.stop - 1}")
     return day
 
 
-Day = Annotated[date, BeforeValidator(_parse_day)]
+SyncedDay = Annotated[Day, AfterValidator(_check_year)]
 SellerId = Annotated[UUID | None, Field(description=WHO)]
 _SellerInAddress = Annotated[UUID | None, Query(alias=FIELD, description=WHO)]
 

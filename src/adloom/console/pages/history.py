@@ -14,6 +14,7 @@ from adloom.console.components.table import Column, DataTable
 from adloom.console.history import PARTS, describe_action, list_changes, name_author
 from adloom.console.page import PageVisit, register_page
 from adloom.console.shell import STAFF
+from adloom.core.clock import parse_day
 
 ADDRESS: Final = "/console/history"
 NOUNS: Final = {
@@ -106,7 +107,7 @@ def bound_days(first: str | None, last: str | None, zone: str | None) -> dict[st
 
 def _parse(text: str | None) -> date | None:
     try:
-        day = date.fromisoformat(text or "")
+        day = parse_day(text or "")
     except ValueError:
         return None
     # Beyond, the day after it, or its start elsewhere, would leave the calendar.

@@ -15,7 +15,7 @@ from adloom.core.ids import PlacementId, RequestId
 from adloom.core.money import Micros, micros_from_paisa, paisa_from_micros
 from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
-from adloom.resource.shapes import PAISA_MAX, PaisaShown
+from adloom.resource.shapes import PAISA_MAX, Day, PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Answer, Body, Text, Text255
@@ -36,7 +36,7 @@ class RefundBody(Body):
     correlation_id: Annotated[
         CorrelationId | None, Field(description="Repeated, it is the same refund; made where it is missing.")
     ] = None
-    day: Annotated[date | None, Field(description="Only charges of this day of the campaign.")] = None
+    day: Annotated[Day | None, Field(description="Only charges of this day of the campaign.")] = None
     placement_id: Annotated[UUID | None, Field(description="Only charges of this placement.")] = None
 
 

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from adloom.core.caller import Caller
 from adloom.core.errors import make_field_error
 from adloom.events.log.event import UNBILLED_MARKS, Mark
+from adloom.resource.shapes import Day
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     Database,
@@ -19,7 +20,6 @@ from adloom.runtime.http.api.dependencies import (
 )
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Text255
-from adloom.stats.api import Day
 from adloom.stats.rejected import store
 from adloom.stats.rejected.store import EventKind, RejectedQuestion, filter_seen_by, list_reasons
 

@@ -13,6 +13,7 @@ from fastapi import Query, Request
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from adloom.catalog.publisher import publishers
+from adloom.core.clock import parse_day
 from adloom.core.formula import quote_formula
 from adloom.core.money import Micros, decimal_from_micros, split_paisa
 from adloom.resource.api import CurrentCatalog, PublisherReads, make_catalog_router
@@ -37,7 +38,7 @@ DELETED_NAMES: Final = "SELECT public_id, slug FROM placements_ever WHERE public
 
 def _parse_month(value: object) -> object:
     try:
-        return date.fromisoformat(f"{value}-01")
+        return parse_day(f"{value}-01")
     except ValueError as error:
         raise ValueError("must be a month like 2026-10") from error
 

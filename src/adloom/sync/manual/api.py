@@ -16,7 +16,15 @@ from adloom.runtime.http.api.pages import Page, build_page
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.listing import Listed
-from adloom.sync.api import PREFIX, Day, SellerActs, SellerBody, SellerListQuery, SellerReads, SellerWrites
+from adloom.sync.api import (
+    PREFIX,
+    SellerActs,
+    SellerBody,
+    SellerListQuery,
+    SellerReads,
+    SellerWrites,
+    SyncedDay,
+)
 from adloom.sync.jobs import Origin, belongs_to, build_jobs, find_sync, parse_job
 from adloom.sync.pipeline.entity_store import load_timezones
 from adloom.sync.queue import StatsQueue
@@ -78,9 +86,11 @@ def _check_reach(field: str, day: date, now: datetime) -> None:
 class SyncBody(SellerBody):
     """What to sync: a day, a range of days, or today."""
 
-    day: Annotated[Day | None, Field(alias="date", description="Without it, today.")] = None
-    date_from: Annotated[Day | None, Field(description="The first day of a range, instead of `date`.")] = None
-    date_to: Annotated[Day | None, Field(description="The last day of a range, included.")] = None
+    day: Annotated[SyncedDay | None, Field(alias="date", description="Without it, today.")] = None
+    date_from: Annotated[
+        SyncedDay | None, Field(description="The first day of a range, instead of `date`.")
+    ] = None
+    date_to: Annotated[SyncedDay | None, Field(description="The last day of a range, included.")] = None
 
 
 class SyncAnswer(Answer):

@@ -24,7 +24,7 @@ from adloom.runtime.http.api.sheets import (
     wants_csv,
 )
 from adloom.runtime.postgres import Pool
-from adloom.sync.api import PREFIX, Day, SellerId, SellerReads
+from adloom.sync.api import PREFIX, SellerId, SellerReads, SyncedDay
 from adloom.sync.hierarchy.model import Currency
 from adloom.sync.reports import store
 from adloom.sync.reports.model import (
@@ -55,8 +55,8 @@ class RangeQuery(Body):
 
     COLUMNS: ClassVar[Sequence[str]] = ()
 
-    date_from: Day
-    date_to: Day
+    date_from: SyncedDay
+    date_to: SyncedDay
     sort: Annotated[Text255, Field(description="Any column; `-` before it for descending.")] = "-spend"
     search: Text255 | None = None
     format: Annotated[SheetFormat | None, Field(description="Without it, as `Accept` says.")] = None

@@ -13,6 +13,7 @@ from nicegui.events import ValueChangeEventArguments
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series, Unit
+from adloom.core.clock import parse_day
 from adloom.schedule.schedule import find_zone
 from adloom.stats.saved_report.period import (
     Days,
@@ -211,7 +212,7 @@ def add_period_field(days: Days, today: date, ask: Callable[[dict[str, object]],
 
 def _parse_day(text: str | None) -> date | None:
     try:
-        return date.fromisoformat(text) if text else None
+        return parse_day(text) if text else None
     except ValueError:
         return None
 
