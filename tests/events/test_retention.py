@@ -197,6 +197,19 @@ def test_the_log_gives_way_when_memory_is_short(entries: int, each: int, other: 
     assert excess == entries or not is_short or (left <= 50 * percent and left + other <= 70 * percent)
 
 
+async def test_a_log_whose_oldest_entries_are_large_is_not_larger_than_all_of_valkey(
+    ledger: ValkeyEventLog, valkey: Valkey
+) -> None:
+    """Valkey estimates a stream by its first five blocks: after an outage these may be large groups from the spool."""
+    await ledger.append([LONE + bytes(60_000)] * 10)
+    await appended(ledger, 20_000)
+
+    size = await ledger.measure_size()
+
+    used = (await valkey.info("memory"))["used_memory_dataset"]
+    assert 600_000 < size.memory_bytes < 1.1 * used
+
+
 async def test_only_applied_entries_are_trimmed_for_memory(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 450)
 

@@ -334,13 +334,19 @@ class ValkeyEventLog:
         return Lag(entries=entries, seconds=max(0, age_millis) / 1000)
 
     async def measure_size(self) -> EventLogSize:
+        """Measure the log. Valkey estimates its memory by the oldest blocks, so that may be more than all it uses."""
         with raise_if_away():
             asked = self._valkey.pipeline(transaction=False)
             asked.xlen(STREAM)
             asked.memory_usage(STREAM)
             asked.xlen(DEAD_STREAM)
-            entries, memory_bytes, dead = cast("list[int]", await asked.execute())
-        return EventLogSize(entries=entries, memory_bytes=memory_bytes or 0, dead=dead)
+            asked.info("memory")
+            entries, estimate, dead, facts = cast(
+                "tuple[int, int | None, int, Mapping[str, int]]", await asked.execute()
+            )
+        return EventLogSize(
+            entries=entries, memory_bytes=min(estimate or 0, facts["used_memory_dataset"]), dead=dead
+        )
 
     async def trim(self, before: str) -> int:
         """Remove the entries before an id, give or take a block of the stream."""

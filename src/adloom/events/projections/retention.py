@@ -124,8 +124,8 @@ class LogRetention:
         if before is not None and before != self._trimmed_before:
             self.trimmed += await self._event_log.trim(before)
             self._trimmed_before = before
-        size, self.size = self.size, await self._event_log.measure_size()
-        self._is_at_rest = size == self.size and not any(lag.entries for lag in self.lags.values())
+        entries, self.size = self.size.entries, await self._event_log.measure_size()
+        self._is_at_rest = entries == self.size.entries and not any(lag.entries for lag in self.lags.values())
         memory = await self._event_log.measure_memory()
         if cursors:
             applied = min(cursors.values(), key=parse_entry_id)
