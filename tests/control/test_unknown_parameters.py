@@ -60,3 +60,12 @@ async def test_an_explanation_takes_the_parameters_of_the_serve_route(admin: Cli
     assert error_fields(
         problem(await admin.get(path, params={"coutry": "DE"}), 400, "VALIDATION_FAILED")
     ) == {"coutry"}
+
+
+async def test_an_explanation_of_a_contextual_slot_takes_them_too(admin: Client) -> None:
+    question = {"slot": "no-such-slot", "url": "https://news.example.com/"}
+    visitor = {name: value for name, value in VISITOR.items() if name != "at"}
+
+    answer = await admin.post("/v1/explain", json=question, params=visitor)
+
+    problem(answer, 404, "PLACEMENT_NOT_FOUND")

@@ -5,7 +5,7 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from fastapi import Request
+from fastapi import Query, Request
 from pydantic import Field
 
 from adloom.auction.creative_choice import ChoiceMethod
@@ -13,7 +13,7 @@ from adloom.core.caller import Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.contextual.store import SlotFacts, read_slot
 from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
-from adloom.explain.placement.api import build_visitor_request, parse_context
+from adloom.explain.placement.api import VisitorQuery, build_visitor_request, parse_context
 from adloom.explain.publisher_view import show_name_to_publisher
 from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
@@ -97,7 +97,12 @@ router = make_router("/v1/explain", "delivery", 400, 401, 403, 404, 413, 503)
 
 @router.post("")
 async def explain_contextual_slot(
-    body: SlotQuestion, request: Request, caller: CurrentCaller, pool: Database, now: Now
+    body: SlotQuestion,
+    _visitor: Annotated[VisitorQuery, Query()],  # Read from the request.
+    request: Request,
+    caller: CurrentCaller,
+    pool: Database,
+    now: Now,
 ) -> SlotExplanation:
     """Say of every creative that wants a slot of a page why it is shown there or not.
 

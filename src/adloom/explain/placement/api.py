@@ -38,13 +38,9 @@ RemovedCounts = Annotated[
 ]
 
 
-class ExplainQuery(Body):
-    """The parameters of the serve route, which are parsed as there, and a moment."""
+class VisitorQuery(Body):
+    """The parameters of the serve routes, which are parsed as there."""
 
-    at: Annotated[
-        Moment | None,
-        Field(description="As if it were this moment; counts and budgets stand as they do now."),
-    ] = None
     device: Stated = None
     country: Stated = None
     language: Stated = None
@@ -53,6 +49,15 @@ class ExplainQuery(Body):
     referrer: Stated = None
     segment: Stated = None
     user_id: Stated = None
+
+
+class ExplainQuery(VisitorQuery):
+    """A visitor, and a moment."""
+
+    at: Annotated[
+        Moment | None,
+        Field(description="As if it were this moment; counts and budgets stand as they do now."),
+    ] = None
 
 
 class ExplainedContext(Answer):
