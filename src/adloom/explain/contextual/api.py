@@ -9,7 +9,7 @@ from fastapi import Query, Request
 from pydantic import Field
 
 from adloom.auction.creative_choice import ChoiceMethod
-from adloom.core.caller import Role
+from adloom.core.caller import Caller, Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.contextual.store import SlotFacts, read_slot
 from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
@@ -142,6 +142,16 @@ async def explain_contextual_slot(
         method=ChoiceMethod(settings.creative_choice),
     )
     verdicts = explain_slot(asked, facts.campaigns, make_chance())
+    verdicts = _show_to(caller, facts, verdicts)
+    # With few campaigns their share is the pace of one, which is its advertiser's business.
+    throttle = None if caller.role is Role.PUBLISHER else find_throttle(verdicts, facts.throttles)
+    async with pool.acquire() as connection:
+        names = await read_names(connection, (one.campaign_id for one in verdicts))
+    return _show(url.text, facts, verdicts, throttle, names)
+
+
+def _show_to(caller: Caller, facts: SlotFacts, verdicts: Sequence[CreativeVerdict]) -> list[CreativeVerdict]:
+    """Return what a caller may see: an advertiser its own creatives, a publisher no bids and scores."""
     if caller.role is Role.ADVERTISER:
         own = {
             row.assignment.campaign_id
@@ -149,14 +159,10 @@ async def explain_contextual_slot(
             for row in rows
             if row.assignment.advertiser_id == caller.account_id
         }
-        verdicts = [one for one in verdicts if one.campaign_id in own]
-    # With few campaigns their share is the pace of one, which is its advertiser's business.
-    throttle = None if caller.role is Role.PUBLISHER else find_throttle(verdicts, facts.throttles)
+        return [one for one in verdicts if one.campaign_id in own]
     if caller.role is Role.PUBLISHER:
-        verdicts = [_hide_figures(one) for one in verdicts]
-    async with pool.acquire() as connection:
-        names = await read_names(connection, (one.campaign_id for one in verdicts))
-    return _show(url.text, facts, verdicts, throttle, names)
+        return [_hide_figures(one) for one in verdicts]
+    return list(verdicts)
 
 
 def _show(
