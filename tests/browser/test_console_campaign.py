@@ -252,6 +252,8 @@ def test_a_change_is_tried_before_it_costs_money(console: Visit, product: Produc
     page.get_by_label("Ends", exact=True).fill("2099-01-01T00:00")
     choose(page, "Pages about", "Sports")
     page.keyboard.press("Escape")
+    choose(page, "Not on pages about", "Soccer")
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Add a condition").click()
     page.get_by_label("What is it about?").click()
     page.get_by_role("option", name="Language").click()

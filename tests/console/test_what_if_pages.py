@@ -86,6 +86,7 @@ async def test_a_campaign_has_fields_and_sliders_to_try(console: ControlPlane, a
         "Bids are",
         "What a conversion should cost",
         "Pages about",
+        "Not on pages about",
         "Germany",
     ):
         assert text in shown, text

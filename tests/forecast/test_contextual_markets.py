@@ -144,7 +144,18 @@ def test_changes_are_of_contextual_slots_too() -> None:
     assert before == pytest.approx(A_DAY / 2, rel=0.3)
     assert simulate_with("campaign Shoes: bid x4") > 1.3 * before
     assert simulate_with("campaign Shoes: categories 210") == 0
+    assert simulate_with(f"campaign Shoes: excludes {SPORTS}") == 0
     assert simulate_with("campaign Shoes: budget 0.2") < 0.7 * before
+
+
+def test_an_exclusion_can_be_taken_away() -> None:
+    shoes = a_campaign("Shoes", categories=(SOCCER,), excluded_categories=(SPORTS,))
+    market = a_contextual_market(shoes, sites=(a_site(PagePart(path="/final", categories={SOCCER: 0.9})),))
+
+    changed = apply_changes(market, [parse_change("campaign Shoes: excludes none", market)])
+
+    assert shown(simulate(market), 1) == 0
+    assert shown(simulate(changed), 1) > 0
 
 
 def test_the_same_seed_gives_the_same_run_and_a_sample_has_its_proportions() -> None:

@@ -252,6 +252,27 @@ async def test_contextual_slots_are_simulated_and_a_rivals_bid_stays_secret(
 
 
 @pytest.mark.usefixtures("runner")
+async def test_other_exclusions_are_simulated_on_the_pages_that_they_open_and_close(
+    contextual: ContextualSite, admin: Client
+) -> None:
+    match, stadium = (
+        await contextual.add_page("/match", SOCCER),
+        await contextual.add_page("/eat", SPORTS, FOOD),
+    )
+    campaign, banner = await contextual.add_campaign(admin, SPORTS, bidAmount=8, excludedCategories=[FOOD])
+    await contextual.count(match, stadium)
+    await contextual.see((campaign, banner), hourly=3)
+
+    wider = await ask(admin, campaign, excludedCategories=[])
+    other = await ask(admin, campaign, excludedCategories=[SOCCER])
+
+    assert wider["contextual"] == {"before": {"pages": 2, "reached": 1}, "after": {"pages": 2, "reached": 2}}
+    assert wider["after"]["impressions"]["mean"] > 1.5 * wider["before"]["impressions"]["mean"]
+    assert other["contextual"]["after"] == {"pages": 2, "reached": 1}
+    assert other["after"]["impressions"]["mean"] > 0
+
+
+@pytest.mark.usefixtures("runner")
 async def test_slots_that_may_not_show_it_bring_nothing(
     contextual: ContextualSite, admin: Client, pool: Pool
 ) -> None:

@@ -175,10 +175,12 @@ async def test_categories_change_how_many_pages_are_reached(admin: Client, runne
 async def test_a_category_that_the_campaign_excludes_is_refused(admin: Client) -> None:
     campaign = await admin.make_campaign(bidAmount=2, excludedCategories=["483"])
 
-    refused = await admin.post(f"/admin/campaigns/{campaign['id']}/what-if", json={"categories": ["539"]})
+    for changes in ({"categories": ["539"]}, {"categories": ["210"], "excludedCategories": ["210"]}):
+        refused = await admin.post(f"/admin/campaigns/{campaign['id']}/what-if", json=changes)
 
-    errors = problem(refused, 400, "VALIDATION_FAILED")["errors"]
-    assert [one["field"] for one in errors] == ["excludedCategories"]
+        errors = problem(refused, 400, "VALIDATION_FAILED")["errors"]
+        assert [one["field"] for one in errors] == ["excludedCategories"]
+        assert "no page would be left" in errors[0]["message"]
 
 
 async def test_too_little_traffic_is_said_and_not_guessed(

@@ -57,6 +57,7 @@ class CampaignChange(msgspec.Struct, frozen=True, kw_only=True):
     target: Micros | UnsetType | None = UNSET  # What a conversion should cost.
     rules: tuple[Rule, ...] | UnsetType = UNSET
     categories: tuple[str, ...] | UnsetType = UNSET  # Of pages, for contextual slots.
+    excluded_categories: tuple[str, ...] | UnsetType = UNSET
 
 
 def apply_changes(market: SimulatedMarket, changes: Sequence[CampaignChange]) -> SimulatedMarket:
@@ -106,9 +107,12 @@ def _change_campaign(campaign: NamedCampaign, change: CampaignChange, now: datet
 
 def _change_creative(row: CreativeRow, change: CampaignChange, *, is_limited: bool) -> CreativeRow:
     assignment = _change_assignment(row.assignment, change, None, is_limited=is_limited)
-    if change.categories is UNSET:
-        return _changed(row, assignment=assignment)
-    return CreativeRow(assignment, _changed(row.terms, categories=change.categories))
+    terms = row.terms
+    if change.categories is not UNSET:
+        terms = _changed(terms, categories=change.categories)
+    if change.excluded_categories is not UNSET:
+        terms = _changed(terms, excluded_categories=change.excluded_categories)
+    return CreativeRow(assignment, terms)
 
 
 def _change_assignment(
@@ -152,7 +156,7 @@ def _reaches_floor(row: AssignmentRow, bid: Micros | None, placement: PlacementR
 
 _SENTENCE: Final = re.compile(r"\s*campaign\s+(?P<name>.+):\s+(?P<parts>.+?)\s*", re.IGNORECASE)
 _PART: Final = re.compile(
-    r"(?P<field>bid|(?:daily |total )?budget|starts|ends|pacing|strategy|target|categories)\s+(?P<value>.+)",
+    r"(?P<field>bid|(?:daily |total )?budget|starts|ends|pacing|strategy|target|categories|excludes)\s+(?P<value>.+)",
     re.IGNORECASE,
 )
 _RULE: Final = re.compile(
@@ -163,7 +167,7 @@ _TIMES: Final = re.compile(r"[x*]\s*(?P<factor>\d+(?:\.\d+)?)")
 _AMOUNT: Final = re.compile(r"\d+(?:\.\d{1,4})?")
 EXAMPLES: Final = (
     "write 'campaign NAME: bid +20 %', 'budget 100', 'total budget none', 'starts 2026-04-01', 'ends none',"
-    " 'pacing Smooth', 'strategy pacer', 'target 5', 'categories 483 653' or a rule such as 'country in DE FR'; several parts are parted by ';'"
+    " 'pacing Smooth', 'strategy pacer', 'target 5', 'categories 483 653', 'excludes 210' or a rule such as 'country in DE FR'; several parts are parted by ';'"
 )
 
 
@@ -221,8 +225,9 @@ def _add_field(  # noqa: PLR0911 - one for each field
             return _changed(change, ends_at=_parse_day(value))
         case "strategy":
             return _changed(change, bid_strategy=_parse_name(value, BidStrategy, "strategy"))
-        case "categories":
-            return _changed(change, categories=_parse_categories(value, campaign, market))
+        case "categories" | "excludes":
+            named = _parse_categories(value, campaign, market)
+            return _changed(change, **{"excluded_categories" if field == "excludes" else field: named})
         case "target":
             return _changed(change, target=_parse_limit(value, campaign.config.target))
         case _:
@@ -268,7 +273,7 @@ def _parse_categories(value: str, campaign: NamedCampaign, market: SimulatedMark
         raise MarketChangeError(
             f"The campaign {campaign.name} wants no contextual slots: it has no categories to change."
         )
-    named = tuple(word for word in re.split(r"[\s,]+", value) if word)
+    named = () if value.lower() == "none" else tuple(word for word in re.split(r"[\s,]+", value) if word)
     unknown = [one for one in named if load_content().find(one) is None]
     if unknown:
         raise MarketChangeError(f"The content taxonomy has no {', '.join(unknown)}: give ids such as 483.")

@@ -91,10 +91,10 @@ def expand_wanted(
     categories: Collection[str], *, takes_filler: bool, excluded: Collection[str] = ()
 ) -> WantedPages:
     """Add all that is below the categories: a campaign that wants sports has pages about soccer."""
-    return WantedPages(_with_descendants(categories), takes_filler, _with_descendants(excluded))
+    return WantedPages(add_descendants(categories), takes_filler, add_descendants(excluded))
 
 
-def _with_descendants(categories: Collection[str]) -> frozenset[str]:
+def add_descendants(categories: Collection[str]) -> frozenset[str]:
     return frozenset(categories).union(*(load_content().list_descendants(one) for one in categories))
 
 

@@ -18,7 +18,7 @@ from adloom.catalog.taxonomy.fields import ContentCategory
 from adloom.core.errors import FieldProblem, ValidationFailedError, make_field_error
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.forecast.changes import CampaignChange, apply_changes
-from adloom.forecast.live.page_traffic import expand_wanted
+from adloom.forecast.live.page_traffic import add_descendants, expand_wanted
 from adloom.forecast.live.rows import LiveRows, build_live_market, keep_counted_rules
 from adloom.forecast.live.store import read_surroundings
 from adloom.forecast.market import SimulatedMarket
@@ -71,6 +71,10 @@ class WhatIfBody(Body):
     categories: Annotated[
         tuple[ContentCategory, ...],
         Field(max_length=CATEGORIES_MAX, description="Of pages, for contextual slots."),
+    ] = ()
+    excluded_categories: Annotated[
+        tuple[ContentCategory, ...],
+        Field(max_length=CATEGORIES_MAX, description="On pages that are also about these it is not shown."),
     ] = ()
     targeting: Annotated[
         tuple[RuleBody, ...],
@@ -168,7 +172,7 @@ async def ask_what_if(  # noqa: PLR0913, PLR0917 - as the framework passes them
             wanted=expand_wanted(
                 {*campaign.categories, *body.categories},
                 takes_filler=campaign.bids_on_unmatched,
-                excluded=campaign.excluded_categories,
+                excluded=_list_excluded(campaign, body),
             ),
             now=now,
             placements_max=PLACEMENTS_MAX,
@@ -206,6 +210,7 @@ def _build_change(body: WhatIfBody, rows: LiveRows, key: int, rules: Any) -> Cam
         "target": named.get("target_cpa", UNSET),
         "rules": rules,
         "categories": named.get("categories", UNSET),
+        "excluded_categories": named.get("excluded_categories", UNSET),
     }
     return CampaignChange(campaign_key=key, **fields)
 
@@ -243,6 +248,8 @@ async def _count_pages(
     changes: dict[str, Any] = {}
     if "categories" in body.model_fields_set:
         changes["categories"] = tuple(dict.fromkeys(body.categories))
+    if "excluded_categories" in body.model_fields_set:
+        changes["excluded_categories"] = body.excluded_categories
     if "bid_amount" in body.model_fields_set:
         changes["bid_amount_micros"] = body.bid_amount
     changed = msgspec.structs.replace(campaign, **changes)
@@ -252,6 +259,13 @@ async def _count_pages(
     if before is None and after is None:
         return None
     return ContextualForecast(before=_show_reach(before), after=_show_reach(after))
+
+
+def _list_excluded(campaign: Campaign, body: WhatIfBody) -> frozenset[str]:
+    """Return the categories that are excluded both without and with the change."""
+    before = add_descendants(campaign.excluded_categories)
+    is_changed = "excluded_categories" in body.model_fields_set
+    return before & add_descendants(body.excluded_categories) if is_changed else before
 
 
 def _show_reach(reach: CampaignReach | None) -> PagesReached:

@@ -72,14 +72,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
                 form.add_choice("bidStrategy", "Bids are", strings.BID_STRATEGIES, is_required=True)
                 form.add_price("targetCpa", "What a conversion should cost", hint="Empty: not said.")
                 _add_dates(form, campaign)
-        add_category_field(
-            form,
-            "categories",
-            "Pages about",
-            load_content(),
-            hint="For contextual slots.",
-            check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
-        )
+        _add_categories(form)
         rules = TriedRules(await _read_rules(visit, campaign))
 
         async def ask() -> None:
@@ -162,6 +155,18 @@ def _add_dates(form: Form, campaign: Json) -> None:
     zone: Callable[[], str] = lambda: campaign["timezone"]  # noqa: E731 - fields ask for it late
     form.add_moment("startsAt", "Starts", zone=zone, hint=campaign["timezone"])
     form.add_moment("endsAt", "Ends", zone=zone, hint=campaign["timezone"])
+
+
+def _add_categories(form: Form) -> None:
+    for field, label in (("categories", "Pages about"), ("excludedCategories", "Not on pages about")):
+        add_category_field(
+            form,
+            field,
+            label,
+            load_content(),
+            hint="For contextual slots.",
+            check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
+        )
 
 
 def _add_slider(label: str, field: ui.number, value: float | None, *, places: int) -> None:
