@@ -108,9 +108,7 @@ def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path
 def test_a_command_that_is_refused_loads_no_models_of_pydantic(tmp_path: Path) -> None:
     """From version 0.29 on Typer loads them to read an option: a tenth of a second, and 6 MB while `adloom up` runs."""
     script = (
-        "import sys; from adloom.cli.main import main\n"
-        "try: main()\n"
-        "finally: print('pydantic' in sys.modules)"
+        "import sys; from adloom.cli.main import main\ntry: main()\nfinally: print('pydantic' in sys.modules)"
     )
     command = [sys.executable, "-c", script, "token", "list", "--data-dir", str(tmp_path)]
 
@@ -118,7 +116,6 @@ def test_a_command_that_is_refused_loads_no_models_of_pydantic(tmp_path: Path) -
 
     assert "There is no installation" in done.stderr
     assert done.stdout == "False\n"
-
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,19 @@ async def test_a_server_that_does_not_answer_is_a_failure_without_its_password(t
     assert not any("a-password" in f"{finding.detail}{finding.remedy}" for finding in findings)
 
 
+async def test_an_address_that_cannot_be_read_is_a_failure_without_its_password(tmp_path: Path) -> None:
+    variables = {
+        "DATABASE_URL": "postgresql://a:a-password@db:None/x",
+        "REDIS_URL": "redis://:a-password@[::1/0",
+    }
+
+    findings = await examine(variables, DataDirectory(tmp_path), SystemClock())
+
+    by_name = {finding.name: finding for finding in findings}
+    assert by_name["PostgreSQL"].detail == "DATABASE_URL must be an address like postgres://host/…."
+    assert by_name["Valkey"].detail == "REDIS_URL must be an address like redis://host/…."
+
+
 def test_the_migrations_that_a_stopped_installation_lacks_are_named() -> None:
     finding = database.judge_stopped_schema("0001", ["0001", "0002", "0003"])
 

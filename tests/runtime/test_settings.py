@@ -101,6 +101,13 @@ def test_without_traffic_limits_no_bound_goes_by_address() -> None:
         ("DATABASE_URL", "", "DATABASE_URL is not set."),
         ("DATABASE_URL", "mysql://x/y", "DATABASE_URL must be an address like postgres://host/…."),
         ("DATABASE_URL", "postgresql:///db", "DATABASE_URL must be an address like postgres://host/…."),
+        ("DATABASE_URL", "postgresql://h:port/x", "DATABASE_URL must be an address like postgres://host/…."),
+        (
+            "DATABASE_URL",
+            "postgresql://a:b@h:1,i:x/y",
+            "DATABASE_URL must be an address like postgres://host/….",
+        ),
+        ("REDIS_URL", "redis://h:70000", "REDIS_URL must be an address like redis://host/…."),
         ("REDIS_URL", "unix:", "REDIS_URL must be an address like redis://host/…."),
         ("REDIS_URL", "redis://[", "REDIS_URL must be an address like redis://host/…."),
         (

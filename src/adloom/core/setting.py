@@ -94,6 +94,15 @@ def _names_socket(parts: SplitResult) -> bool:
     return parts.scheme.startswith("postgres") and "host=" in parts.query
 
 
+def has_readable_hosts(url: str) -> bool:
+    """Whether each host and port can be read. Drivers raise a plain ValueError otherwise."""
+    try:
+        hosts = urlsplit(url).netloc.rpartition("@")[2].split(",")
+        return all((urlsplit(f"//{host}").port or 0) >= 0 for host in hosts)
+    except ValueError:
+        return False
+
+
 VALKEY_SCHEMES = (
     "redis",
     "rediss",
@@ -114,7 +123,7 @@ def parse_url(*schemes: str) -> Callable[[str], Secret]:
             is_url = parts.scheme in schemes and bool(parts.netloc or _names_socket(parts))
         except ValueError:
             is_url = False
-        if not is_url:  # A URL may carry a password.
+        if not (is_url and has_readable_hosts(text)):  # A URL may carry a password.
             raise SecretValueError(f"must be an address like {schemes[0]}://host/….")
         return Secret(text)
 

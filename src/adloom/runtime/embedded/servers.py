@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from adloom.core.setting import has_readable_hosts
 from adloom.runtime.embedded.nats import NATS_QUESTION, EmbeddedNats
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
@@ -87,7 +88,7 @@ def describe_servers(  # noqa: PLR0913 - what they differ in
 def find_database_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
     """Return the database URL of an installation; the environment wins."""
     if given := variables.get("DATABASE_URL"):
-        return given
+        return _require_readable(given, "DATABASE_URL", "postgres")
     last, secrets = _require_started(directory, "DATABASE_URL")
     listening = _require_own(last.postgres_socket_dir, last.postgres_port, directory, "DATABASE_URL")
     return EmbeddedPostgres(
@@ -98,12 +99,18 @@ def find_database_url(variables: Mapping[str, str], directory: DataDirectory) ->
 def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
     """Return the Valkey URL of an installation; the environment wins."""
     if given := add_redis_password(variables).get("REDIS_URL"):
-        return given
+        return _require_readable(given, "REDIS_URL", "redis")
     last, secrets = _require_started(directory, "REDIS_URL")
     listening = _require_own(last.valkey_socket_dir, last.valkey_port, directory, "REDIS_URL")
     return EmbeddedValkey(
         directory.path / "valkey", listening=listening, password=secrets.valkey_password
     ).url
+
+
+def _require_readable(url: str, variable: str, scheme: str) -> str:
+    if not has_readable_hosts(url):  # It may carry a password.
+        raise InstallationError(f"{variable} must be an address like {scheme}://host/….")
+    return url
 
 
 def _require_started(directory: DataDirectory, variable: str) -> tuple[Installation, Secrets]:
