@@ -33,6 +33,19 @@ def test_there_is_a_line_a_second_and_the_counts_leave_none_out_but_the_last(pau
 
 
 @on_virtual_time
+async def test_a_host_that_cannot_begin_is_a_line_a_second() -> None:
+    system = HostSystem()
+    system.states.is_away = True
+    with structlog.testing.capture_logs() as lines:
+        async with system.running():
+            await asyncio.sleep(5)
+            system.states.is_away = False
+            await system.ask(Add())
+
+    assert 4 <= len([line for line in lines if line["event"] == "entity_host_waits"]) <= 6
+
+
+@on_virtual_time
 async def test_actors_whose_states_cannot_be_read_are_a_line_a_second() -> None:
     system = HostSystem()
     async with system.running() as host:

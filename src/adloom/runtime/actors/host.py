@@ -27,6 +27,7 @@ from adloom.runtime.actors.actor import (
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
 from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.telemetry.logs import RepeatedLine
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
 IDLE_MAX: Final = timedelta(minutes=5)
@@ -67,6 +68,9 @@ class ActorHost:
         self._is_open = False
         self._has_work = asyncio.Event()
         self.counts = ActorCounts()
+        self._log_waiting = RepeatedLine(
+            log, "entity_host_waits", now=lambda: asyncio.get_running_loop().time()
+        )
         self._runner = BatchRunner(
             self._kinds,
             store,
@@ -158,7 +162,7 @@ class ActorHost:
             try:
                 timers = await self._store.list_timers()
             except UnavailableError as error:
-                log.warning("entity_host_waits", reason=error.detail)
+                self._log_waiting(reason=error.detail)
                 await asyncio.sleep(RETRY_AFTER.total_seconds())
             else:
                 self._runner.set_alarms(timers)
