@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.runtime import schema
 from adloom.runtime.ports import find_port
+from tests.support.migrating import go_back_to
 
 # Old processes go on with a new schema while others are replaced.
 ADDING_SINCE = "0032"
@@ -61,8 +62,26 @@ async def test_a_first_upgrade_that_breaks_off_leaves_an_empty_database(database
     await connection.close()
 
 
-async def test_an_upgrade_of_a_current_database_keeps_its_revision(database_url: str) -> None:
-    assert await schema.upgrade_schema(database_url) == schema.read_newest_revision()
+async def test_an_upgrade_says_from_where_to_where_it_goes_and_once_it_is_done_nothing(
+    database_url: str,
+) -> None:
+    newest = schema.read_newest_revision()
+    await go_back_to(database_url, "0047")
+    said: list[str] = []
+
+    for _ in range(2):
+        assert await schema.upgrade_schema(database_url, say=said.append) == newest
+
+    [line] = said
+    assert line == f"The schema goes from 0047 to {newest}: {int(newest) - 47} migrations."
+
+
+async def test_a_first_upgrade_is_none_to_speak_of(database_url: str) -> None:
+    said: list[str] = []
+
+    await schema.upgrade_schema(await empty_database(database_url), say=said.append)
+
+    assert not said
 
 
 async def test_the_error_about_an_unreachable_database_has_no_password() -> None:

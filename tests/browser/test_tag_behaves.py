@@ -107,8 +107,12 @@ def test_a_lazy_slot_is_asked_for_when_it_comes_near_and_only_once(
 
     with a_visit(chromium) as visit:
         page = visit.page
-        over = place("bar", "data-layout=sticky_bar id=over")  # It lies over the page, wherever its element is.
-        page.goto(site.page("/all-lazy", place("hero", SPACE) + far + lazy + over, head=tag(product, lazy="")))
+        over = place(
+            "bar", "data-layout=sticky_bar id=over"
+        )  # It lies over the page, wherever its element is.
+        page.goto(
+            site.page("/all-lazy", place("hero", SPACE) + far + lazy + over, head=tag(product, lazy=""))
+        )
         expect(page.locator("#over .banner")).to_be_visible()
         expect(page.locator(".banner")).to_have_count(2)
         page.evaluate("adloom.refresh('slides')")

@@ -284,7 +284,7 @@ def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of a running installation."""
     from adloom.runtime.schema import upgrade_schema
 
-    revision = asyncio.run(upgrade_schema(resolve_database_url(data_dir)))
+    revision = asyncio.run(upgrade_schema(resolve_database_url(data_dir), say=typer.echo))
     typer.echo(f"The schema is at revision {revision}.")
 
 

@@ -37,10 +37,19 @@ async def migrate_here(database_url: str) -> None:
     await migrate.upgrade(database_url)
 
 
-async def upgrade_schema(database_url: str, migrate: Callable[[str], Awaitable[None]] = migrate_here) -> str:
+def say_nothing(_line: str) -> None:
+    """Stand in where nobody reads what is said."""
+
+
+async def upgrade_schema(
+    database_url: str,
+    migrate: Callable[[str], Awaitable[None]] = migrate_here,
+    *,
+    say: Callable[[str], object] = say_nothing,
+) -> str:
     """Bring a database to the newest schema by `migrate`, if it has another one; return its revision."""
     with raise_if_unusable(database_url):
-        return await _upgrade(database_url, migrate)
+        return await _upgrade(database_url, migrate, say)
 
 
 def read_newest_revision() -> str:
@@ -73,8 +82,10 @@ async def read_current_revision(connection: Connection) -> str | None:
         return None
 
 
-async def _upgrade(database_url: str, migrate: Callable[[str], Awaitable[None]]) -> str:
-    newest = read_newest_revision()
+async def _upgrade(
+    database_url: str, migrate: Callable[[str], Awaitable[None]], say: Callable[[str], object]
+) -> str:
+    *_, newest = known = list_revisions()
     connection = await connect(database_url)
     try:
         current = await read_current_revision(connection)
@@ -86,5 +97,8 @@ async def _upgrade(database_url: str, migrate: Callable[[str], Awaitable[None]])
             " Start the newer version, or restore a backup from before its upgrade."
         )
     if current != newest:
+        if current is not None:  # The first start has nothing to upgrade.
+            count = sum(revision > current for revision in known)
+            say(f"The schema goes from {current} to {newest}: {count} migration{'s' * (count > 1)}.")
         await migrate(database_url)
     return newest

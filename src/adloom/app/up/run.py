@@ -123,7 +123,7 @@ async def _start(  # noqa: PLR0913 - what `run` has
             with progress.step(title):
                 await supervisor.wait_started(stage)
         with progress.step("Database schema"):
-            revision = await upgrade_schema(servers.database_url, upgrade)
+            revision = await upgrade_schema(servers.database_url, upgrade, say=progress.print_line)
             directory.write_installation(msgspec.structs.replace(plan.installation, schema=revision))
             async with open_pool(servers.database_url, size_max=1) as pool:
                 first = await prepare_first_log_in(
