@@ -6,8 +6,8 @@ from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
-from adloom.market.auctioneer.select import expand_categories, keep_first, select_fairly
-from adloom.market.bids import BIDS_MAX, NEAR_TOP, SlotBid, check_demand, collect_bids
+from adloom.market.auctioneer.select import expand_categories, select_fairly
+from adloom.market.bids import BIDS_MAX, NEAR_TOP, SlotBid, check_demand, collect_bids, keep_first
 from tests.market.builders import UNIT, a_demand, banner_id, campaign_id, some_slot_terms
 
 

@@ -3,6 +3,7 @@
 from random import Random
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,10 +11,10 @@ from adloom.auction.floor_sweep import SweepState
 from adloom.budgets.campaign.demand import CampaignDemand
 from adloom.core.money import Micros
 from adloom.market.auctioneer.state import ConfigureAuctions, FloorTick, PagesClassified
-from adloom.market.bids import BIDS_MAX
+from adloom.market.bids import BIDS_MAX, EXCLUSIONS_MAX, collect_bids, keep_first, list_allowed
 from adloom.market.routing import make_auctioneer_address
 from simulation.market import Campaigns, Network
-from tests.market.builders import SITE, UNIT, a_demand, a_page, a_site
+from tests.market.builders import SITE, UNIT, a_demand, a_page, a_site, campaign_id, some_slot_terms
 
 HOUSE = make_auctioneer_address(SITE)
 ABOVE = {"539": ("483",), "540": ("483",), "424": ("422",)}
@@ -84,15 +85,41 @@ def test_a_page_has_the_shortlists_that_it_would_have_without_those_that_exclude
         assert list_banners(market, url) == list_banners(alone, url)
 
 
-def test_those_that_exclude_the_same_push_no_other_off_the_list() -> None:
+@pytest.mark.parametrize("sets", [1, BIDS_MAX + 1])
+def test_those_that_exclude_a_page_push_no_other_off_the_list(sets: int) -> None:
     many = [
-        a_demand(number, cpm=9, excluded_categories=frozenset({"422"})) for number in range(1, BIDS_MAX + 2)
+        a_demand(number, cpm=9, excluded_categories=frozenset({"422", f"of {number % sets}"}))
+        for number in range(1, BIDS_MAX + 2)
     ]
     other = a_demand(BIDS_MAX + 2, cpm=5, excluded_categories=frozenset({"540"}))
 
     market = auction([*many, other], ["magazine.test/a", "539", "424"], site=a_site())
 
     assert list_banners(market, "magazine.test/a") == [[BIDS_MAX + 2]]
+
+
+def test_a_bid_that_excludes_nothing_is_kept_beside_any_number_of_sets() -> None:
+    count = EXCLUSIONS_MAX + 1
+    many = [a_demand(one, cpm=9, excluded_categories=frozenset({"422", f"{one}"})) for one in range(count)]
+
+    bids = collect_bids("483", [*many, a_demand(count, cpm=5)], some_slot_terms()).bids
+
+    assert len(bids) == count
+    assert bids[-1].campaign_id == campaign_id(count)
+
+
+@given(chances, st.integers(1, 4))
+def test_what_is_left_out_of_a_list_is_not_among_the_first_of_any_page(
+    chance: Random, count_max: int
+) -> None:
+    demands = [draw_demand(number, chance) for number in range(1, 20)]
+    bids = collect_bids("483", demands, some_slot_terms()).bids
+
+    kept = keep_first(bids, count_max)
+
+    for own in (draw_page(0, chance)[1:] for _ in range(PAGES)):
+        first = list_allowed(bids, list_nodes(own))[:count_max]
+        assert list_allowed(kept, list_nodes(own))[:count_max] == first
 
 
 @settings(max_examples=40, deadline=None)

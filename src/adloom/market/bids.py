@@ -4,7 +4,7 @@
 
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice, takewhile, zip_longest
+from itertools import islice, takewhile
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,6 +17,8 @@ from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.targeting.values import is_below
 
 BIDS_MAX: Final = 50
+# Sets of excluded categories in a list. Beyond, the lowest bids with others are left out; those without stay.
+EXCLUSIONS_MAX: Final = 200
 # Bids from this share of the highest on: wide, so that a better creative of a lower bid has its chance.
 NEAR_TOP: Final = 0.20
 BELOW_FLOOR: Final = "below_floor"
@@ -166,28 +168,34 @@ def check_demand(one: CampaignDemand, slot: SlotTerms) -> tuple[str | None, list
 
 
 def _keep_top(found: list[SlotBid]) -> tuple[SlotBid, ...]:
-    """Keep the bids near the top, of at most so many campaigns; ties go to the older campaign.
-
-    Those that exclude categories are kept beside the others: on pages that they exclude they must push none of them off.
-    """
+    """Keep the bids near the top, of the first campaigns of any page; ties go to the older campaign."""
     found.sort(key=operator.attrgetter("order"))
     least = next((bid.cpm * NEAR_TOP for bid in found if not bid.excluded_categories), 0)
-    near = list(takewhile(lambda bid: bid.cpm >= least, found))
-    listed = _choose_campaigns(near)
-    return tuple([bid for bid in near if bid.campaign_id in listed])
+    return keep_first(takewhile(lambda bid: bid.cpm >= least, found), BIDS_MAX)
 
 
-def _choose_campaigns(bids: Sequence[SlotBid]) -> set[CampaignId]:
-    """Choose the first campaigns, and the first of those that exclude categories.
+def keep_first(bids: Iterable[SlotBid], count_max: int) -> tuple[SlotBid, ...]:
+    """Keep the bids of the first campaigns of any page; `bids` are in order.
 
-    These by turns: one of each set of excluded categories, as a page removes all that exclude the same.
+    A campaign is left out where enough before it exclude no more than it does: they are on all pages that it is on.
     """
-    by_exclusion: dict[frozenset[str], dict[CampaignId, None]] = {}
+    campaigns: dict[frozenset[str], set[CampaignId]] = {}
+    enough: set[frozenset[str]] = set()
+    kept: list[SlotBid] = []
     for bid in bids:
-        by_exclusion.setdefault(bid.excluded_categories, {})[bid.campaign_id] = None
-    plain = by_exclusion.pop(frozenset(), {})
-    by_turns = (one for turn in zip_longest(*by_exclusion.values()) for one in turn if one is not None)
-    return {*islice(plain, BIDS_MAX), *islice(by_turns, BIDS_MAX)}
+        own = bid.excluded_categories
+        listed = campaigns.get(own)
+        if listed is None or bid.campaign_id not in listed:
+            if own in enough or (own and listed is None and len(campaigns) >= EXCLUSIONS_MAX):
+                continue
+            if sum([len(others) for excluded, others in campaigns.items() if excluded <= own]) >= count_max:
+                enough.add(own)
+                continue
+            if listed is None:
+                listed = campaigns[own] = set()
+            listed.add(bid.campaign_id)
+        kept.append(bid)
+    return tuple(kept)
 
 
 def list_allowed(bids: Sequence[AnyBid], page: Collection[str]) -> Sequence[AnyBid]:

@@ -62,18 +62,3 @@ def select_fairly(lists: Sequence[Sequence[SlotBid]], *, count_max: int = CAMPAI
         elif bid.banner_id != first.banner_id:
             more.setdefault((bid.banner_id, bid.campaign_id), bid)
     return [*chosen.values(), *islice(more.values(), count_max - len(chosen))]
-
-
-def keep_first(bids: Sequence[SlotBid], count_max: int) -> tuple[SlotBid, ...]:
-    """Keep the bids of the first campaigns, which are all that `select_fairly` can choose of a list in order.
-
-    A page may remove all campaigns with the same excluded categories, so of each such set the first are kept.
-    """
-    campaigns: dict[frozenset[str], set[CampaignId]] = {}
-    kept: list[SlotBid] = []
-    for bid in bids:
-        listed = campaigns.setdefault(bid.excluded_categories, set())
-        if bid.campaign_id in listed or len(listed) < count_max:
-            listed.add(bid.campaign_id)
-            kept.append(bid)
-    return tuple(kept)

@@ -12,8 +12,8 @@ from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules
-from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT, keep_first
-from adloom.market.bids import BidPrice, CategoryBids, SlotTerms
+from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
+from adloom.market.bids import BidPrice, CategoryBids, SlotTerms, keep_first
 from adloom.market.messages import BidAnswer, DemandChanged, DemandVersions, Quoted
 from adloom.market.shortlist.model import Shortlist
 from adloom.market.weights import DecayingCounts
