@@ -34,9 +34,6 @@ STRANGER = "stranger.test"
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
-    "--in-process-gpu",
-    # A page lives for a second: what compiles its code once more, for speed, costs more than it saves.
-    "--js-flags=--no-opt,--no-maglev",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
