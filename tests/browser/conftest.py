@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
-from tests.support.chromium import a_chromium, a_context, forget
+from tests.support.chromium import a_chromium, a_context
 from tests.support.product import Product
 from tests.support.publisher import Seller, Site, a_seller, a_site
 
-CHROMIUM = pytest.StashKey[tuple[Browser, BrowserContext, contextlib.ExitStack]]()
+CHROMIUM = pytest.StashKey[tuple[Browser, contextlib.ExitStack]]()
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +21,7 @@ def chromium(request: pytest.FixtureRequest) -> Browser:
         stop_chromium(request.config)
     if CHROMIUM not in stash:
         with contextlib.ExitStack() as stack:
-            browser = stack.enter_context(a_chromium())
-            profile = stack.enter_context(a_context(browser, viewport={"width": 1400, "height": 900}))
-            stash[CHROMIUM] = browser, profile, stack.pop_all()
+            stash[CHROMIUM] = stack.enter_context(a_chromium()), stack.pop_all()
     return stash[CHROMIUM][0]
 
 
@@ -39,19 +37,16 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def stop_chromium(config: pytest.Config) -> None:
     if CHROMIUM in config.stash:
-        _, _, stack = config.stash[CHROMIUM]
+        _, stack = config.stash[CHROMIUM]
         del config.stash[CHROMIUM]
         stack.close()
 
 
 @pytest.fixture(scope="module")
-def profile(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[BrowserContext]:
-    """A profile for visits to the console, one after another: it keeps the console's files for the next file of tests."""
-    profile = request.config.stash[CHROMIUM][1]
-    assert profile.browser is chromium
-    yield profile
-    if chromium.is_connected():
-        forget(profile)
+def profile(chromium: Browser) -> Iterator[BrowserContext]:
+    """A profile for visits to the console by the tests of one file, one after another."""
+    with a_context(chromium, viewport={"width": 1400, "height": 900}) as context:
+        yield context
 
 
 @pytest.fixture(scope="module")
