@@ -155,6 +155,7 @@ class BudgetWorkerProcess:
         self._leader = LeaderLoop(
             SimulatedLeaderLock(servers.valkey, self.host, name=name),
             [actors.run, inbox.run, follower.run, counts.run, *([strategies.run] if has_strategies else [])],
+            name="budgets",
         )
         store = SimulatedCharges(database, self.host)
         confirms = ConfirmProjection(
