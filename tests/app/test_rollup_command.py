@@ -117,7 +117,8 @@ async def test_the_command_uses_the_database_of_the_dotenv_file(
     ("words", "message"),
     [
         (("--from", "2026-11-14", "--to", "2026-11-13"), "adloom: --to is 2026-11-13, which is before"),
-        (("--from", "yesterday", "--to", "2026-11-13"), "yesterday"),
+        (("--from", "yesterday", "--to", "2026-11-13"), "'yesterday' is not a day like 2026-11-15."),
+        (("--from", "2026-1-5", "--to", "2026-11-13"), "'2026-1-5' is not a day like 2026-11-15."),
         (("--from", "2026-11-14"), "--to"),
     ],
 )

@@ -1,12 +1,12 @@
 """Clocks return aware UTC, and time never goes back."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.core.clock import ManualClock, SystemClock, parse_day
+from adloom.core.clock import ManualClock, SystemClock, parse_day, parse_moment
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -42,3 +42,17 @@ def test_a_day_is_parsed_from_how_it_is_written(day: date) -> None:
 def test_no_other_form_is_a_day(text: str) -> None:
     with pytest.raises(ValueError, match="is not a day"):
         parse_day(text)
+
+
+@given(st.datetimes(timezones=st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30))])))
+def test_a_moment_is_parsed_from_how_it_is_written(moment: datetime) -> None:
+    assert parse_moment(moment.isoformat()) == moment
+    assert parse_moment(f"{moment:%Y}".zfill(4) + f"{moment:-%m-%d}") == datetime.combine(moment, time(), UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["20261119", "20261119T10:00", "2026-W47-4", "2026-W47-4T10:00Z", "2026-1-5", ""]
+)
+def test_no_moment_begins_with_another_form_of_a_day(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a day"):
+        parse_moment(text)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -66,10 +66,11 @@ PASSED_ON: dict[str, Any] = {
 
 # The second is what other programs call it.
 CONTROL_PORT_NAMES = ["ADLOOM_CONTROL_PORT", "API_PORT"]
-ISO_DAY = ["%Y-%m-%d"]
 Workers = Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")]
-FirstDay = Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")]
-LastDay = Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")]
+FirstDay = Annotated[
+    date, typer.Option("--from", parser=options.parse_day, metavar="DAY", help="The first day.")
+]
+LastDay = Annotated[date, typer.Option("--to", parser=options.parse_day, metavar="DAY", help="The last day.")]
 
 
 def main() -> None:
@@ -302,7 +303,7 @@ def rollup(
     from adloom.core.clock import SystemClock
 
     url, console = resolve_database_url(data_dir), Console(soft_wrap=True)
-    asyncio.run(days.roll_up(url, first.date(), last.date(), SystemClock(), console))
+    asyncio.run(days.roll_up(url, first, last, SystemClock(), console))
 
 
 @app.command()
@@ -326,9 +327,7 @@ def sync(
         database_url=Secret(resolve_database_url(data_dir)), redis_url=Secret(resolve_redis_url(data_dir))
     )
     console, clock = Console(soft_wrap=True), SystemClock()
-    asyncio.run(
-        days.sync(services, first.date(), last.date(), clock=clock, console=console, seller_id=seller)
-    )
+    asyncio.run(days.sync(services, first, last, clock=clock, console=console, seller_id=seller))
 
 
 @app.command()
@@ -347,8 +346,10 @@ def doctor(
         bool, typer.Option("--money", help="Prove that the bill of a day is what was charged.")
     ] = False,
     day: Annotated[
-        datetime | None,
-        typer.Option(formats=ISO_DAY, metavar="DAY", help="Which day, with --money; today, if not given."),
+        date | None,
+        typer.Option(
+            parser=options.parse_day, metavar="DAY", help="Which day, with --money; today, if not given."
+        ),
     ] = None,
 ) -> None:
     """Check an installation, and say for each failure what to do."""
@@ -359,7 +360,7 @@ def doctor(
     if money:
         from adloom.ops.checks.money import prove
 
-        of_day = SystemClock().now().date() if day is None else day.date()
+        of_day = SystemClock().now().date() if day is None else day
         raise typer.Exit(0 if asyncio.run(prove(resolve_database_url(data_dir), of_day, Console())) else 1)
     if day is not None:
         raise typer.BadParameter("The day is that of --money.", param_hint="--day")

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import os
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from adloom.core import clock
 from adloom.core.errors import CommandError
 from adloom.runtime.installation import DataDirectory, find_default_data_directory
 
@@ -81,3 +83,10 @@ def resolve_redis_url(data_dir: Path | None) -> str:
     from adloom.runtime.embedded.servers import find_redis_url
 
     return find_redis_url(os.environ, resolve_data_directory(data_dir))
+
+
+def parse_day(text: str) -> date:
+    try:
+        return clock.parse_day(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.") from None

@@ -1,11 +1,11 @@
 """`adloom ledger replay`: rebuilds a projection beside the one in use, while everything goes on."""
 
+import contextlib
 import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
-from datetime import time as time_of_day
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from adloom.app.progress import WorkProgress, show_progress
 from adloom.budgets.confirms.projection import CHARGES
-from adloom.core.clock import SystemClock, parse_day
+from adloom.core.clock import SystemClock, parse_moment
 from adloom.core.errors import CommandError, UnavailableError, describe_error
 from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.conversions.attribute import AttributionRules, build_rules
@@ -128,25 +128,15 @@ def parse_start(text: str) -> str:
         return BEGINNING
     if _ENTRY_ID.fullmatch(text):
         return text
-    moment = _parse_time(text)
-    if moment is None:
+    moment: datetime | None = None
+    with contextlib.suppress(ValueError):
+        moment = parse_moment(text)
+    if moment is None or moment.tzinfo is None:
         raise ReplayError(
             f"{text!r} is no place in the ledger. Expected the id of an entry (1794700800000-0), a time with"
             f" its zone (2026-11-15T00:00:00Z), a day of UTC (2026-11-15), or `{FROM_THE_BEGINNING}`."
         )
     return f"{max(0, int(moment.timestamp() * 1000))}-0"
-
-
-def _parse_time(text: str) -> datetime | None:
-    try:
-        return datetime.combine(parse_day(text), time_of_day(), UTC)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None
 
 
 async def _replay_event_tables(context: ReplayContext) -> str:

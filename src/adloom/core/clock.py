@@ -1,11 +1,12 @@
 """Where time comes from: everything else takes `now`, or a `Clock` to ask."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Final, Protocol
 
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAY_LENGTH: Final = len("2026-11-15")
 
 
 def parse_day(text: str) -> date:
@@ -13,6 +14,12 @@ def parse_day(text: str) -> date:
     if not _DAY.fullmatch(text):
         raise ValueError(f"{text!r} is not a day like 2026-11-15")
     return date.fromisoformat(text)
+
+
+def parse_moment(text: str) -> datetime:
+    """Parse a day, as its begin in UTC, or a day and a time; a time without a zone stays without one."""
+    day = parse_day(text[:_DAY_LENGTH])
+    return datetime.combine(day, time(), UTC) if text == str(day) else datetime.fromisoformat(text)
 
 
 class Clock(Protocol):

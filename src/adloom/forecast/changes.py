@@ -15,6 +15,7 @@ from adloom.auction.bid import QUALITY_ONE, BidType, Quality
 from adloom.auction.price import compute_ecpm, compute_worth
 from adloom.auction.score import Signals
 from adloom.bidding.window import BidStrategy
+from adloom.core.clock import parse_moment
 from adloom.core.errors import AdloomError, CommandError
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
@@ -260,7 +261,7 @@ def _parse_day(value: str) -> datetime | None:
     if value.lower() == "none":
         return None
     try:
-        moment = datetime.fromisoformat(value)
+        moment = parse_moment(value)
     except ValueError:
         raise MarketChangeError(
             f"{value!r} is no day: write 2026-04-01, or 2026-04-01T18:00+00:00."

@@ -16,6 +16,7 @@ import msgspec
 from adloom.auction.bid import BidType
 from adloom.bidding.window import BidStrategy
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
+from adloom.core.clock import parse_moment
 from adloom.core.errors import AdloomError
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.core.money import MICROS_PER_UNIT, Micros
@@ -314,7 +315,7 @@ def _parse_moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        moment = parse_moment(text)
     except ValueError:
         raise MarketFileError(f"{text!r} is no day: write 2026-04-01, or 2026-04-01T18:00:00Z.") from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
