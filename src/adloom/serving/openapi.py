@@ -16,7 +16,6 @@ from adloom.serving.contextual.batch_question import SlotsRequest
 from adloom.serving.contextual.classify_page import SentText
 from adloom.serving.direct.answer import AnsweredPlacement, ShownBanner, Uri
 from adloom.serving.direct.model import ServePageRequest
-from adloom.serving.operations import name_operations
 from adloom.serving.tag.page_slots import PageSlotsRequest
 from adloom.serving.tag.preview import PreviewAnswer, PreviewRequest
 
@@ -214,7 +213,6 @@ def add_delivery_routes(document: Json) -> None:
         "schemas of both planes need names of their own"
     )
     paths = _build_paths(schemas["VisitorContext"]["properties"])
-    name_operations(paths)
     document["paths"].update(paths)
     document["components"]["schemas"].update(schemas)
 
@@ -263,44 +261,44 @@ def _build_paths(context: Json) -> dict[str, Json]:
     again = "is accepted and counts once."
     # fmt: off
     return {
-        "/banners/serve/{slug}": _get("Which ads fill this placement now, for this visitor?",
+        "/banners/serve/{slug}": _get("serve_placement", "Which ads fill this placement now, for this visitor?",
             _describe_json(200, "ServedAnswer"), 400, 404, 429, 503, parameters=[SLUG, *query]),
-        "/banners/serve": _post("Which ads fill the placements of this page? No banner is there twice while another could be.",
+        "/banners/serve": _post("serve_placements", "Which ads fill the placements of this page? No banner is there twice while another could be.",
             "ServePageRequest", _describe_json(200, "ServedPage"), 400, 413, 429, 503),
-        "/banners/events/impression": _post(f"Report one impression; the same correlation id again {again}",
+        "/banners/events/impression": _post("report_impression", f"Report one impression; the same correlation id again {again}",
             "ImpressionRequest", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
-        "/banners/events/click": _post(f"Report one click; the same correlation id again {again}",
+        "/banners/events/click": _post("report_click", f"Report one click; the same correlation id again {again}",
             "ClickRequest", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
-        "/banners/events/batch": _post("Report up to 500 impressions, clicks and conversions; those that are refused are named, and the others go on.",
+        "/banners/events/batch": _post("report_batch", "Report up to 500 impressions, clicks and conversions; those that are refused are named, and the others go on.",
             "BatchBody", _describe_json(202, "BatchAnswer"), 400, 413, 429, 503),
-        "/events/conversion": _post(f"Report what a visitor did after a click; the same correlation id again {again}",
+        "/events/conversion": _post("report_conversion", f"Report what a visitor did after a click; the same correlation id again {again}",
             "ConversionRequest", _describe_json(202, "ReportAccepted"), 400, 401, 403, 413, 429, 503),
-        "/i/{token}": _get("Report the impression of an offer by loading an image.",
+        "/i/{token}": _get("load_impression_pixel", "Report the impression of an offer by loading an image.",
             {"200": _describe_answer(GIF)}, 403, 429, 503, parameters=[TOKEN]),
-        "/c/{token}": _get("Report the click on an offer and go where its banner leads.",
+        "/c/{token}": _get("follow_click", "Report the click on an offer and go where its banner leads.",
             redirect, 403, 404, 429, parameters=[TOKEN]),
-        "/api/v1/ads/serve": _post("Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
+        "/api/v1/ads/serve": _post("serve_auction", "Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
             "ServeRequest", _describe_json(200, "AuctionedAd") | {"204": _describe_answer("Nobody may be shown, or bids as much as the floor.")},
             400, 404, 413, 429, 503),
-        "/api/v1/ads/events/impression": _post(f"Report one impression of an ad; one of the same offer again {again}",
+        "/api/v1/ads/events/impression": _post("report_ad_impression", f"Report one impression of an ad; one of the same offer again {again}",
             "AdEvent", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
-        "/api/v1/ads/events/click": _post(f"Report one click of an ad; one of the same offer again {again}",
+        "/api/v1/ads/events/click": _post("report_ad_click", f"Report one click of an ad; one of the same offer again {again}",
             "AdEvent", _describe_json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         **_build_contextual_paths(query),
-        "/p/{file}": _get("An uploaded file, or a part of it; what is at an address never changes.",
+        "/p/{file}": _get("load_file", "An uploaded file, or a part of it; what is at an address never changes.",
             {"200": _describe_answer("The file."), "206": _describe_answer("A part of it."), "304": _describe_answer("You have it.")},
             404, 503, parameters=[FILE]),
-        "/tag.js": _get("Fills the placements of a publisher's page; its newest version.", script),
-        "/tag-{name}.js": _get("One version of the tag, which caches may keep for good.", script, parameters=[NAME]),
-        "/tag-debug.js": _get("Shows on a page what each of its slots got, and why; the tag loads it for `?adloom-debug`.", script),
-        "/crawler": _get("What the crawler is, for the owners of sites that it reads.",
+        "/tag.js": _get("load_tag", "Fills the placements of a publisher's page; its newest version.", script),
+        "/tag-{name}.js": _get("load_tag_version", "One version of the tag, which caches may keep for good.", script, parameters=[NAME]),
+        "/tag-debug.js": _get("load_tag_debug", "Shows on a page what each of its slots got, and why; the tag loads it for `?adloom-debug`.", script),
+        "/crawler": _get("show_crawler", "What the crawler is, for the owners of sites that it reads.",
             {"200": _describe_answer("The page.", {"text/html": {}})}),
-        "/serve/{slug}.html": _get("A page with nothing but this placement, for frames.",
+        "/serve/{slug}.html": _get("show_frame", "A page with nothing but this placement, for frames.",
             {"200": _describe_answer("The page.", {"text/html": {}})}, 400, 404, 429, parameters=[SLUG]),
-        "/serve/{slug}.img": _get("The image of the ad that fills this placement, for pages without script; to fetch it counts it.",
+        "/serve/{slug}.img": _get("show_image", "The image of the ad that fills this placement, for pages without script; to fetch it counts it.",
             {"200": _describe_answer(f"No ad. {GIF}"), "302": _describe_answer("On to the image.")},
             400, 404, 429, 503, parameters=[SLUG]),
-        "/serve/{slug}.go": _get("Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
+        "/serve/{slug}.go": _get("follow_image", "Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
             redirect, 400, 404, 429, parameters=[SLUG]),
     }
     # fmt: on
@@ -309,43 +307,51 @@ def _build_paths(context: Json) -> dict[str, Json]:
 def _build_contextual_paths(query: list[Json]) -> Json:
     # fmt: off
     return {
-        "/v1/serve": _get("Which ad fills this contextual slot of this page?",
+        "/v1/serve": _get("serve_slot", "Which ad fills this contextual slot of this page?",
             _describe_json(200, "SlotAd") | {"204": _describe_answer("No ad; the headers Adloom-Page and Adloom-Reason say why.")},
             400, 403, 404, 414, 429, 503, parameters=[
                 {"name": "slot", "in": "query", "required": True, "schema": {"type": "string", "maxLength": 100}},
                 {"name": "url", "in": "query", "required": True, "schema": {"type": "string"}},
                 *query,
             ]),
-        "/v1/serve/batch": _post("What is known of this page, and which ads fill its contextual slots?",
+        "/v1/serve/batch": _post("serve_slots", "What is known of this page, and which ads fill its contextual slots?",
             "SlotsRequest", _describe_json(200, "ServedSlots"), 400, 403, 413, 429, 503),
-        "/v1/serve/page": _post("Which ads fill the slots of this page, whatever each is filled by? For the tag.",
+        "/v1/serve/page": _post("serve_page", "Which ads fill the slots of this page, whatever each is filled by? For the tag.",
             "PageSlotsRequest", _describe_json(200, "ServedPageSlots"), 400, 413, 429, 503),
-        "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
+        "/v1/classify-page": _post("send_page_text", "Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
             "SentText", _describe_json(202, "TextAnswer") | _describe_json(200, "TextAnswer", "It is not needed: the page is known, or being classified."),
             400, 403, 413, 429, 503),
-        "/v1/preview": _post("Which banner does this signed link show, and in which slot? For the tag; nothing of it counts.",
+        "/v1/preview": _post("show_preview", "Which banner does this signed link show, and in which slot? For the tag; nothing of it counts.",
             "PreviewRequest", _describe_json(200, "PreviewAnswer"), 400, 403, 404, 409, 413, 429, 503),
     }
     # fmt: on
 
 
-def _get(summary: str, answers: Json, *problems: int, parameters: list[Json] | None = None) -> Json:
-    return {"get": _describe_operation(summary, answers, problems) | {"parameters": parameters or []}}
+def _get(
+    name: str, description: str, answers: Json, *problems: int, parameters: list[Json] | None = None
+) -> Json:
+    operation = _describe_operation(name, description, answers, problems)
+    return {"get": operation | {"parameters": parameters or []}}
 
 
-def _post(summary: str, body: str, answers: Json, *problems: int) -> Json:
+def _post(name: str, description: str, body: str, answers: Json, *problems: int) -> Json:
     content = {"application/json": {"schema": {"$ref": REF.format(name=body)}}}
-    return {
-        "post": _describe_operation(summary, answers, problems)
-        | {"requestBody": {"required": True, "content": content}}
-    }
+    operation = _describe_operation(name, description, answers, problems)
+    return {"post": operation | {"requestBody": {"required": True, "content": content}}}
 
 
-def _describe_operation(summary: str, answers: Json, problems: tuple[int, ...]) -> Json:
+def _describe_operation(name: str, description: str, answers: Json, problems: tuple[int, ...]) -> Json:
+    """Describe the one operation of a path; clients that are made from the document name a function by it."""
     content: Json = {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}}
     refused = {str(status): _describe_answer("What to change.", content) for status in problems}
-    # No token is needed here: the document's own default is the control plane's.
-    return {"summary": summary, "tags": ["delivery"], "security": [], "responses": answers | refused}
+    return {
+        "operationId": name,
+        "summary": name.replace("_", " ").title(),
+        "description": description,
+        "tags": ["delivery"],
+        "security": [],  # No token is needed here: the document's own default is the control plane's.
+        "responses": answers | refused,
+    }
 
 
 def _describe_json(status: int, schema: str, description: str = "") -> Json:
