@@ -241,6 +241,21 @@ def test_campaigns_without_reports_for_days_are_removed() -> None:
     assert bench.state.slices == {}
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_day_of_which_slices_are_forgotten_keeps_its_total(*, is_first: bool) -> None:
+    """A campaign that nobody touched for days goes on to report the last day that it spent on."""
+    bench = AdvertiserBench()
+    bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
+    bench.now += timedelta(days=4)
+    later = bench.now.date()
+    if not is_first:
+        bench.take(a_request(A, 0, sequence=2, day=later))
+
+    bench.take(a_request(A, 0, sequence=3, day=later, spent_by_day={TODAY: UNIT, later: 2 * UNIT}))
+
+    assert [(one.day, one.spent) for one in bench.recorded(DayTotal)] == [(later, 2 * UNIT)]
+
+
 def test_a_loaded_advertiser_can_be_advanced_to_the_current_day() -> None:
     bench = AdvertiserBench()
     bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))

@@ -135,12 +135,12 @@ def test_a_refund_of_an_earlier_window_does_not_open_the_day_again() -> None:
     assert (bench.state.spent_window, bench.state.spent_total) == (3 * UNIT, 2 * UNIT)
 
 
-def test_a_day_that_is_over_is_corrected_for_campaign_and_advertiser() -> None:
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_day_that_is_over_is_corrected_for_campaign_and_advertiser(*, is_known: bool) -> None:
     bench = a_bench(3, advertiser_id=ADVERTISER_ID)
     bench.take(CheckClock(), after=3 * DAY)
-    bench.state = msgspec.structs.replace(
-        bench.state, spent_by_day={}
-    )  # As when the leases of the day are settled.
+    if not is_known:  # As when its leases were settled on a later day; a campaign that rests knows it still.
+        bench.state = msgspec.structs.replace(bench.state, spent_by_day={})
 
     bench.take(a_refund(a_part(1)))
 
@@ -149,6 +149,7 @@ def test_a_day_that_is_over_is_corrected_for_campaign_and_advertiser() -> None:
         DayRefund(kind=CAMPAIGN, id=CAMPAIGN_ID, day=TODAY, amount=UNIT),
         DayRefund(kind=ADVERTISER, id=ADVERTISER_ID, day=TODAY, amount=UNIT),
     ]
+    assert not bench.recorded(DayTotal)
 
 
 @pytest.mark.parametrize("days", [0, 2])

@@ -123,12 +123,14 @@ def _apply_report(
     effects.append(Persist())
     if known is None or number > (known.incarnation, known.sequence):
         state = _roll_day(state, report.day, effects)
-        one = _build_slice(report, known, oldest=state.day - DAYS_KEPT)
+        oldest = state.day - DAYS_KEPT
+        one = _build_slice(report, known, oldest=oldest)
         state = replace_slice(state, report.campaign_id, one)
+        # What other campaigns spent on days before is forgotten.
         effects += [
             RecordRow(DayTotal(kind=ADVERTISER, id=advertiser_id, day=day, spent=state.get_spent(day)))
             for day, amount in sorted(report.spent_by_day.items())
-            if known is None or amount != known.get_spent(day)
+            if day >= oldest and (known is None or amount != known.get_spent(day))
         ]
     state = serve(state, report.campaign_id, effects, is_needed=report.is_needed)
     if is_over_budget(state):

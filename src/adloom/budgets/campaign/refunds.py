@@ -30,7 +30,7 @@ def apply_refund(state: CampaignState, refund: Refund, now: datetime, effects: l
     state = flush(_recall_days(state, refund), effects)
     by_day = dict(state.spent_by_day)
     for day, amount in _sum_by_day(refund).items():
-        if day in by_day:
+        if _is_reported(state, day):
             by_day[day] -= amount
     of_window, today = _limit_to_window(state, refund), _sum_by_day(refund).get(state.day, 0)
     state = _changed(
@@ -51,6 +51,11 @@ def _recall_days(state: CampaignState, refund: Refund) -> CampaignState:
     """Restore settled days that are recent: the advertiser still adds them up, and gets them with our report."""
     recent = {one.day: int(one.day_spent) for one in refund.parts if one.day >= state.day - RECENT}
     return _changed(state, spent_by_day={**recent, **state.spent_by_day})
+
+
+def _is_reported(state: CampaignState, day: date) -> bool:
+    """Whether the advertiser learns of a day by our report. We may know an older one still, and it does not."""
+    return day in state.spent_by_day and day >= state.day - RECENT
 
 
 def _is_spent(state: CampaignState, refund: Refund) -> bool:
@@ -94,10 +99,10 @@ def _build_rows(state: CampaignState, refund: Refund, now: datetime) -> list[msg
         for slot, one in enumerate(refund.parts)
     ]
     for day, amount in sorted(_sum_by_day(refund).items()):
-        if day in state.spent_by_day:
+        if _is_reported(state, day):
             spent = Micros(state.spent_by_day[day])
             rows.append(DayTotal(kind=CAMPAIGN, id=campaign_id, day=day, spent=spent))
-            continue  # The advertiser learns of it by our report.
+            continue
         rows.append(DayRefund(kind=CAMPAIGN, id=campaign_id, day=day, amount=Micros(amount)))
         if advertiser_id is not None:
             rows.append(DayRefund(kind=ADVERTISER, id=advertiser_id, day=day, amount=Micros(amount)))
