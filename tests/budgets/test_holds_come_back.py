@@ -2,12 +2,16 @@
 
 from datetime import timedelta
 
+import pytest
+
 from adloom.budgets.messages import (
     Allotment,
     BudgetVerdict,
+    CampaignCounts,
     CheckClock,
     GiveBack,
     MoneyKind,
+    OpenWindow,
     SpendReport,
     SpendUpdate,
 )
@@ -75,6 +79,24 @@ def test_an_expired_hold_is_given_back_to_an_advertiser_that_asked_for_it() -> N
     bench.wait(HOLD_SECONDS)
 
     assert [(report.committed, report.target) for report in bench.sent(SpendReport)] == [(0, 0)]
+
+
+@pytest.mark.parametrize("message", [OpenWindow(reason="again"), CheckClock()])
+def test_a_lease_of_which_the_process_never_heard_comes_back_from_an_earlier_window(
+    message: OpenWindow | CheckClock,
+) -> None:
+    bench = CampaignBench(a_campaign(total_budget=Micros(10 * UNIT), impression_cap=10))
+    bench.now = bench.now.replace(hour=23, minute=59, second=59)
+    bench.take(CampaignCounts(impressions=0, clicks=0, until="1-0"))
+    assert bench.answered(want=Micros(4 * UNIT), want_impressions=4).granted == 4 * UNIT, "the answer is lost"
+    bench.take(message, after=timedelta(seconds=1))
+    lease = bench.answered(want=Micros(2 * UNIT), want_impressions=2).lease
+    assert bench.state.leased == 6 * UNIT
+
+    bench.take(a_usage(report=2, lease=lease, want=Micros(2 * UNIT), want_impressions=2))
+
+    assert bench.state.leased == 2 * UNIT
+    assert sum(one.outstanding for one in bench.state.offers.values()) == 2
 
 
 def test_an_expired_hold_is_offered_again_within_a_second() -> None:

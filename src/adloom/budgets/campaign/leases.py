@@ -78,7 +78,8 @@ def apply_usage(
     if not lease.is_sound or (offers is not None and not offers.is_sound):
         effects += [Persist(), _build_void(state, usage, now)]
         return _close_lease(state, known, second)
-    state = update_bids(_record_usage(state, lease, usage, offers), usage, now, effects)
+    state = _return_unknown(_record_usage(state, lease, usage, offers), usage, second)
+    state = update_bids(state, usage, now, effects)
     state = update_pace(state, usage, now)
     if offers is not None:
         left = compute_offers_left(state) if _may_grant(state, lease, usage) else 0
@@ -222,6 +223,23 @@ def _record_usage(
         held_since=_find_min_second(state.held_since, oldest),
         offers_held_since=_find_min_second(state.offers_held_since, oldest_offer),
     )
+
+
+def _return_unknown(state: CampaignState, usage: LeaseUsage, second: int) -> CampaignState:
+    """Take back what a process has in leases before this one: where their answers were lost, it never will return it."""
+    before = [
+        one
+        for one in state.leases.values()
+        if one.session == usage.session and one.reported < usage.report and one.closed_second is None
+    ]
+    if not before:
+        return state
+    leases, offers = dict(state.leases), dict(state.offers)
+    for one in before:
+        leases[one.number] = one.granted_up_to(NOTHING, second=second)
+        if one.number in offers:
+            offers[one.number] = offers[one.number].granted_up_to(NOTHING, second=second)
+    return _changed(state, leases=leases, offers=offers)
 
 
 def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> Lease:
