@@ -38,7 +38,6 @@ class Failing:
 
     platform = Platform.META
     semantics = Semantics.SNAPSHOT
-    requests_per_second = None
 
     def __init__(self, error: ProviderError | None) -> None:
         self.error = error
@@ -56,7 +55,6 @@ class Hourly:
 
     platform = Platform.MOCK
     semantics = Semantics.DELTA
-    requests_per_second = None
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
         for hour in ("00", "01"):

@@ -13,23 +13,14 @@ from uuid import UUID
 import msgspec
 
 from adloom.runtime.postgres import Connection, Pool
-from adloom.sync.figures import compute_ratios
+from adloom.sync.figures import Figures, Ratios, compute_ratios
 from adloom.sync.providers.protocol import StatRow
 from adloom.sync.words import AD_SOURCES, Level, Platform, Semantics
 
 STATEMENT_SECONDS_MAX: Final = 120.0
 
-COUNTED: Final = (
-    "spend",
-    "impressions",
-    "link_clicks",
-    "content_views",
-    "add_to_cart",
-    "checkout_initiated",
-    "purchases",
-    "purchase_value",
-)
-RATIOS: Final = ("cpm", "ctr", "cpc", "cost_per_purchase", "roas")
+COUNTED: Final = Figures.__struct_fields__
+RATIOS: Final = Ratios.__struct_fields__
 RAW_COLUMNS: Final = (
     *("seller_id", "entity_type", "entity_id", "external_entity_id", "provider", "semantics", "part"),
     *("fetched_at", "date_start", "date_stop", *COUNTED, *RATIOS),

@@ -67,7 +67,6 @@ class MetaProvider:
         pages_max: int = PAGES_MAX,
         pace: Callable[[float], RequestPace] = RequestPace,
     ) -> None:
-        self.requests_per_second = requests_per_second
         self._http = http
         self._url = url.rstrip("/")
         self._pages_max = pages_max

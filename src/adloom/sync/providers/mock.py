@@ -53,7 +53,6 @@ class MockProvider:
 
     platform = Platform.MOCK
     semantics = Semantics.SNAPSHOT
-    requests_per_second = None
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
         rows = (row for day in list_days(request.first, request.last) for row in _make_rows(request, day))

@@ -5,8 +5,7 @@ advertiser here; those of ad sets name placements, those of ads name banners.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -72,51 +71,11 @@ class LinkedEntity(msgspec.Struct, frozen=True, kw_only=True):
     banner_id: UUID | None = None
 
 
-class OwnDaySpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A range of local days (inclusive), the UTC times where each begins, and where the last one ends."""
-
-    first: date
-    last: date
-    midnights: Sequence[datetime]
-    ends: datetime
-
-
-class OwnFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What was delivered and charged on a day."""
-
-    entity_id: UUID
-    day: date
-    impressions: int
-    clicks: int
-    spend: Decimal
-
-
-async def load_own_figures(
-    pool: Pool, seller_id: UUID, linked: Sequence[LinkedEntity], span: OwnDaySpan
-) -> list[OwnFigures]:
-    rows = await pool.fetch(
-        FIGURES,
-        seller_id,
-        [one.entity_id for one in linked],
-        [one.campaign_id for one in linked],
-        [one.placement_id for one in linked],
-        [one.banner_id for one in linked],
-        span.midnights,
-        span.midnights[0],
-        span.ends,
-        span.first,
-        span.last,
-        MICROS_PER_UNIT,
-    )
-    return [msgspec.convert(dict(row), OwnFigures) for row in rows]
-
-
 class OwnProvider:
     """Reads Adloom's own delivery statistics."""
 
     platform = Platform.ADLOOM
     semantics = Semantics.SNAPSHOT
-    requests_per_second = None
 
     def __init__(self, pool: Pool, *, currency: str | None = None) -> None:
         self._pool = pool
@@ -132,13 +91,12 @@ class OwnProvider:
                 f" Change its currency to {self._currency}."
             )
         try:
-            found = await load_own_figures(self._pool, request.seller_id, linked, build_span(request))
+            rows = await _load_rows(self._pool, request, linked)
         except POSTGRES_AWAY as error:
             raise ProviderUnavailableError(
                 f"The statistics cannot be read: {type(error).__name__}."
             ) from error
-        names = {entity.id: entity.external_id or "" for entity in request.entities}
-        yield [_build_row(one, names[one.entity_id]) for one in found]
+        yield rows
 
 
 def find_linked(entity: Entity) -> LinkedEntity | None:
@@ -153,28 +111,45 @@ def find_linked(entity: Entity) -> LinkedEntity | None:
     )
 
 
-def build_span(request: StatsRequest) -> OwnDaySpan:
-    """Return the requested days as UTC times, by the account's time zone."""
+def _list_midnights(request: StatsRequest) -> list[datetime]:
+    """Return where the requested days begin in the account's time zone, and where the last one ends."""
     try:
         zone = ZoneInfo(request.account.timezone)
     except (KeyError, ValueError, OSError):
         raise ProviderRefusedError(f"There is no time zone {request.account.timezone!r}.") from None
-    *midnights, ends = (
+    return [
         datetime.combine(day, time(), zone).astimezone(UTC)
         for day in list_days(request.first, request.last + timedelta(days=1))
-    )
-    return OwnDaySpan(first=request.first, last=request.last, midnights=midnights, ends=ends)
+    ]
 
 
-def _build_row(found: OwnFigures, external_id: str) -> StatRow:
-    figures = Figures(spend=found.spend, impressions=found.impressions, link_clicks=found.clicks)
-    return StatRow(
-        entity_id=found.entity_id,
-        external_entity_id=external_id,
-        date_start=found.day,
-        date_stop=found.day,
-        figures=figures,
+async def _load_rows(pool: Pool, request: StatsRequest, linked: Sequence[LinkedEntity]) -> list[StatRow]:
+    *midnights, ends = _list_midnights(request)
+    rows = await pool.fetch(
+        FIGURES,
+        request.seller_id,
+        [one.entity_id for one in linked],
+        [one.campaign_id for one in linked],
+        [one.placement_id for one in linked],
+        [one.banner_id for one in linked],
+        midnights,
+        midnights[0],
+        ends,
+        request.first,
+        request.last,
+        MICROS_PER_UNIT,
     )
+    names = {entity.id: entity.external_id or "" for entity in request.entities}
+    return [
+        StatRow(
+            entity_id=row["entity_id"],
+            external_entity_id=names[row["entity_id"]],
+            date_start=row["day"],
+            date_stop=row["day"],
+            figures=Figures(spend=row["spend"], impressions=row["impressions"], link_clicks=row["clicks"]),
+        )
+        for row in rows
+    ]
 
 
 def _parse_uuid(text: str | None) -> UUID | None:

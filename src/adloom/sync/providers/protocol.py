@@ -109,11 +109,6 @@ class StatProvider(Protocol):
     @property
     def semantics(self) -> Semantics: ...
 
-    @property
-    def requests_per_second(self) -> float | None:
-        """The most requests per account; None if no platform is called."""
-        ...
-
     def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
         """Yield rows in pages; entities without statistics may be left out. Raises ProviderError."""
         ...

@@ -172,18 +172,9 @@ def _hide_money(cells: Cells) -> Cells:
     return {name: None if name in MONEY else value for name, value in cells.items()}
 
 
-def _sum_figures(rows: Iterable[Cells], *, spend: str) -> Figures:
-    rows = list(rows)
-    return Figures(
-        spend=_sum(rows, spend),
-        impressions=_sum(rows, "impressions"),
-        link_clicks=_sum(rows, "linkClicks"),
-        content_views=_sum(rows, "contentViews"),
-        add_to_cart=_sum(rows, "addToCart"),
-        checkout_initiated=_sum(rows, "checkoutInitiated"),
-        purchases=_sum(rows, "purchases"),
-        purchase_value=_sum(rows, "purchaseValue"),
-    )
+def _sum_figures(rows: Sequence[Cells], *, spend: str) -> Figures:
+    sums = (_sum(rows, name) for name in (spend, *FIGURES[1:]))
+    return Figures(**dict(zip(Figures.__struct_fields__, sums, strict=True)))
 
 
 def _sum(rows: Iterable[Cells], name: str) -> Any:  # noqa: ANN401 - counts are integers, money is decimal
