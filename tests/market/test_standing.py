@@ -7,8 +7,12 @@ from uuid import UUID
 import pytest
 
 from adloom.core.money import Micros
-from adloom.market.demand_store import CampaignBudgets, find_spent, is_spent
+from adloom.market.demand_store import CampaignBudgets, find_spent, is_spent, load_all
 from adloom.runtime.postgres import Pool
+from tests.support.control import Client, admin, control
+from tests.support.pages import insert_creative
+
+__all__ = ["admin", "control"]
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 CAMPAIGN, PAYER = UUID(int=1), UUID(int=2)
@@ -18,7 +22,7 @@ TODAY = date(2026, 11, 17)
 def some_budgets(**fields: Any) -> CampaignBudgets:
     values: dict[str, Any] = {
         "campaign_id": CAMPAIGN, "advertiser_id": PAYER, "max_cpm": Micros(5_000_000), "daily_paisa": None,
-        "total_paisa": None, "zone": "UTC", "advertiser_daily_paisa": None, "advertiser_zone": "UTC", **fields,
+        "total_paisa": None, "zone": "UTC", "advertiser_daily_paisa": None, **fields,
     }  # fmt: skip
     return CampaignBudgets(**values)
 
@@ -47,11 +51,35 @@ def test_a_budget_that_pays_for_one_more_is_not_spent(budgets: dict[str, int], s
     assert not is_spent(some_budgets(**budgets), {(CAMPAIGN, TODAY): spent}, {CAMPAIGN: spent}, NOON)
 
 
-def test_a_day_is_the_campaigns_own() -> None:
+def test_a_day_is_that_of_its_zone() -> None:
     recent = {(CAMPAIGN, TODAY): 10**6}
 
     assert is_spent(some_budgets(daily_paisa=100, zone="UTC"), recent, {}, NOON)
     assert not is_spent(some_budgets(daily_paisa=100, zone="Pacific/Kiritimati"), recent, {}, NOON)
+
+
+@pytest.mark.parametrize("has_payer", [True, False])
+async def test_a_campaign_spends_the_days_of_its_advertiser(
+    admin: Client, pool: Pool, *, has_payer: bool
+) -> None:
+    early, late = "Pacific/Kiritimati", "Etc/GMT+12"  # It is never the same day there.
+    payer = await admin.make_advertiser(timezone=early)
+    zone = {"timezone": late, "advertiserId": payer["id"]} if has_payer else {"timezone": early}
+    paid, banner = {"bidType": "cpm", "bidAmount": 5, "categories": ["483"]}, await admin.make_banner()
+    campaign = await admin.make_campaign(budgetDailyPaisa=100, **paid, **zone)
+    await insert_creative(pool, banner["id"], campaign["id"])
+    await pool.execute("UPDATE campaigns SET status = 'active'")
+    await pool.execute(
+        "INSERT INTO spend_days (kind, id, day, spent_micros)"
+        " VALUES ('campaign', $1, (now() AT TIME ZONE $2)::date, 1000000)",
+        campaign["id"],
+        early,
+    )
+
+    async with pool.acquire() as connection:
+        changes = await load_all(connection)
+
+    assert [one.is_spent for one in changes.bidding] == [True]
 
 
 async def test_totals_are_read_from_the_money_ledger(pool: Pool) -> None:

@@ -26,8 +26,8 @@ DEMAND: Final = """
     SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id, campaign.bid_amount_micros AS max_cpm,
            campaign.categories, campaign.excluded_categories, campaign.bids_on_unmatched, campaign.ad_product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites,
-           campaign.budget_daily_paisa, campaign.budget_total_paisa, campaign.timezone,
-           payer.daily_budget_paisa AS payer_paisa, payer.timezone AS payer_zone,
+           campaign.budget_daily_paisa, campaign.budget_total_paisa, payer.daily_budget_paisa AS payer_paisa,
+           coalesce(payer.timezone, campaign.timezone) AS zone,
            array_agg(banner.public_id ORDER BY banner.id) AS banner_ids,
            array_agg(banner.width ORDER BY banner.id) AS widths,
            array_agg(banner.height ORDER BY banner.id) AS heights,
@@ -83,9 +83,8 @@ class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
     max_cpm: Micros
     daily_paisa: int | None
     total_paisa: int | None
-    zone: str
     advertiser_daily_paisa: int | None
-    advertiser_zone: str | None
+    zone: str  # Of their days: the advertiser's, or its own where it has none.
 
 
 async def find_spent(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> frozenset[UUID]:
@@ -119,15 +118,15 @@ def is_spent(
     budgets: Iterable[tuple[int | None, int]] = (
         (one.daily_paisa, _sum_spent_today(one.campaign_id, one.zone, recent, now)),
         (one.total_paisa, ever.get(one.campaign_id, 0)),
-        (one.advertiser_daily_paisa, _sum_spent_today(one.advertiser_id, one.advertiser_zone, recent, now)),
+        (one.advertiser_daily_paisa, _sum_spent_today(one.advertiser_id, one.zone, recent, now)),
     )
     return any(paisa is not None and micros_from_paisa(paisa) - spent < cost for paisa, spent in budgets)
 
 
 def _sum_spent_today(
-    owner_id: UUID | None, zone: str | None, recent: dict[tuple[UUID, date], int], now: datetime
+    owner_id: UUID | None, zone: str, recent: dict[tuple[UUID, date], int], now: datetime
 ) -> int:
-    if owner_id is None or zone is None:
+    if owner_id is None:
         return 0
     return recent.get((owner_id, find_budget_day(now, zone).day), 0)
 
@@ -196,9 +195,8 @@ def _build_budgets(row: Record) -> CampaignBudgets:
         max_cpm=Micros(row["max_cpm"]),
         daily_paisa=row["budget_daily_paisa"],
         total_paisa=row["budget_total_paisa"],
-        zone=row["timezone"],
         advertiser_daily_paisa=row["payer_paisa"],
-        advertiser_zone=row["payer_zone"],
+        zone=row["zone"],
     )
 
 
