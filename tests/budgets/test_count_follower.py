@@ -97,6 +97,29 @@ async def test_a_campaign_with_a_cap_hears_of_its_counts_once_and_when_it_asks(
     assert heard.messages[4].complete_until == asked - 7, "what waits in a spool is not in the log"
 
 
+async def test_a_campaign_hears_of_events_that_the_tables_count_days_later(
+    pool: Pool, valkey: Valkey
+) -> None:
+    """A worker that was away for days is told of its caps before the tables have caught up."""
+    await insert_campaign(pool)
+    await pool.execute("UPDATE campaigns SET impression_cap = 1000")
+    heard = Heard()
+    follower = a_follower(pool, valkey, heard)
+    await follower.poll()
+
+    at = SystemClock().now() - timedelta(days=3)
+    await pool.execute(COUNT, at)
+    await pool.execute("INSERT INTO events.event_days (day, events) VALUES ($1, 110)", at.date())
+    await pool.execute(
+        "INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, '7-0')"
+        " ON CONFLICT (projection) DO UPDATE SET entry_id = '7-0'",
+        EVENT_TABLES,
+    )
+    await follower.poll()
+
+    assert [one.impressions for one in heard.messages] == [0, 100]
+
+
 async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool)
     await pool.execute(COUNT, SystemClock().now())

@@ -87,6 +87,7 @@ class CountReader:
             rows = await connection.fetch(CAPPED)
             cursors = (await read_marks(connection)).cursors
             keys = [row["key"] for row in rows]
+            self._cap_counts.recheck_settled()  # A worker may have to catch up with days.
             counts = await self._cap_counts.read(connection, keys, now, projected=cursors)
         found = [CampaignCount(row["id"], row["payer_id"], counts[row["key"]]) for row in rows]
         return CountReading(found, cursors.get(EVENT_TABLES, BEGINNING), now, moved)
