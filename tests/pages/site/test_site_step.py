@@ -18,7 +18,6 @@ from adloom.pages.site.messages import (
     PagesListed,
     PagesWithdrawn,
     ReadPages,
-    RepeatPages,
     SiteConfig,
     SiteConfigured,
     SiteMessage,
@@ -130,19 +129,6 @@ def test_pages_that_are_gone_are_told() -> None:
     _, effects = run(ReadPages(build_table([a_page(URLS[0], 1)], version=3)), state=state)
 
     assert told(effects) == [PagesWithdrawn(SITE, 3, (URLS[1],))]
-
-
-def test_a_seller_that_starts_gets_everything() -> None:
-    table = build_table([a_page(url, number) for number, url in enumerate(URLS, 1)], version=9)
-    state, _ = run(ConfigureSite(1, CONFIG), ReadPages(table))
-
-    after, effects = run(RepeatPages(), state=state)
-
-    assert after == state
-    configured, listed, *news = told(effects)
-    assert isinstance(configured, SiteConfigured)
-    assert isinstance(listed, PagesListed)
-    assert urls_of(news) == URLS
 
 
 def test_beyond_the_cap_the_oldest_page_is_evicted_and_told_as_gone() -> None:

@@ -64,7 +64,6 @@ class _Activations(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Traced(msgspec.Struct, frozen=True, kw_only=True):
     net: _Activations
-    features: Array
     cost: Array
     value: Array
     outcome: WindowOutcome
@@ -99,8 +98,7 @@ class DayPlayer:
         now, rows = start_day(self._rows), self._rows
         self._trace, logs = [], list[Array]()
         for t in range(WINDOWS):
-            features = build_features(rows, t, now)
-            found = _activate(net, net.standardise(features), now.state)
+            found = _activate(net, net.standardise(build_features(rows, t, now)), now.state)
             log_m = np.clip(found.raw, LOG_MIN, LOG_MAX).astype(np.float32)
             is_held = np.zeros(len(rows), dtype=np.bool_)
             if self._is_guarded:
@@ -109,14 +107,7 @@ class DayPlayer:
             outcome = bid_window(self._days, rows, t, log_m, now.cost)
             if is_traced:
                 self._trace.append(
-                    _Traced(
-                        net=found,
-                        features=features,
-                        cost=now.cost,
-                        value=now.value,
-                        outcome=outcome,
-                        is_held=is_held,
-                    )
+                    _Traced(net=found, cost=now.cost, value=now.value, outcome=outcome, is_held=is_held)
                 )
             logs.append(log_m)
             advance(self._days, rows, t, now, outcome, log_m)

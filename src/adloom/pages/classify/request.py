@@ -5,7 +5,6 @@
 from datetime import datetime
 from hashlib import blake2b
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
@@ -33,7 +32,6 @@ class ClassifyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     language: str | None = None
     source: PageSource
     content_hash: bytes
-    crawl_id: UUID | None = None
     etag: str | None = None
     last_modified: str | None = None
     requested_at: datetime
@@ -50,7 +48,6 @@ def make_request(  # noqa: PLR0913 - the fields of the request
     description: str | None = None,
     text: str | None = None,
     language: str | None = None,
-    crawl_id: UUID | None = None,
     etag: str | None = None,
     last_modified: str | None = None,
 ) -> ClassifyRequest:
@@ -65,7 +62,6 @@ def make_request(  # noqa: PLR0913 - the fields of the request
         language=language[:LANGUAGE_CHARACTERS_MAX] if language else None,
         source=source,
         content_hash=hash_content(title, description, text),
-        crawl_id=crawl_id,
         etag=etag,
         last_modified=last_modified,
         requested_at=now,

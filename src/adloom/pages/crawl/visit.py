@@ -185,7 +185,6 @@ class Visitor:
             description=extracted.description,
             text=extracted.text,
             language=extracted.language,
-            crawl_id=self._plan.id,
             etag=page.etag,
             last_modified=page.last_modified,
         )

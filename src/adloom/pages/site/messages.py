@@ -54,15 +54,11 @@ class ChangePages(msgspec.Struct, frozen=True, tag=True):
     pages: tuple[PageEntry, ...]
 
 
-class RepeatPages(msgspec.Struct, frozen=True, tag=True):
-    """Tell everything again: a seller has just started, and knows nothing."""
-
-
 class CheckSite(msgspec.Struct, frozen=True, tag=True):
     """Nothing but a reason to be in memory."""
 
 
-SiteMessage: TypeAlias = ConfigureSite | ReadPages | ChangePages | RepeatPages | CheckSite
+SiteMessage: TypeAlias = ConfigureSite | ReadPages | ChangePages | CheckSite
 
 
 class SiteConfigured(msgspec.Struct, frozen=True, tag=True):

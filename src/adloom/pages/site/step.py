@@ -25,7 +25,6 @@ from adloom.pages.site.messages import (
     PagesListed,
     PagesWithdrawn,
     ReadPages,
-    RepeatPages,
     SiteConfig,
     SiteConfigured,
     SiteMessage,
@@ -67,8 +66,6 @@ def _take_in(state: SiteState, message: SiteMessage) -> Result:
             return _replace_pages(state, table)
         case ChangePages(pages=pages):
             return _move_to(state, state.pages.with_changes(pages))
-        case RepeatPages():
-            return StepResult(state, _publish_all(state))
         case CheckSite():
             return StepResult(state)
         case _:
@@ -116,16 +113,6 @@ def _publish_changes(
     after = msgspec.structs.replace(state, pages=table, told_version=told_version)
     kept = (Persist(),) if told_version > state.told_version else ()
     return StepResult(after, (*kept, *more, *_publish_pages(after, news)))
-
-
-def _publish_all(state: SiteState) -> tuple[Effect, ...]:
-    configured = SiteConfigured(state.site_id, state.config_version, state.config)
-    listed = PagesListed(state.site_id, state.pages.version, tuple(state.pages.entries))
-    return (
-        _publish(state, configured),
-        _publish(state, listed),
-        *_publish_pages(state, state.pages.entries.values()),
-    )
 
 
 def _publish_pages(state: SiteState, entries: Iterable[PageEntry]) -> Iterable[Effect]:
