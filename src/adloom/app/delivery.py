@@ -15,10 +15,8 @@ from adloom.app.delivery_auctions import (
 )
 from adloom.app.delivery_contextual import (
     ContextualParts,
-    SharedParts,
     SiteLoaders,
     build_contextual,
-    share_parts,
 )
 from adloom.app.delivery_traffic import (
     AddressBounds,
@@ -271,15 +269,13 @@ def _build_public_routes(
     register_senders(metrics, traffic.limiter, senders)
     register_spool(metrics, running.spool, settings.spool_directory)
     _register_running(metrics, running, auctions)
-    shared = share_parts(keys.signer, contexts, traffic, auctions, running.site_traffic.count)
-    contextual = _build_contextual(settings, metrics, running, shared)
+    contextual = _build_contextual(settings, running, keys, contexts, traffic, auctions)
+    register_contextual(metrics, contextual, running.sites.pages)
     (figures := ServeFigures(offers, auctions.routes, contextual.slots, detector.peers)).register(metrics)
     page_slots = _build_page_slots(running, offers, auctions, contextual, figures)
+    served = (offers, auctions.routes, page_slots, contextual.slots)
     routes = [
-        *trace_routes(figures.measure(offers.list_routes())),
-        *trace_routes(figures.measure(auctions.routes.list_routes())),
-        *trace_routes(figures.measure(page_slots.list_routes())),
-        *trace_routes(figures.measure(contextual.slots.list_routes())),
+        *(route for part in served for route in trace_routes(figures.measure(part.list_routes()))),
         *contextual.texts.list_routes(),
         *events.list_routes(),
         *ConversionRoutes(running.appender, keys, clock, reporters=running.reporters).list_routes(),
@@ -332,22 +328,29 @@ def _build_page_slots(
     )
 
 
-def _build_contextual(
-    settings: DeliverySettings, metrics: Metrics, running: Running, shared: SharedParts
+def _build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them all
+    settings: DeliverySettings,
+    running: Running,
+    keys: TokenKeys,
+    contexts: ContextParser,
+    traffic: TrafficParts,
+    auctions: AuctionParts,
 ) -> ContextualParts:
-    contextual = build_contextual(
+    return build_contextual(
         settings,
         running.refresher,
         running.sites,
         running.valkey,
         running.clock,
         leases=running.leases.leases,
-        shared=shared,
+        signer=keys.signer,
+        contexts=contexts,
+        traffic=traffic,
+        auctions=auctions,
+        count_traffic=running.site_traffic.count,
         count_page=running.page_traffic.count,
         publish_served=running.appender.enqueue if settings.has_served_events else None,
     )
-    register_contextual(metrics, contextual, running.sites.pages)
-    return contextual
 
 
 def _follow_index(index: Index, leases: LeaseClient, sites: SiteLoaders) -> None:

@@ -4,19 +4,16 @@ import asyncio
 from typing import NamedTuple
 
 from adloom.app.delivery_auctions import AuctionParts
-from adloom.app.delivery_traffic import AddressBounds, TrafficParts
+from adloom.app.delivery_traffic import TrafficParts
 from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
-from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.token import TokenSigner
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_chance
 from adloom.runtime.settings import DeliverySettings
 from adloom.runtime.valkey import Valkey
-from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.site_results import ResultsLoader
 from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
@@ -27,12 +24,10 @@ from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.contextual.slot_auctions import Publish, SlotAuctions
 from adloom.serving.direct.api import CountTraffic
 from adloom.serving.direct.frequency import DirectFrequency
-from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
 from adloom.serving.index.index import Index
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
-from adloom.serving.request.sender_limits import SenderCheck
 
 
 class SiteLoaders:
@@ -61,40 +56,6 @@ class ContextualParts(NamedTuple):
     texts: ClassifyPageRoutes
 
 
-class SharedParts(NamedTuple):
-    """What contextual delivery shares with the other kinds."""
-
-    signer: TokenSigner
-    contexts: ContextParser
-    senders: SenderCheck
-    frequency: FrequencyLookup
-    detector: TrafficDetector
-    pages: PageCheck
-    count_traffic: CountTraffic
-    recorder: AuctionRecorder
-    bounds: AddressBounds
-
-
-def share_parts(
-    signer: TokenSigner,
-    contexts: ContextParser,
-    traffic: TrafficParts,
-    auctions: AuctionParts,
-    count_traffic: CountTraffic,
-) -> SharedParts:
-    return SharedParts(
-        signer,
-        contexts,
-        traffic.senders,
-        auctions.frequency,
-        traffic.detector,
-        traffic.pages,
-        count_traffic,
-        auctions.recorder,
-        traffic.bounds,
-    )
-
-
 def build_contextual(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
     refresher: IndexRefresher,
@@ -103,7 +64,11 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
     clock: Clock,
     *,
     leases: LocalLeases,
-    shared: SharedParts,
+    signer: TokenSigner,
+    contexts: ContextParser,
+    traffic: TrafficParts,
+    auctions: AuctionParts,
+    count_traffic: CountTraffic,
     count_page: CountPage,
     publish_served: Publish | None,
 ) -> ContextualParts:
@@ -111,7 +76,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
     filler = SlotFiller(
         refresher.states,
         Reserver(refresher.states, leases),
-        shared.signer,
+        signer,
         public_url=settings.link_url,
         chance=make_chance(),
         read_results=sites.results.find,
@@ -125,13 +90,13 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
             SystemIds(),
             recent=recent,
             shortlists=sites.shortlists,
-            auctions=SlotAuctions(filler, shared.recorder, publish_served=publish_served),
-            seal_user=shared.signer.seal_user,
-            contexts=shared.contexts,
-            senders=shared.senders,
-            frequency=DirectFrequency(shared.frequency),
-            page_check=shared.pages,
-            count_traffic=shared.count_traffic,
+            auctions=SlotAuctions(filler, auctions.recorder, publish_served=publish_served),
+            seal_user=signer.seal_user,
+            contexts=contexts,
+            senders=traffic.senders,
+            frequency=DirectFrequency(auctions.frequency),
+            page_check=traffic.pages,
+            count_traffic=count_traffic,
             count_page=count_page,
         ),
         ClassifyPageRoutes(
@@ -140,8 +105,8 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
             ClassifyQueue(valkey),
             clock,
             recent=recent,
-            find_rate_key=shared.detector.find_rate_key,
-            site_counts=shared.bounds.texts_of_site,
-            address_counts=shared.bounds.texts,
+            find_rate_key=traffic.detector.find_rate_key,
+            site_counts=traffic.bounds.texts_of_site,
+            address_counts=traffic.bounds.texts,
         ),
     )
