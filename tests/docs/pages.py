@@ -17,7 +17,7 @@ def pages() -> list[Path]:
 
 def pages_about_the_code() -> list[Path]:
     """Return the pages that name files: those for developers, not for users."""
-    return [page for page in pages() if "guide" not in page.parts]
+    return [page for page in pages() if "guide" not in page.relative_to(ROOT).parts]
 
 
 def runnable_blocks(*names: str) -> list[str]:

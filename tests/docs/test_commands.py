@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.docs.pages import MONITORING, runnable_blocks
+from tests.docs.pages import MONITORING, ROOT, RUNNABLE, pages, runnable_blocks
 from tests.support.forked import FORKED_COMMAND, fork_server
 from tests.support.product import Product, clean_environment, status_of, wait_until
 
@@ -38,6 +40,9 @@ GUIDE = (
     "docs/guide/conversions.md",
     "docs/guide/budgets.md",
     "docs/guide/auctions.md",
+    "docs/guide/scoring.md",
+    "docs/guide/publishers.md",
+    "docs/guide/pictures.md",
     "docs/guide/what-if.md",
     "docs/guide/statistics.md",
     "docs/guide/stats-sync.md",
@@ -56,6 +61,10 @@ GUIDE = (
     "docs/guide/benchmarks.md",
     "docs/guide/backups.md",
 )
+ROUTE = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE) (/(?:admin|api|auth|banners|events|v1)/[^`?\s,]+)")
+METRIC = re.compile(r"`(adloom_\w*[a-z])[`{]")
+# Only workers that share their actors export these.
+OF_NATS = ("adloom_brain_shard", "adloom_brain_fenced_writes", "adloom_brain_streams_made")
 SCRIPT_SECONDS_MAX = 600  # The whole guide, with replays and restarts, on a busy machine.
 END_OF_BLOCK = "=== the end of a block"
 # `uv run` would look for packages first; the commands are those of this environment. One variable leads them to the
@@ -126,10 +135,11 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
 
     outputs = dict(zip(blocks, outputs_of(blocks, product, tmp_path), strict=True))
 
+    # Those that the pages show: an unknown slug, a late change, a wrong rule and a wrong event.
+    refusals = Counter(re.findall(r'"errorCode":"(\w+)"', "".join(outputs.values())))
+    assert refusals == {"PLACEMENT_NOT_FOUND": 2, "STALE_WRITE": 2, "VALIDATION_FAILED": 2}
     served = json.loads(answer_to("sleep 1\ncurl -s -w '\\n' $DELIVERY/banners/serve", outputs))
     assert [banner["headline"] for banner in served["banners"]] == ["Leaves are free"]
-    page = json.loads(answer_to('"placements": ["home-aside", "nowhere"]', outputs))["results"]
-    assert page["nowhere"]["errorCode"] == "PLACEMENT_NOT_FOUND"
     assert {
         one["outcome"] for one in json.loads(answer_to('home-aside?country=FR"', outputs))["candidates"]
     } <= {
@@ -170,7 +180,7 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert '"key":"adk_' in answer_to("api-keys", outputs)
     assert answer_to("/health/ready", outputs).count('"status":"ok"') >= 3
     assert 'adloom_build_info{process="delivery-1"' in answer_to('["metrics_ports"]["delivery-1"]', outputs)
-    assert "Migrations" in answer_to("adloom doctor\n", outputs)
+    assert checks_missing_in_the_table(answer_to("adloom doctor\n", outputs)) == set()
     assert "The books agree." in answer_to("adloom doctor --money", outputs)
     assert "frequency" in answer_to("ledger status", outputs)
     assert "1 dead letters" in answer_to("no event", outputs)
@@ -185,8 +195,17 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert status_of(address) == 200
 
 
-def test_every_metric_is_in_the_table(product: Product) -> None:
+def test_every_page_with_commands_is_run() -> None:
+    with_commands = {
+        page.relative_to(ROOT).as_posix() for page in pages() if RUNNABLE.search(page.read_text("utf-8"))
+    }
+
+    assert with_commands - {*GUIDE} == {"README.md"}
+
+
+def test_every_metric_is_in_the_table_and_no_page_names_another(product: Product) -> None:
     table = MONITORING.read_text(encoding="utf-8")
+    named = {name for page in guide_pages() for name in METRIC.findall(page.read_text(encoding="utf-8"))}
 
     names = {
         name
@@ -196,6 +215,22 @@ def test_every_metric_is_in_the_table(product: Product) -> None:
 
     assert len(names) > 10
     assert {name for name in names if f"`{name}" not in table} == set()
+    # Some pages say how the names of their metrics begin.
+    assert {name for name in named if not any(one.startswith(name) for one in names)} == {
+        name for name in named if name.startswith(OF_NATS)
+    }
+
+
+def test_every_route_that_a_page_names_exists(product: Product) -> None:
+    paths: dict[str, Any] = json.loads(read(f"{product.control_url}/openapi.json"))["paths"]
+    routes = [re.compile(re.sub(r"{\w+}", "[^/]+", path)) for path in paths]
+
+    named = {path for page in guide_pages() for path in ROUTE.findall(page.read_text(encoding="utf-8"))}
+
+    assert len(named) > 50
+    assert {path for path in named if not any(route.fullmatch(path.rstrip(".")) for route in routes)} == {
+        "/admin/campaigns/{id}/<move>"
+    }
 
 
 def answer_to(words: str, outputs: dict[str, str]) -> str:
@@ -203,8 +238,25 @@ def answer_to(words: str, outputs: dict[str, str]) -> str:
     return answer
 
 
-def metrics_at(address: str) -> set[str]:
+def checks_missing_in_the_table(printed: str) -> set[str]:
+    """Return the checks that `adloom doctor` prints and the page about monitoring does not explain."""
+    first_cells = re.findall(r"^\| ([^`|]+) \|", MONITORING.read_text(encoding="utf-8"), re.MULTILINE)
+    explained = {name for cell in first_cells for name in cell.split(", ")}
+    checked = set(re.findall(r"^(?:ok|warn|fail) +(\w+(?: \w+)*)", printed, re.MULTILINE))
+    assert len(checked) > 25
+    return checked - explained
+
+
+def guide_pages() -> list[Path]:
+    return sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+
+def read(address: str) -> str:
     with urllib.request.urlopen(address) as answer:  # noqa: S310 - our own
-        lines = answer.read().decode().splitlines()
+        return answer.read().decode()
+
+
+def metrics_at(address: str) -> set[str]:
+    lines = read(address).splitlines()
     declared = {line.split()[2] for line in lines if line.startswith("# TYPE adloom_")}
     return {name for name in declared if not name.endswith("_created")}
