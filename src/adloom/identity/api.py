@@ -128,9 +128,7 @@ api_keys_router = make_router(
 @auth_router.post("/login")
 async def log_in(body: LogInBody, sessions: SessionsOfTheApp, origin: RequestOrigin, now: Now) -> TokenAnswer:
     """Log in; a first password needs a `newPassword` beside it, and a second factor a `code`."""
-    shown = Credentials(
-        email=body.email, password=body.password, new_password=body.new_password, code=body.code
-    )
+    shown = Credentials(**body.to_fields())
     return TokenAnswer.model_validate(await sessions.log_in(shown, now=now, origin=origin))
 
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.caller import Role
 from adloom.identity.model import ApiKey, User
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection, Record
@@ -174,14 +173,7 @@ async def list_api_keys(connection: Connection, page: PageRequest) -> Listed[Api
 
 
 def read_user(row: Record) -> User:
-    return User(
-        id=row["id"],
-        role=Role(row["role"]),
-        account_id=row["account_id"],
-        disabled_at=row["disabled_at"],
-        token_epoch=row["token_epoch"],
-        must_change_password=row["must_change_password"],
-    )
+    return msgspec.convert(dict(row), User)
 
 
 async def set_password(connection: Connection, person_id: UUID, hashed: str) -> None:

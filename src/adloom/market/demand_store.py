@@ -26,7 +26,8 @@ DEMAND: Final = """
     SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id, campaign.bid_amount_micros AS max_cpm,
            campaign.categories, campaign.excluded_categories, campaign.bids_on_unmatched, campaign.ad_product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites,
-           campaign.budget_daily_paisa, campaign.budget_total_paisa, payer.daily_budget_paisa AS payer_paisa,
+           campaign.budget_daily_paisa AS daily_paisa, campaign.budget_total_paisa AS total_paisa,
+           payer.daily_budget_paisa AS advertiser_daily_paisa,
            coalesce(payer.timezone, campaign.timezone) AS zone,
            array_agg(banner.public_id ORDER BY banner.id) AS banner_ids,
            array_agg(banner.width ORDER BY banner.id) AS widths,
@@ -184,20 +185,9 @@ async def load_changes(connection: Connection, *, since: int) -> MarketChanges:
 async def _build_demands(
     connection: Connection, rows: Sequence[Record], version: int
 ) -> list[CampaignDemand]:
-    spent = await find_spent(connection, [_build_budgets(row) for row in rows])
+    budgets = [msgspec.convert(dict(row), CampaignBudgets) for row in rows]
+    spent = await find_spent(connection, budgets)
     return [_build_demand(row, version, is_spent=row["campaign_id"] in spent) for row in rows]
-
-
-def _build_budgets(row: Record) -> CampaignBudgets:
-    return CampaignBudgets(
-        campaign_id=row["campaign_id"],
-        advertiser_id=row["advertiser_id"],
-        max_cpm=Micros(row["max_cpm"]),
-        daily_paisa=row["budget_daily_paisa"],
-        total_paisa=row["budget_total_paisa"],
-        advertiser_daily_paisa=row["payer_paisa"],
-        zone=row["zone"],
-    )
 
 
 def _build_demand(row: Record, version: int, *, is_spent: bool) -> CampaignDemand:

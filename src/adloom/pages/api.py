@@ -296,16 +296,7 @@ async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database,
         counted = await count_categories(connection, site.id)
     return SiteTopics(
         **msgspec.structs.asdict(counts),
-        items=[
-            SiteTopicAnswer(
-                id=one.id,
-                name=load_content().find_name(one.id),
-                path=load_content().find_path(one.id),
-                pages=one.pages,
-                weight=one.weight,
-            )
-            for one in counted
-        ],
+        items=[SiteTopicAnswer.model_validate(one) for one in counted],
     )
 
 
@@ -375,13 +366,4 @@ def _describe(page: SitePage, now: datetime) -> dict[str, Any]:
     fields: dict[str, Any] = {
         name: getattr(page, name) for name in SitePageAnswer.model_fields if hasattr(page, name)
     }
-    categories = [
-        PageCategoryAnswer(
-            id=one.id,
-            name=load_content().find_name(one.id),
-            path=load_content().find_path(one.id),
-            confidence=one.confidence,
-        )
-        for one in page.categories
-    ]
-    return {**fields, "categories": categories, "is_fresh": page.is_fresh(now)}
+    return {**fields, "is_fresh": page.is_fresh(now)}

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.ids import PageId, SiteId
+from adloom.taxonomy.iab import OfContentNode
 
 CATEGORIES_MAX: Final = 3
 FRESH_HOURS: Final = 48  # As the setting is by default.
@@ -26,10 +27,9 @@ class PageSource(StrEnum):
     GIVEN = "given"
 
 
-class PageCategory(msgspec.Struct, frozen=True):
+class PageCategory(OfContentNode, frozen=True):
     """A node of the content taxonomy, and the probability that the page is about it."""
 
-    id: str
     confidence: float
 
 

@@ -12,6 +12,7 @@ from adloom.pages.model import Evidence, PageCategory, PageSource, SitePage
 from adloom.pages.notice import PageNotice
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
+from adloom.taxonomy.iab import OfContentNode
 
 TEXT_START_CHARACTERS_MAX: Final = 2_000
 FAILURE_CHARACTERS_MAX: Final = 500
@@ -161,10 +162,9 @@ class PageCounts(msgspec.Struct, frozen=True):
     failed: int
 
 
-class CategoryCount(msgspec.Struct, frozen=True):
+class CategoryCount(OfContentNode, frozen=True):
     """How many pages of a site are about a category, and the sum of their confidences."""
 
-    id: str
     pages: int
     weight: float
 

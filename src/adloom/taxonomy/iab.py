@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
+import msgspec
+
 from adloom.taxonomy.tree import Taxonomy
 
 ATTRIBUTION: Final = (
@@ -20,6 +22,20 @@ def load_content() -> Taxonomy:
     """Return Content Taxonomy 3.1: what pages are about."""
     rows = _read("content-3.1.tsv", headers=CONTENT_HEADERS)
     return Taxonomy({row[0]: _build_path(row[3:7]) for row in rows})
+
+
+class OfContentNode(msgspec.Struct, frozen=True):
+    """Something of a node of the content taxonomy; answers read its name and its path."""
+
+    id: str
+
+    @property
+    def name(self) -> str:
+        return load_content().find_name(self.id)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return load_content().find_path(self.id)
 
 
 @functools.cache

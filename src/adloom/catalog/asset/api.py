@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
+import msgspec
 from fastapi import Query, Request, Response, status
 from pydantic import Field
 
@@ -140,17 +141,6 @@ def _show(request: Request, asset: Asset) -> AssetAnswer:
     def build_url(key: str) -> str:
         return f"{origin}{name_neutrally(FILES + key.partition('/')[2], state.public_prefix)}"
 
-    return AssetAnswer(
-        id=asset.id,
-        advertiser_id=asset.advertiser_id,
-        name=asset.name,
-        kind=asset.kind,
-        mime=asset.mime,
-        size=asset.size,
-        width=asset.width,
-        height=asset.height,
-        sha256=asset.sha256,
-        url=build_url(asset.keys[0]),
-        variants={screen: build_url(key) for screen, key in asset.variants.items()},
-        created_at=asset.created_at,
-    )
+    variants = {screen: build_url(key) for screen, key in asset.variants.items()}
+    shown = msgspec.structs.replace(asset, variants=variants)
+    return AssetAnswer(url=build_url(asset.keys[0]), **msgspec.structs.asdict(shown))

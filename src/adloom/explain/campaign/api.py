@@ -13,12 +13,10 @@ from adloom.explain.campaign.check import CampaignCheck, CheckState
 from adloom.explain.campaign.verdict import check_campaign, summarize
 from adloom.explain.store import read_campaign
 from adloom.explain.traffic import AuctionTally
-from adloom.market.report.reach import CampaignReach
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
-from adloom.taxonomy.iab import load_content
 
 LOOKED_BACK: Final = timedelta(hours=1)
 # What others have had on a placement is not for an account to know.
@@ -122,7 +120,7 @@ async def explain_campaign(
         clicks=found.traffic.own_clicks,
         checks=[_show(one, is_account=is_account) for one in checks],
         auctions=_show_auctions(found.traffic.auctions, is_account=is_account),
-        contextual=None if found.reach is None else _show_reach(found.reach),
+        contextual=None if found.reach is None else ContextualReach.model_validate(found.reach),
     )
 
 
@@ -135,15 +133,3 @@ def _show(check: CampaignCheck, *, is_account: bool) -> CheckAnswer:
 def _show_auctions(auctions: AuctionTally, *, is_account: bool) -> TakenPart:
     shown = TakenPart.model_validate(auctions)
     return shown.model_copy(update={"winning_ecpm": None}) if is_account else shown
-
-
-def _show_reach(reach: CampaignReach) -> ContextualReach:
-    return ContextualReach(
-        pages=reach.pages,
-        reached=reach.reached,
-        sites=[ReachedSite.model_validate(one) for one in reach.sites],
-        categories=[
-            ReachedCategory(id=one.id, name=load_content().find_name(one.id), pages=one.pages)
-            for one in reach.categories
-        ],
-    )

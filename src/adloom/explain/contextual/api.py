@@ -177,12 +177,7 @@ def _show(
         page=ExplainedPage(
             url=url,
             state=facts.state,
-            categories=[
-                ExplainedPageCategory(
-                    id=one.id, name=load_content().find_name(one.id), confidence=one.confidence
-                )
-                for one in facts.categories
-            ],
+            categories=[ExplainedPageCategory.model_validate(one) for one in facts.categories],
         ),
         throttle=throttle,
         candidates=[

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from fastapi import Request
 from msgspec import UNSET
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from adloom.bidding.window import BidStrategy
 from adloom.catalog.campaign.model import CATEGORIES_MAX, Campaign
@@ -22,7 +22,7 @@ from adloom.forecast.live.page_traffic import add_descendants, expand_wanted
 from adloom.forecast.live.rows import LiveRows, build_live_market, keep_counted_rules
 from adloom.forecast.live.store import read_surroundings
 from adloom.forecast.market import SimulatedMarket
-from adloom.forecast.result import DayEstimate, Estimate
+from adloom.forecast.result import DayEstimate
 from adloom.forecast.what_if.question import DAYS, WhatIfQuestion, WhatIfResult, has_traffic
 from adloom.forecast.what_if.runner import WhatIfRunner
 from adloom.forecast.what_if.wording import (
@@ -47,6 +47,8 @@ from adloom.targeting.rules import parse_rule
 PLACEMENTS_MAX: Final = 50
 SIMULATED_SECONDS: Final = 5.0
 PLACES: Final = 4
+
+Rounded = Annotated[float, AfterValidator(lambda value: round(value, PLACES))]
 
 
 class RuleBody(Body):
@@ -85,9 +87,9 @@ class WhatIfBody(Body):
 class EstimateAnswer(Answer):
     """A mean, and the ends of its 90 % interval."""
 
-    mean: float
-    low: float | None
-    high: float | None
+    mean: Rounded
+    low: Rounded | None
+    high: Rounded | None
 
 
 class ForecastDay(Answer):
@@ -323,7 +325,7 @@ def _show(
         after=_show_day(compared.after),
         difference=_show_day(compared.difference),
         hours=[
-            ForecastHour(hour=hour, before=_show_estimate(before), after=_show_estimate(after))
+            ForecastHour.model_validate({"hour": hour, "before": before, "after": after})
             for hour, (before, after) in enumerate(zip(result.hours_before, result.hours_after, strict=True))
         ],
         days=result.days,
@@ -334,20 +336,4 @@ def _show(
 
 
 def _show_day(day: DayEstimate | None) -> ForecastDay | None:
-    if day is None:
-        return None
-    return ForecastDay(
-        impressions=_show_estimate(day.impressions),
-        clicks=_show_estimate(day.clicks),
-        conversions=_show_estimate(day.conversions),
-        spend=_show_estimate(day.spend),
-        price=None if day.price is None else _show_estimate(day.price),
-    )
-
-
-def _show_estimate(one: Estimate) -> EstimateAnswer:
-    return EstimateAnswer(
-        mean=round(one.mean, PLACES),
-        low=None if one.low is None else round(one.low, PLACES),
-        high=None if one.high is None else round(one.high, PLACES),
-    )
+    return None if day is None else ForecastDay.model_validate(day)

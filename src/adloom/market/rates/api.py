@@ -84,8 +84,8 @@ async def list_category_rates(_caller: CurrentCaller, pool: Database, now: Now) 
     return CategoryRatesAnswer(
         items=[
             CategoryRateAnswer(
-                name=load_content().find_name(one.id),
-                path=load_content().find_path(one.id),
+                name=one.name,
+                path=one.path,
                 low_cpm=one.band.low if one.band else None,
                 high_cpm=one.band.high if one.band else None,
                 **msgspec.structs.asdict(one),

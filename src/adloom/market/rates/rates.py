@@ -10,6 +10,7 @@ import msgspec
 
 from adloom.core.ids import AdvertiserId
 from adloom.core.money import MICROS_PER_UNIT, Micros
+from adloom.taxonomy.iab import OfContentNode
 
 # With fewer advertisers the band would be about one of them.
 ADVERTISERS_MIN: Final = 3
@@ -45,10 +46,9 @@ class Band(msgspec.Struct, frozen=True):
     high: Micros | None
 
 
-class CategoryRate(msgspec.Struct, frozen=True, kw_only=True):
+class CategoryRate(OfContentNode, frozen=True, kw_only=True):
     """A category with pages about it or what is below it, and the bids that compete for them."""
 
-    id: str
     pages: int
     sites: int
     campaigns: int

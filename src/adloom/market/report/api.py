@@ -17,7 +17,6 @@ from adloom.resource.api import PublisherReads
 from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
-from adloom.taxonomy.iab import load_content
 
 
 class MarketCategoryAnswer(Answer):
@@ -103,34 +102,27 @@ async def read_site_market(
             mode=site.floor_mode,
             floor_cpm=site.floor_cpm_micros,
             min_floor_cpm=site.min_floor_cpm_micros,
-            sweeps=[_show_sweep(one.id, one.sweep) for one in market.categories if one.sweep is not None],
+            sweeps=[_show_sweep(one, one.sweep) for one in market.categories if one.sweep is not None],
         ),
         demand=SiteDemandAnswer(updated_at=market.changed_at, version=market.version),
     )
 
 
 def _show_category(one: MarketCategory, scope: Scope) -> MarketCategoryAnswer:
-    demand = one.demand
+    shown = msgspec.structs.replace(one, weight=round(one.weight, 4))
     return MarketCategoryAnswer(
-        id=one.id,
-        name=load_content().find_name(one.id),
-        campaigns=demand.campaigns,
-        bidding=demand.bidding,
-        pending=demand.pending,
-        removed=demand.removed,
-        highest_cpm=demand.highest if scope.account_id is None else None,
-        pages=one.pages,
-        impressions=one.impressions,
-        clicks=one.clicks,
-        weight=round(one.weight, 4),
+        name=one.name,
+        highest_cpm=one.demand.highest if scope.account_id is None else None,
         floor_cpm=one.floor,
+        **msgspec.structs.asdict(one.demand),
+        **msgspec.structs.asdict(shown),
     )
 
 
-def _show_sweep(category: str, sweep: SweepState) -> SweepAnswer:
+def _show_sweep(category: MarketCategory, sweep: SweepState) -> SweepAnswer:
     return SweepAnswer(
-        category=category,
-        name=load_content().find_name(category),
+        category=category.id,
+        name=category.name,
         phase=sweep.phase,
         floor_cpm=sweep.floor,
         ticks_left=sweep.ticks_left,

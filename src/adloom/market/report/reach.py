@@ -14,6 +14,7 @@ from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.market.auctioneer.state import ConfigureAuctions, SiteTerms, build_slot_terms
 from adloom.market.bids import BELOW_FLOOR, SlotTerms, check_demand
+from adloom.taxonomy.iab import OfContentNode
 
 REACHED: Final = "reached"
 NOT_APPROVED: Final = "not_approved"
@@ -66,10 +67,9 @@ class SiteReach(msgspec.Struct, frozen=True, kw_only=True):
     bid_missing: Micros | None = None  # The least that its bid is under a floor.
 
 
-class CategoryReach(msgspec.Struct, frozen=True):
+class CategoryReach(OfContentNode, frozen=True):
     """One of the campaign's categories, and how many pages there are about it or what is below it."""
 
-    id: str
     pages: int
 
 

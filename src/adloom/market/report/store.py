@@ -15,7 +15,7 @@ from adloom.market.site_store import load_sites, read_site_floors
 from adloom.market.store import load_demands
 from adloom.market.weights import DecayingCounts, blend, compute_expected_weight
 from adloom.runtime.postgres import Connection
-from adloom.taxonomy.iab import load_content
+from adloom.taxonomy.iab import OfContentNode, load_content
 
 # Pages count under each of their own categories.
 PAGES: Final = """
@@ -31,10 +31,9 @@ RESULTS: Final = """
 """
 
 
-class MarketCategory(msgspec.Struct, frozen=True, kw_only=True):
+class MarketCategory(OfContentNode, frozen=True, kw_only=True):
     """A category on a site: campaigns that want it, pages that have it, and how ads did there."""
 
-    id: str
     pages: int
     demand: CategoryDemandSummary
     impressions: float

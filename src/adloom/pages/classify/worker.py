@@ -217,12 +217,7 @@ class ClassifyWorker:
         return await self._classify(request, classifier)
 
     async def _classify(self, request: ClassifyRequest, classifier: Classifier) -> PageOutcome:
-        page = PageContent(
-            title=request.title,
-            description=request.description,
-            text=request.text,
-            language=request.language,
-        )
+        page = msgspec.convert(request, PageContent, from_attributes=True)
         began = time.perf_counter()
         try:
             found = await classifier.classify(page)

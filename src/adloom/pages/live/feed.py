@@ -28,7 +28,6 @@ from adloom.pages.live.store import (
 from adloom.pages.model import SitePage
 from adloom.runtime.http.event_feed import EventFeed, EventListener, ListenerBounds
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
-from adloom.taxonomy.iab import load_content
 
 POLL_SECONDS: Final = 1.0
 # Pages of one site that are sent at a time, and as many approvals; the others follow a second later.
@@ -178,15 +177,12 @@ def _encode_event(name: bytes, data: SiteEvent) -> bytes:
 
 
 def _describe(page: SitePage) -> PageEvent:
-    topics = [(one, load_content().find(one.id)) for one in page.categories]
     return PageEvent(
         id=page.id,
         url=page.url,
         title=page.title,
         language=page.language,
-        categories=tuple(
-            PageTopic(one.id, node.name if node else one.id, one.confidence) for one, node in topics
-        ),
+        categories=tuple(PageTopic(one.id, one.name, one.confidence) for one in page.categories),
         source=page.source,
         failure=page.failure,
         classified_at=page.classified_at,
