@@ -7,9 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from adloom.console.client import Json
 from adloom.console.components.forms.form import Form
+from adloom.console.history import name_author
 from adloom.console.pages.history import bound_days
-from adloom.core.caller import Role
+from adloom.core.caller import COMMAND_LINE, SAMPLE, Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.control import ControlPlane
 
@@ -28,6 +30,13 @@ def test_days_of_the_history_are_those_of_the_person(
     first: str | None, last: str | None, zone: str | None, bounds: dict[str, str]
 ) -> None:
     assert bound_days(first, last, zone) == bounds
+
+
+@pytest.mark.parametrize(("subject", "who"), [(COMMAND_LINE, "The command line"), (SAMPLE, "The sample")])
+def test_a_change_by_a_token_of_the_product_names_what_made_it(subject: str, who: str) -> None:
+    entry: Json = {"subject": subject, "role": "admin", "subjectName": None, "accountId": None, "names": {}}
+
+    assert f">{who}<" in name_author(entry)
 
 
 async def test_the_history_of_everything_names_people_and_things(console: ControlPlane, ann: Visitor) -> None:

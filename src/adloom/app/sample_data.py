@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from adloom.app.up.sample import FILL, read_manifest
-from adloom.core.caller import Caller, Role
+from adloom.core.caller import SAMPLE, Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.runtime.auth.access_token import issue_access_token
@@ -24,7 +24,6 @@ from adloom.sample.magazine import give_pages
 from adloom.sample.manifest import FILE_NAME, Manifest, State
 from adloom.sample.removal import Stays
 
-SUBJECT = "adloom-sample"
 TOKEN_LIFETIME = timedelta(minutes=5)
 
 Print = Callable[[str], None]
@@ -109,7 +108,7 @@ def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed
 
 
 def _make_admin(target: SampleTarget, now: datetime) -> AdminClient:
-    caller = Caller(subject=SUBJECT, role=Role.ADMIN)
+    caller = Caller(subject=SAMPLE, role=Role.ADMIN)
     token = issue_access_token(target.jwt_secret, caller, now=now, lifetime=TOKEN_LIFETIME)
     return AdminClient(target.control_url, token)
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import typer
 
 from adloom.cli.options import GROUP, DataDir, resolve_data_directory, resolve_database_url
-from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
+from adloom.core.caller import ACCOUNT_ROLES, COMMAND_LINE, Caller, Role
 
 if TYPE_CHECKING:
     from adloom.runtime.postgres import Connection
@@ -23,7 +23,6 @@ T = TypeVar("T")
 app = typer.Typer(name="token", **GROUP)
 
 HOURS_MAX = 24 * 366
-SUBJECT = "adloom-cli"
 # Without a database the token is written down when it is first used.
 NOTE_SECONDS_MAX = 2.0
 
@@ -69,7 +68,7 @@ def print_token(
     settings = read_token_settings(os.environ)
     signed = issue_access_token(
         secret,
-        Caller(subject=SUBJECT, role=role, account_id=account),
+        Caller(subject=COMMAND_LINE, role=role, account_id=account),
         now=SystemClock().now(),
         lifetime=timedelta(hours=hours),
         tokens=settings,
@@ -116,7 +115,7 @@ def revoke(
         async with connection.transaction():
             is_revoked = await revoke_issued(connection, token_id, now)
             if is_revoked:
-                author = Author(subject=SUBJECT, role=Role.ADMIN.value)
+                author = Author(subject=COMMAND_LINE, role=Role.ADMIN.value)
                 await record_event(connection, author, "revoke", ACCESS_TOKEN, token_id, at=now)
         return is_revoked
 

@@ -16,6 +16,7 @@ from adloom.console.components.format import format_ago, format_full_moment, for
 from adloom.console.components.layout import add_card, add_empty_state, add_html
 from adloom.console.page import PageVisit
 from adloom.console.words.field_labels import UNIT, label_field, name_device
+from adloom.core.caller import COMMAND_LINE, SAMPLE
 from adloom.resource.audit.difference import HIDDEN, VALUE_LENGTH_MAX
 from adloom.taxonomy.iab import load_content, load_products
 
@@ -64,7 +65,11 @@ SHOWN_CHARACTERS_MAX: Final = 120
 SYSTEM: Final = "system:"
 KEY: Final = "key:"
 # Who is no person and no key.
-AUTHORS: Final = {"cli": "The command line", "unknown": "Somebody who is not known"}
+AUTHORS: Final = {
+    COMMAND_LINE: "The command line",
+    SAMPLE: "The sample",
+    "unknown": "Somebody who is not known",
+}
 ROLES: Final = {
     "admin": "An admin",
     "viewer": "A viewer",

@@ -1,6 +1,7 @@
 """The caller of a request: a role, and the account that it acts for."""
 
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -16,6 +17,9 @@ class Role(StrEnum):
 
 
 ACCOUNT_ROLES = frozenset({Role.ADVERTISER, Role.PUBLISHER})
+# The subjects of tokens that belong to no person and no key.
+COMMAND_LINE: Final = "adloom-cli"
+SAMPLE: Final = "adloom-sample"
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
