@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from adloom.core.errors import UnavailableError
+from adloom.core.progress import ProgressListener
 from adloom.events.frequency.counts import BUILDING, GENERATION, FrequencyCounters
 from adloom.events.frequency.projection import FREQUENCY, FrequencyProjection
 from adloom.events.frequency.rebuild import FrequencyRebuild
@@ -18,7 +19,7 @@ from adloom.events.projections.dead_letters import wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
 from adloom.events.rebuild.log_scanner import LogScanner
-from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError
+from adloom.events.rebuild.rebuild import RebuildRefusedError
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -36,17 +37,18 @@ def seen(correlation_id: str, **fields: Any) -> Impression:
     return an_impression(correlation_id, **attributes)
 
 
-class RecordedProgress(RebuildProgress):
+class RecordedProgress(ProgressListener):
     """Records the progress of a replay."""
 
     def __init__(self) -> None:
-        self.steps: dict[str, int] = {}
+        self.steps: dict[str, float] = {}
 
-    def begin(self, title: str, total: int | None = None) -> None:
+    def begin(self, title: str, total: float | None = None, *, unit: str = "") -> None:
         assert total is None
+        assert not unit
         self.steps[title] = 0
 
-    def advance(self, count: int) -> None:
+    def advance(self, count: float = 1) -> None:
         self.steps[list(self.steps)[-1]] += count
 
 

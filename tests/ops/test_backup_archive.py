@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adloom.core.clock import SystemClock
+from adloom.core.progress import SilentProgress
 from adloom.ops.backup.append_only import open_append_only, parse_manifest
 from adloom.ops.backup.archive import (
     FORMAT,
@@ -24,7 +25,6 @@ from adloom.ops.backup.archive import (
 )
 from adloom.ops.backup.dump import split_password
 from adloom.ops.backup.make import make_backup
-from adloom.ops.backup.progress import LongProgress
 from adloom.ops.backup.restore import restore_backup
 from adloom.runtime.installation import DataDirectory
 from tests.support.builders import NOON
@@ -49,11 +49,7 @@ def an_archive(path: Path, *, revision: str = "0001", format_number: int = FORMA
 
 
 def verify(path: Path) -> BackupManifest:
-    return verify_archive(path, lambda _done, _total: None)
-
-
-def a_quiet_progress() -> LongProgress:
-    return LongProgress(lambda _: None, is_terminal=False, now=lambda: 0.0)
+    return verify_archive(path, SilentProgress())
 
 
 def test_an_archive_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -61,7 +57,7 @@ def test_an_archive_is_read_as_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
 
     manifest = verify(path)
-    extract_archive(path, tmp_path / "out", lambda _done, _total: None)
+    extract_archive(path, tmp_path / "out", lambda _: None)
 
     assert manifest.revision == "0001"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -133,7 +129,7 @@ async def test_a_backup_of_a_newer_schema_is_refused_with_a_sentence(tmp_path: P
 
     with pytest.raises(BackupError, match=r"with the schema 9999; this one knows schemas up to \d+"):
         await restore_backup(
-            DataDirectory(tmp_path / "data"), path, a_quiet_progress(), now=NOON, is_replacing=True
+            DataDirectory(tmp_path / "data"), path, SilentProgress(), now=NOON, is_replacing=True
         )
 
 
@@ -144,7 +140,7 @@ async def test_a_restore_over_an_installation_has_to_be_asked_for(tmp_path: Path
 
     with pytest.raises(BackupError, match=r"has an installation \(secrets\.json\).*--replace"):
         await restore_backup(
-            DataDirectory(tmp_path / "data"), path, a_quiet_progress(), now=NOON, is_replacing=False
+            DataDirectory(tmp_path / "data"), path, SilentProgress(), now=NOON, is_replacing=False
         )
 
     assert [one.name for one in (tmp_path / "data").iterdir()] == ["secrets.json"]
@@ -156,9 +152,9 @@ async def test_there_must_be_something_to_back_up_and_a_name_that_is_free(tmp_pa
     taken.touch()
 
     with pytest.raises(BackupError, match="nothing to back up"):
-        await make_backup(directory, tmp_path / "spool", tmp_path / "new", a_quiet_progress(), now=now)
+        await make_backup(directory, tmp_path / "spool", tmp_path / "new", SilentProgress(), now=now)
     with pytest.raises(BackupError, match="is there already"):
-        await make_backup(directory, tmp_path / "spool", taken, a_quiet_progress(), now=now)
+        await make_backup(directory, tmp_path / "spool", taken, SilentProgress(), now=now)
 
 
 def test_a_format_of_another_version_is_refused(tmp_path: Path) -> None:
@@ -190,22 +186,3 @@ def test_a_password_is_not_on_the_command_line() -> None:
         "postgresql://adloom@/adloom?host=/run/a",
         "p%40ss",
     )
-
-
-def test_progress_is_a_line_a_second_where_there_is_no_terminal() -> None:
-    now, written = 0.0, list[str]()
-    progress = LongProgress(written.append, is_terminal=False, now=lambda: now)
-    for step in range(100):
-        now = step / 20
-        progress.show("Archive", step * 10**6, 100 * 10**6)
-    progress.finish("Archive", 100 * 10**6)
-
-    assert [line.split()[1] for line in written] == ["0%", "20%", "40%", "60%", "80%", "Archive"]
-    assert all("\r" not in line for line in written)
-
-
-def test_progress_is_a_bar_on_a_terminal() -> None:
-    written: list[str] = []
-    LongProgress(written.append, is_terminal=True, now=lambda: 0.0).show("Archive", 1, 2, unit="tables")
-
-    assert written == ["\r  Archive                ████████████░░░░░░░░░░░░  50%  1 of 2 tables\x1b[K"]

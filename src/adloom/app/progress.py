@@ -69,9 +69,9 @@ class WorkProgress:
         self._note = ""
         self._bar: Progress | None = None
 
-    def begin(self, title: str, total: float | None = None) -> None:
+    def begin(self, title: str, total: float | None = None, *, unit: str = "") -> None:
         """Begin another part of the work, with its size if that is known."""
-        self._title, self._total = title, total
+        self._title, self._total, self._unit = title, total, unit
         if self._on_begin is not None:
             self._on_begin(title)
         self.update(0)

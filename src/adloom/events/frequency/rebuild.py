@@ -11,6 +11,7 @@ from typing import Final, cast
 from uuid import UUID
 
 from adloom.core.ids import digest_user
+from adloom.core.progress import ProgressListener, SilentProgress
 from adloom.events.followers.counted_store import CountedStore
 from adloom.events.followers.fence import ERASURES, ExpectedValue, FencedScript, read_text
 from adloom.events.frequency import rebuild_store
@@ -29,7 +30,7 @@ from adloom.events.frequency.windows import find_live_start
 from adloom.events.log.event import LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.events.rebuild.log_scanner import LogScanner
-from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError, SilentProgress
+from adloom.events.rebuild.rebuild import RebuildRefusedError
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool, read_snapshot
 from adloom.runtime.valkey import Valkey, raise_if_away
@@ -50,7 +51,7 @@ class FrequencyRebuild:
     """One replay of the projection `frequency`."""
 
     def __init__(
-        self, pool: Pool, valkey: Valkey, log_scanner: LogScanner, *, progress: RebuildProgress | None = None
+        self, pool: Pool, valkey: Valkey, log_scanner: LogScanner, *, progress: ProgressListener | None = None
     ) -> None:
         self._pool = pool
         self._valkey = valkey

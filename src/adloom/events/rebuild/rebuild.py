@@ -9,12 +9,13 @@ projection notices nothing. A rebuild that ends before that has changed nothing;
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import structlog
 
 from adloom.core.errors import UnavailableError
+from adloom.core.progress import ProgressListener, SilentProgress
 from adloom.events.conversions.attribute import AttributionRules
 from adloom.events.log.event import BEGINNING, LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import BatchResult, DecodedEntry, PoisonEntryError
@@ -55,20 +56,6 @@ class RebuildReport(msgspec.Struct, frozen=True, kw_only=True):
     days_corrected: int  # Days with other figures than before.
 
 
-class RebuildProgress(Protocol):
-    """Receives the progress of a rebuild."""
-
-    def begin(self, title: str, total: int | None = None) -> None:
-        """Begin a step, with its size if that is known."""
-
-    def advance(self, count: int) -> None:
-        """Add to what is done of the step."""
-
-
-class SilentProgress(RebuildProgress):
-    """Ignores it."""
-
-
 class EventTablesRebuild:
     """Rebuilds the event tables, once."""
 
@@ -77,7 +64,7 @@ class EventTablesRebuild:
         pool: Pool,
         log_scanner: LogScanner,
         *,
-        progress: RebuildProgress | None = None,
+        progress: ProgressListener | None = None,
         rebuilt: EventTables | None = None,
         attribution: AttributionRules | None = None,
         batch_max: int = BATCH_MAX,

@@ -18,6 +18,7 @@ from typing import IO, Final, TypeVar
 import msgspec
 
 from adloom.core.errors import CommandError
+from adloom.core.progress import ProgressListener
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -34,7 +35,8 @@ _MEMBER: Final = re.compile(
 )
 _HIDDEN: Final = re.compile(r"(^|/)\.+(/|$)")
 
-Show = Callable[[int, int], None]
+MEGABYTE: Final = 10**6
+
 T = TypeVar("T")
 
 
@@ -103,12 +105,18 @@ def write_archive(path: Path, note: Callable[[int], None]) -> Generator[ArchiveW
         os.fsync(file.fileno())
 
 
-def verify_archive(path: Path, show: Show) -> BackupManifest:
+def begin_bytes(progress: ProgressListener, title: str, size: int) -> Callable[[int], None]:
+    """Begin a step of so many bytes; return what takes how many more are done."""
+    progress.begin(title, max(0.1, round(size / MEGABYTE, 1)), unit="MB")
+    return lambda count: progress.advance(count / MEGABYTE)
+
+
+def verify_archive(path: Path, progress: ProgressListener) -> BackupManifest:
     """Read a whole archive and compare its checksums; raises BackupError where it is not whole."""
     sums: dict[str, str] = {}
     expected: Mapping[str, str] | None = None
     manifest: BackupManifest | None = None
-    total, done = path.stat().st_size, 0
+    note = begin_bytes(progress, "Verifying", path.stat().st_size)
     with _read_archive(path) as members:
         for name, file in members:
             if name == CHECKSUMS:
@@ -118,8 +126,7 @@ def verify_archive(path: Path, show: Show) -> BackupManifest:
             while data := file.read(CHUNK_BYTES):
                 first = first or data
                 digest.update(data)
-                done += len(data)
-                show(done, total)
+                note(len(data))
             sums[name] = digest.hexdigest()
             if name == MANIFEST:
                 manifest = _decode(first, BackupManifest, path)
@@ -135,9 +142,8 @@ def verify_archive(path: Path, show: Show) -> BackupManifest:
     return manifest
 
 
-def extract_archive(path: Path, folder: Path, show: Show) -> None:
+def extract_archive(path: Path, folder: Path, note: Callable[[int], None]) -> None:
     """Write the members of a verified archive into a folder."""
-    total, done = path.stat().st_size, 0
     with _read_archive(path) as members:
         for name, file in members:
             if name in {CHECKSUMS, MANIFEST}:
@@ -147,8 +153,7 @@ def extract_archive(path: Path, folder: Path, show: Show) -> None:
             with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writing:
                 while data := file.read(CHUNK_BYTES):
                     writing.write(data)
-                    done += len(data)
-                    show(done, total)
+                    note(len(data))
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from typing import Final
 import msgspec
 
 from adloom import VERSION
+from adloom.core.progress import ProgressListener
 from adloom.events.cursor_store import CURSORS
 from adloom.events.log.spool.format import parse_name
 from adloom.events.log.stream import STREAM
@@ -44,12 +45,12 @@ from adloom.ops.backup.archive import (
     ArchiveWriter,
     BackupError,
     BackupManifest,
+    begin_bytes,
     extract_archive,
     verify_archive,
     write_archive,
 )
 from adloom.ops.backup.dump import count_tables, dump_database
-from adloom.ops.backup.progress import LongProgress
 from adloom.runtime.embedded.servers import describe_servers, find_database_url, find_redis_url
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.failover.primary import connect
@@ -81,7 +82,7 @@ async def make_backup(  # noqa: PLR0913 - what is backed up, and where to
     directory: DataDirectory,
     spool: Path,
     file: Path,
-    progress: LongProgress,
+    progress: ProgressListener,
     *,
     now: datetime,
     assets: Path | None = None,
@@ -147,20 +148,17 @@ async def _with_source(
 
 
 async def _write(
-    source: BackupSource, file: Path, progress: LongProgress, *, now: datetime
+    source: BackupSource, file: Path, progress: ProgressListener, *, now: datetime
 ) -> BackupManifest:
     folder = Path(tempfile.mkdtemp(prefix=f".{file.name}.", dir=file.parent))
     try:
         unfinished = folder / "archive"
         manifest = await _collect(source, folder, unfinished, progress, now=now)
-        size = unfinished.stat().st_size
-        verify_archive(unfinished, lambda done, total: progress.show("Verifying", done, total))
+        verify_archive(unfinished, progress)
         (folder / "again").mkdir()
-        extract_archive(
-            unfinished, folder / "again", lambda done, total: progress.show("Reading", done, total)
-        )
+        note = begin_bytes(progress, "Reading", unfinished.stat().st_size)
+        extract_archive(unfinished, folder / "again", note)
         await count_tables(folder / "again" / DUMP)
-        progress.finish("Verified", size)
         unfinished.rename(file)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -168,7 +166,7 @@ async def _write(
 
 
 async def _collect(
-    source: BackupSource, folder: Path, unfinished: Path, progress: LongProgress, *, now: datetime
+    source: BackupSource, folder: Path, unfinished: Path, progress: ProgressListener, *, now: datetime
 ) -> BackupManifest:
     connection = await connect(source.database_url)
     try:
@@ -202,19 +200,11 @@ async def _read_revision(connection: Connection) -> str:
 
 
 async def _dump(
-    connection: Connection, source: BackupSource, snapshot: str, target: Path, progress: LongProgress
+    connection: Connection, source: BackupSource, snapshot: str, target: Path, progress: ProgressListener
 ) -> None:
     tables: int = await connection.fetchval(TABLES)
-    done = 0
-
-    def on_table() -> None:
-        nonlocal done
-        done += 1
-        progress.show("PostgreSQL", done, tables, unit="tables")
-
-    progress.show("PostgreSQL", 0, tables, unit="tables")
-    await dump_database(source.database_url, snapshot, target, on_table)
-    progress.finish("PostgreSQL", target.stat().st_size)
+    progress.begin("PostgreSQL", tables, unit="tables")
+    await dump_database(source.database_url, snapshot, target, progress.advance)
 
 
 def _write_members(  # noqa: PLR0913, PLR0917 - all that is in it
@@ -224,17 +214,10 @@ def _write_members(  # noqa: PLR0913, PLR0917 - all that is in it
     spooled: list[FixedFile],
     appended: list[FixedFile],
     dump: Path,
-    progress: LongProgress,
+    progress: ProgressListener,
 ) -> None:
-    total = sum(one.size for one in [*spooled, *appended]) + dump.stat().st_size
-    done = 0
-
-    def note(count: int) -> None:
-        nonlocal done
-        done += count
-        progress.show("Archive", done, total)
-
-    with write_archive(unfinished, note) as archive:
+    size = sum(one.size for one in [*spooled, *appended]) + dump.stat().st_size
+    with write_archive(unfinished, begin_bytes(progress, "Archive", size)) as archive:
         archive.add_bytes(MANIFEST, msgspec.json.encode(manifest))
         for path in sorted(source.directory.path.glob("*.json")):
             if path.name not in {INSTALLATION_NAME, MANIFEST}:
@@ -245,7 +228,6 @@ def _write_members(  # noqa: PLR0913, PLR0917 - all that is in it
         _add_assets(archive, source.assets)
         with dump.open("rb") as file:
             archive.add(DUMP, file, dump.stat().st_size)
-    progress.finish("Archive", done)
 
 
 def _add_assets(archive: ArchiveWriter, folder: Path | None) -> None:

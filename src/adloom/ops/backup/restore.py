@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from adloom.core.progress import ProgressListener
 from adloom.events.log.stream import STREAM
 from adloom.ops.backup.append_only import FOLDER
 from adloom.ops.backup.archive import (
@@ -21,13 +22,13 @@ from adloom.ops.backup.archive import (
     VALKEY,
     BackupError,
     BackupManifest,
+    begin_bytes,
     extract_archive,
     verify_archive,
 )
 from adloom.ops.backup.dump import count_tables, restore_database
-from adloom.ops.backup.progress import LongProgress
 from adloom.runtime.embedded.binaries import find_unprivileged_user, give_ownership
-from adloom.runtime.embedded.servers import Servers, describe_servers
+from adloom.runtime.embedded.servers import describe_servers
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.files.store import set_modes
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory, Secrets
@@ -52,7 +53,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 async def restore_backup(
     directory: DataDirectory,
     file: Path,
-    progress: LongProgress,
+    progress: ProgressListener,
     *,
     now: datetime,
     is_replacing: bool,
@@ -60,8 +61,7 @@ async def restore_backup(
     """Verify an archive, and make an installation of it; BackupError where that cannot be."""
     if not file.is_file():
         raise BackupError(f"There is no file {file}.")
-    manifest = verify_archive(file, lambda done, total: progress.show("Verifying", done, total))
-    progress.finish("Verified", file.stat().st_size)
+    manifest = verify_archive(file, progress)
     if manifest.revision > read_newest_revision():
         raise BackupError(
             f"{file} was made by Adloom {manifest.version} with the schema {manifest.revision}; "
@@ -113,10 +113,9 @@ def _put_aside(folder: Path, present: list[Path], *, now: datetime) -> Path | No
     return target
 
 
-async def _build(file: Path, folder: Path, progress: LongProgress) -> int:
+async def _build(file: Path, folder: Path, progress: ProgressListener) -> int:
     """Build the data of an installation in a folder; return how many entries its event log has."""
-    extract_archive(file, folder, lambda done, total: progress.show("Archive", done, total))
-    progress.finish("Archive", file.stat().st_size)
+    extract_archive(file, folder, begin_bytes(progress, "Archive", file.stat().st_size))
     secrets = msgspec.json.decode((folder / SECRETS).read_bytes(), type=Secrets)
     _place_append_only(folder / VALKEY)
     servers = describe_servers(
@@ -126,7 +125,8 @@ async def _build(file: Path, folder: Path, progress: LongProgress) -> int:
 
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start([_make_patient(servers.postgres), _make_patient(servers.valkey)])
-        await _load(servers, folder / DUMP, progress)
+        progress.begin("PostgreSQL", await count_tables(folder / DUMP), unit="tables")
+        await restore_database(servers.database_url, folder / DUMP, progress.advance)
         # A Valkey that has started has read all of its files.
         async with open_valkey(servers.redis_url) as valkey:
             found.append(await valkey.xlen(STREAM))
@@ -139,18 +139,6 @@ async def _build(file: Path, folder: Path, progress: LongProgress) -> int:
             give_ownership(folder / name, find_unprivileged_user())
     set_modes(folder / ASSETS)
     return found[0]
-
-
-async def _load(servers: Servers, dump: Path, progress: LongProgress) -> None:
-    done, tables = 0, await count_tables(dump)
-
-    def on_table() -> None:
-        nonlocal done
-        done += 1
-        progress.show("PostgreSQL", done, tables, unit="tables")
-
-    await restore_database(servers.database_url, dump, on_table)
-    progress.finish("PostgreSQL", done, unit="tables")
 
 
 def _place_append_only(folder: Path) -> None:
