@@ -11,7 +11,6 @@ What was tried is a person, or an address of e-mail that nobody has, so it is th
 its attempts are not all back. While Valkey is away each process counts alone.
 """
 
-from collections import OrderedDict
 from datetime import datetime
 from hashlib import blake2b
 from typing import Final
@@ -19,47 +18,12 @@ from typing import Final
 import structlog
 
 from adloom.core.errors import RateLimitedError
-from adloom.runtime.http.rate_limit import TokenBucket, take_permit
+from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 ATTEMPTS_AT_ONCE_MAX: Final = 10
 ATTEMPTS_PER_MINUTE: Final = 2
-# The account that was tried least recently beyond this starts afresh.
-ACCOUNTS_MAX: Final = 50_000
-
-
-class AttemptLimiter:
-    """The failed attempts of this process, by what was tried."""
-
-    def __init__(
-        self, *, at_once_max: int = ATTEMPTS_AT_ONCE_MAX, per_minute: int = ATTEMPTS_PER_MINUTE
-    ) -> None:
-        self._at_once_max = at_once_max
-        self._per_minute = per_minute
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
-
-    def take(self, tried: str, *, now: datetime) -> None:
-        """Count an attempt before it is made, so that many at once are no way around it."""
-        result = take_permit(
-            self._buckets.get(tried), permits_per_minute=self._per_minute, burst=self._at_once_max, now=now
-        )
-        if result.wait_seconds > 0:
-            raise RateLimitedError(
-                "Too many failed attempts. Wait before you try again.",
-                retry_after_seconds=int(result.wait_seconds) + 1,
-            )
-        self._buckets[tried] = result.bucket
-        self._buckets.move_to_end(tried)
-        if len(self._buckets) > ACCOUNTS_MAX:
-            self._buckets.popitem(last=False)
-
-    def give_back(self, tried: str) -> None:
-        """Take back the count of an attempt that was right."""
-        bucket = self._buckets.get(tried)
-        if bucket is not None:
-            self._buckets[tried] = TokenBucket(min(bucket.permits + 1, self._at_once_max), bucket.as_of)
-
-
+REFUSAL: Final = "Too many failed attempts. Wait before you try again."
 MINUTE_MILLIS: Final = 60_000
 SECOND_MILLIS: Final = 1_000
 _HASH_BYTES: Final = 16
@@ -98,7 +62,7 @@ class SharedAttemptLimiter:
         at_once_max: int = ATTEMPTS_AT_ONCE_MAX,
         per_minute: int = ATTEMPTS_PER_MINUTE,
     ) -> None:
-        self._own = AttemptLimiter(at_once_max=at_once_max, per_minute=per_minute)
+        self._own = RateLimiter(per_minute, burst=at_once_max, refusal=REFUSAL)
         self._name = name
         key = blake2b(secret.encode(), digest_size=32, person=b"adloom-attempts").digest()
         self._start = blake2b(key=key, digest_size=_HASH_BYTES)
@@ -110,7 +74,7 @@ class SharedAttemptLimiter:
 
     async def take(self, tried: str, *, now: datetime) -> None:
         """Count an attempt before it is made, so that many at once are no way around it."""
-        self._own.take(tried, now=now)
+        self._own.check(tried, now=now)
         arguments = [int(now.timestamp() * SECOND_MILLIS), self._one_millis, self._all_millis]
         try:
             wait_millis = int(await self._take(keys=[self._name_key(tried)], args=arguments))
@@ -119,10 +83,7 @@ class SharedAttemptLimiter:
             return
         self._is_away = False
         if wait_millis > 0:
-            raise RateLimitedError(
-                "Too many failed attempts. Wait before you try again.",
-                retry_after_seconds=wait_millis // SECOND_MILLIS + 1,
-            )
+            raise RateLimitedError(REFUSAL, retry_after_seconds=wait_millis // SECOND_MILLIS + 1)
 
     async def give_back(self, tried: str) -> None:
         """Take back the count of an attempt that was right."""

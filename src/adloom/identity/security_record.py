@@ -6,10 +6,10 @@ from uuid import UUID
 
 from adloom.core.caller import Caller
 from adloom.core.errors import RateLimitedError
-from adloom.identity.attempt_limiter import AttemptLimiter
 from adloom.resource.audit import store as audit_store
 from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, build_author
 from adloom.runtime.http.api.origin import ClientOrigin
+from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.postgres import Connection, Pool
 
 USER: Final = "user"
@@ -49,15 +49,15 @@ class RepeatedEvents:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._unknown = AttemptLimiter(at_once_max=REPEATS_AT_ONCE_MAX, per_minute=REPEATS_AT_ONCE_MAX)
-        self._known = AttemptLimiter(at_once_max=1, per_minute=1)
+        self._unknown = RateLimiter(REPEATS_AT_ONCE_MAX)
+        self._known = RateLimiter(1)
 
     async def record_failed_log_in(self, user_id: UUID | None, origin: ClientOrigin, *, at: datetime) -> None:
         """Record a failure; those of an account are as few as its limit of attempts allows."""
         about = UNKNOWN if user_id is None else str(user_id)
         try:
             if user_id is None:
-                self._unknown.take(about, now=at)
+                self._unknown.check(about, now=at)
         except RateLimitedError:
             return
         await self._pool_record(make_stranger(origin, about), "log_in_failed", USER, about, at)
@@ -67,7 +67,7 @@ class RepeatedEvents:
     ) -> None:
         """Record the use of a key or token that was revoked."""
         try:
-            self._known.take(f"{noun}:{noun_id}", now=at)
+            self._known.check(f"{noun}:{noun_id}", now=at)
         except RateLimitedError:
             return
         await self._pool_record(

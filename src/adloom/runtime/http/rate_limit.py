@@ -11,6 +11,7 @@ from adloom.core.errors import RateLimitedError
 SECONDS_PER_MINUTE: Final = 60
 # The least recently seen client beyond this starts afresh; by then its bucket is full or we are flooded.
 CLIENTS_MAX: Final = 50_000
+REFUSAL: Final = "Too many attempts from your address. Wait before you try again."
 
 
 class TokenBucket(msgspec.Struct, frozen=True):
@@ -44,18 +45,24 @@ def take_permit(
 class RateLimiter:
     """The buckets of this process."""
 
-    def __init__(self, permits_per_minute: int) -> None:
+    def __init__(self, permits_per_minute: int, *, burst: int | None = None, refusal: str = REFUSAL) -> None:
         self._permits_per_minute = permits_per_minute
+        self._burst = permits_per_minute if burst is None else burst
+        self._refusal = refusal
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def check(self, client: str, *, now: datetime) -> None:
-        result = take_permit(self._buckets.get(client), permits_per_minute=self._permits_per_minute, now=now)
+        """Take a permit of a client; raises RateLimitedError where it has none."""
+        known = self._buckets.get(client)
+        result = take_permit(known, permits_per_minute=self._permits_per_minute, now=now, burst=self._burst)
         self._buckets[client] = result.bucket
         self._buckets.move_to_end(client)
         if len(self._buckets) > CLIENTS_MAX:
             self._buckets.popitem(last=False)
         if result.wait_seconds > 0:
-            raise RateLimitedError(
-                "Too many attempts from your address. Wait before you try again.",
-                retry_after_seconds=int(result.wait_seconds) + 1,
-            )
+            raise RateLimitedError(self._refusal, retry_after_seconds=int(result.wait_seconds) + 1)
+
+    def give_back(self, client: str) -> None:
+        bucket = self._buckets.get(client)
+        if bucket is not None:
+            self._buckets[client] = TokenBucket(min(bucket.permits + 1, self._burst), bucket.as_of)
