@@ -18,15 +18,11 @@ from adloom.ops.attention.model import (
     AttentionKind,
     AttentionLevel,
     describe_findings,
+    describe_things,
     judge_budgets,
     judge_calibrations,
     judge_caps,
-    list_ends,
-    list_expired_credentials,
-    list_stale,
     list_unknown_slugs,
-    list_withdrawn,
-    list_without_country,
 )
 from adloom.ops.attention.store import knows_countries
 from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_failed_mail, judge_lag
@@ -89,18 +85,23 @@ async def read_attention(
     if caller.sees_all or caller.role is Role.ADVERTISER:
         scope = Scope(caller.account_id)
         async with pool.acquire() as connection:
-            found += list_expired_credentials(await store.read_locked_out(connection, scope))
+            locked_out = await store.read_things(connection, scope, "adAccount", store.LOCKED_OUT)
+            found += describe_things(AttentionKind.CREDENTIALS, locked_out)
             running = await store.read_running_budgets(connection, scope, now=now)
             found += judge_budgets(running, now=now, currency=request.app.state.currency)
             found += judge_caps(await store.read_capped(connection, scope))
             if not knows:
-                found += list_without_country(await store.read_by_country(connection, scope, now=now))
-            found += list_ends(await store.read_ending(connection, scope, now=now))
+                by_country = await store.read_by_country(connection, scope, now=now)
+                found += describe_things(AttentionKind.COUNTRIES, by_country)
+            ending = await store.read_ending(connection, scope, now=now)
+            found += describe_things(AttentionKind.EXPIRING, ending)
     if caller.sees_all or caller.role is Role.PUBLISHER:
         async with pool.acquire() as connection:
             scope = Scope(caller.account_id)
-            found += list_withdrawn(await store.read_withdrawn(connection, scope))
-            found += list_stale(await store.read_stale(connection, scope, now=now))
+            withdrawn = await store.read_things(connection, scope, "site", store.WITHDRAWN)
+            found += describe_things(AttentionKind.VERIFICATION, withdrawn)
+            stale = await store.read_things(connection, scope, "site", store.STALE, now=now)
+            found += describe_things(AttentionKind.STALE_PAGES, stale)
     counts = {kind: sum(one.kind is kind for one in found) for kind in AttentionKind}
     shown = [one for kind in AttentionKind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
     return AttentionAnswer(

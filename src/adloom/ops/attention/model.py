@@ -65,6 +65,31 @@ class AttentionKind(StrEnum):
     UNKNOWN_SLUGS = "unknownSlugs"
 
 
+# What is said of things that need no judgement.
+MESSAGES: Final = {
+    AttentionKind.EXPIRING: (AttentionLevel.INFO, "ends soon."),
+    AttentionKind.CREDENTIALS: (
+        AttentionLevel.BAD,
+        "does not let us in any more: its credentials have to be renewed.",
+    ),
+    AttentionKind.VERIFICATION: (
+        AttentionLevel.BAD,
+        "is not verified any more: its file was missing three times in a row. Put it back and verify again.",
+    ),
+    AttentionKind.STALE_PAGES: (
+        AttentionLevel.BAD,
+        "shows no ads in its contextual slots: all its pages are out of date. Crawl it, or send its pages again.",
+    ),
+    AttentionKind.COUNTRIES: (
+        AttentionLevel.BAD,
+        (
+            "is for readers of certain countries, and no reader's country is known here, so nobody sees it. "
+            "Set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
+        ),
+    ),
+}
+
+
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to look at: what it is, and of what; `at` is when it happens or has happened."""
 
@@ -217,20 +242,6 @@ def judge_caps(campaigns: Iterable[CappedCampaign]) -> list[Attention]:
     return found
 
 
-def list_without_country(things: Iterable[Thing]) -> list[Attention]:
-    """List campaigns for certain countries, where no visitor's country is known."""
-    message = (
-        "is for readers of certain countries, and no reader's country is known here, so nobody sees it. "
-        "Set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
-    )
-    return [_make_attention(thing, AttentionKind.COUNTRIES, AttentionLevel.BAD, message) for thing in things]
-
-
-def has_country_source(settings: Iterable[Mapping[str, str]]) -> bool:
-    """Whether a delivery process can know countries: by a file, or by a proxy's header."""
-    return any(one.get("geoip_file") or one.get("trusted_proxies") for one in settings)
-
-
 def list_unknown_slugs(hosts: Mapping[str, str]) -> list[Attention]:
     """List slugs that tags ask for and no active placement has, each with the host of a page."""
     return [
@@ -246,33 +257,10 @@ def list_unknown_slugs(hosts: Mapping[str, str]) -> list[Attention]:
     ]
 
 
-def list_ends(things: Iterable[Thing]) -> list[Attention]:
-    return [
-        _make_attention(thing, AttentionKind.EXPIRING, AttentionLevel.INFO, "ends soon.") for thing in things
-    ]
-
-
-def list_expired_credentials(things: Iterable[Thing]) -> list[Attention]:
-    message = "does not let us in any more: its credentials have to be renewed."
-    return [
-        _make_attention(thing, AttentionKind.CREDENTIALS, AttentionLevel.BAD, message) for thing in things
-    ]
-
-
-def list_withdrawn(things: Iterable[Thing]) -> list[Attention]:
-    message = (
-        "is not verified any more: its file was missing three times in a row. Put it back and verify again."
-    )
-    return [
-        _make_attention(thing, AttentionKind.VERIFICATION, AttentionLevel.BAD, message) for thing in things
-    ]
-
-
-def list_stale(things: Iterable[Thing]) -> list[Attention]:
-    message = "shows no ads in its contextual slots: all its pages are out of date. Crawl it, or send its pages again."
-    return [
-        _make_attention(thing, AttentionKind.STALE_PAGES, AttentionLevel.BAD, message) for thing in things
-    ]
+def describe_things(kind: AttentionKind, things: Iterable[Thing]) -> list[Attention]:
+    """Turn what was found of a kind into items, which all say the same."""
+    level, message = MESSAGES[kind]
+    return [_make_attention(thing, kind, level, message) for thing in things]
 
 
 def judge_calibrations(reports: Iterable[CalibrationReport]) -> list[Attention]:

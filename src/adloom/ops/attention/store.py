@@ -12,7 +12,7 @@ from adloom.budgets.lifetime_counts import NO_COUNTS
 from adloom.budgets.status_store import load_campaign_statuses
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.ops.attention.model import SOON, CappedCampaign, RunningCampaign, Thing, has_country_source
+from adloom.ops.attention.model import SOON, CappedCampaign, RunningCampaign, Thing
 from adloom.ops.checks.finding import Finding, report_ok, warn
 from adloom.resource.access import EVERYTHING, Scope
 from adloom.runtime.listing import Filters
@@ -128,42 +128,21 @@ async def read_by_country(connection: Connection, scope: Scope, *, now: datetime
     """Read the running campaigns for certain countries; none if a country was seen in the last week."""
     if await connection.fetchval(COUNTRY_SEEN, now - COUNTRY_REMEMBERED):
         return []
-    return await _read(connection, scope, "campaign", BY_COUNTRY)
+    return await read_things(connection, scope, "campaign", BY_COUNTRY)
 
 
 async def read_ending(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
     """Read the campaigns and banners that end soon."""
     return [
-        *await _read(connection, scope, "campaign", ENDING_CAMPAIGNS, now=now, soon=now + SOON),
-        *await _read(connection, scope, "banner", ENDING_BANNERS, now=now, soon=now + SOON),
+        *await read_things(connection, scope, "campaign", ENDING_CAMPAIGNS, now=now, soon=now + SOON),
+        *await read_things(connection, scope, "banner", ENDING_BANNERS, now=now, soon=now + SOON),
     ]
 
 
-async def read_locked_out(connection: Connection, scope: Scope) -> list[Thing]:
-    """Read the ad accounts that need new credentials."""
-    return await _read(connection, scope, "adAccount", LOCKED_OUT)
-
-
-async def read_withdrawn(connection: Connection, scope: Scope) -> list[Thing]:
-    """Read the sites that were verified and are not any more."""
-    return await _read(connection, scope, "site", WITHDRAWN)
-
-
-async def read_stale(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
-    """Read the sites with contextual slots none of whose pages is fresh any more."""
-    return await _read(connection, scope, "site", STALE, now=now)
-
-
-async def _read(
-    connection: Connection,
-    scope: Scope,
-    noun: str,
-    statement: str,
-    *,
-    most: int = THINGS_MAX,
-    **values: datetime,
+async def read_things(
+    connection: Connection, scope: Scope, noun: str, statement: str, **values: datetime
 ) -> list[Thing]:
-    rows = await _fetch(connection, scope, statement, most=most, **values)
+    rows = await _fetch(connection, scope, statement, most=THINGS_MAX, **values)
     return [Thing(noun=noun, **row) for row in rows]
 
 
@@ -177,10 +156,10 @@ async def _fetch(
 
 
 async def knows_countries(reader: HeartbeatReader, *, now: datetime) -> bool:
-    """Whether a delivery process that runs can tell countries; so it is said while none runs."""
+    """Whether a delivery process can tell countries, by a file or a proxy's header; so it is said while none runs."""
     delivering = {one.id for one in await reader.list_processes(now=now) if one.kind == DELIVERY}
     settings = [one for name, one in (await reader.load_settings()).items() if name in delivering]
-    return not settings or has_country_source(settings)
+    return not settings or any(one.get("geoip_file") or one.get("trusted_proxies") for one in settings)
 
 
 async def check_countries(connection: Connection, reader: HeartbeatReader, *, now: datetime) -> Finding:
