@@ -559,6 +559,22 @@ def test_a_campaign_asks_for_more_if_its_lease_does_not_cover_a_raised_price() -
     assert (usage.lease, usage.cost) == (5, 5 * COST)
 
 
+@pytest.mark.parametrize("price", [0, 50_000])
+def test_a_lease_that_was_asked_for_before_something_else_is_charged_is_returned(price: int) -> None:
+    """Clicks out of a lease of impressions would be charged to it, and it would wait for their offers for ever."""
+    prices = {number: msgspec.structs.replace(terms(), price=Micros(number)) for number in (0, 50_000)}
+    holder = LeaseHolder()
+    holder.leases.update({1: {KEY: prices[price]}}, at=holder.at)
+    [asked] = holder.due()
+    holder.leases.update({1: {KEY: prices[50_000 - price]}}, at=holder.at)
+
+    holder.answer(asked)
+
+    assert holder.leases.reserve(KEY, COST, holder.second) is None
+    [returned] = holder.due(after=1)
+    assert (returned.lease, returned.want, returned.given) == (5, 0, ())
+
+
 def test_a_closing_process_makes_no_offers_and_returns_all_leases() -> None:
     holder = LeaseHolder(KEY, OTHER)
     mine, others = holder.due()

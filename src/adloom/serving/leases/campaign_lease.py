@@ -166,7 +166,7 @@ class CampaignLease:
         return self.pending
 
     def apply_answer(self, answer: LeaseAnswer) -> None:
-        self.pending = None
+        pending, self.pending = self.pending, None
         assert answer.lease == self.number or not self.unreported, "nothing is spent out of an unknown lease"
         self.number = answer.lease
         self.left = max(0, answer.granted - answer.given - sum(self.unreported.values()))
@@ -174,6 +174,8 @@ class CampaignLease:
         self.impressions_left = max(0, answer.impressions_granted - answer.impressions_given - offered)
         self.impressions_low = self.impressions_left // 2
         self.ends_second = int(answer.ends_at.timestamp())
+        if pending is not None and bool(pending.price) != bool(self.terms.price):
+            self.ends_second = 0  # As in `change_terms`.
         self.verdict = answer.verdict
         self.throttle = answer.throttle
         self.weight = 1 / (1 - answer.throttle) if answer.throttle < 1 else 0.0
