@@ -1,7 +1,7 @@
 """The worker: runs projections, actors and jobs, and sends heartbeats."""
 
 import socket
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -17,6 +17,7 @@ from adloom.app.metrics.worker import (
     register_ledger,
     register_ledger_comparison,
     register_mail,
+    register_money_retention,
     register_projections,
     register_rollup,
 )
@@ -24,6 +25,7 @@ from adloom.app.process import run_process
 from adloom.budgets.bids.nets import read_fleet_weights
 from adloom.budgets.confirms.projection import CHARGES
 from adloom.budgets.money.comparison import LedgerCheck
+from adloom.budgets.money.retention import MoneyRetention
 from adloom.budgets.worker import WorkerIdentity
 from adloom.catalog import schedule_sync
 from adloom.catalog.asset.cleaning import CLEAN_ASSETS, AssetCleaning, make_asset_cleaning_job
@@ -131,8 +133,9 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         actors = compose_actors(parts)
         books = LedgerCheck(pool, clock, is_leader=actors.budgets.is_leader)
         register_ledger_comparison(metrics, books)
+        removing = _remove_old_charges(parts, actors)
         by_role = {
-            **_log_runs(parts, actors, books),
+            **_log_runs(parts, actors, [books.run, *removing]),
             WorkerRole.JOBS: _build_job_runs(
                 settings, metrics, pool, valkey, (queue, mail_queue), clock, stats, files
             ),
@@ -162,7 +165,18 @@ def _make_heartbeat(parts: WorkerParts, books: LedgerCheck) -> HeartbeatPublishe
     )
 
 
-def _log_runs(parts: WorkerParts, actors: WorkerActors, books: LedgerCheck) -> dict[WorkerRole, list[Run]]:
+def _remove_old_charges(parts: WorkerParts, actors: WorkerActors) -> list[Run]:
+    kept_days, is_leader = parts.settings.money_retention_days, actors.budgets.is_leader
+    retention = (
+        None
+        if kept_days is None
+        else MoneyRetention(parts.pool, parts.clock, kept_days=kept_days, is_leader=is_leader)
+    )
+    register_money_retention(parts.metrics, retention)
+    return [] if retention is None else [retention.run]
+
+
+def _log_runs(parts: WorkerParts, actors: WorkerActors, money: Sequence[Run]) -> dict[WorkerRole, list[Run]]:
     """Compose the projections, the retention of their data, and what runs the actors."""
     settings, metrics, clock, valkey, pool, ledger_pool, _, worker, _, _ = parts
     listed = list_projections(
@@ -211,7 +225,7 @@ def _log_runs(parts: WorkerParts, actors: WorkerActors, books: LedgerCheck) -> d
             *(one.run for one in projections if one.name == CHARGES),
             *actors.leading,
             PendingRefunds(pool, valkey, clock).run,
-            books.run,
+            *money,
         ],
         WorkerRole.PROJECTIONS: [
             *(one.run for one in projections if one.name != CHARGES),

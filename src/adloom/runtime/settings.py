@@ -279,6 +279,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ledger_retention_days: Annotated[int, Variable("ADLOOM_LEDGER_RETENTION_DAYS", parse_within(1, 30))] = 7
     # At least 9: a repeated event is recognised by the rows of a week, and may be a day old when it comes.
     event_retention_days: Annotated[int, Variable("ADLOOM_EVENT_RETENTION_DAYS", parse_within(9, 3650))] = 90
+    # More than the event log is kept: a repeated charge is recognised by its row. Without a number, for ever.
+    money_retention_days: Annotated[
+        int | None, Variable("ADLOOM_MONEY_RETENTION_DAYS", parse_within(40, 36_500))
+    ] = None
     auction_retention_days: Annotated[
         int, Variable("ADLOOM_AUCTION_RETENTION_DAYS", parse_within(1, 365))
     ] = AUCTION_RETENTION_DAYS

@@ -7,6 +7,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from adloom.budgets.money.comparison import LedgerCheck
+from adloom.budgets.money.retention import MoneyRetention
 from adloom.budgets.worker import BudgetService
 from adloom.catalog.schedule_sync import ScheduleSync
 from adloom.events.ctr.trainer import Trainer
@@ -191,6 +192,14 @@ def register_ledger_comparison(metrics: Metrics, books: LedgerCheck) -> None:
         lambda: len(books.wrong_days),
     )
     metrics.add_gauge("adloom_books_seconds", "How long the last comparison took.", lambda: books.seconds)
+
+
+def register_money_retention(metrics: Metrics, retention: MoneyRetention | None) -> None:
+    metrics.add_counter(
+        "adloom_money_entries_removed",
+        "Rows of old days that this worker removed from the money ledger.",
+        lambda: 0 if retention is None else retention.rows,
+    )
 
 
 def _register_host(metrics: Metrics, budget_actors: BudgetService, host: ActorHost | NatsActorHost) -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.money.comparison import RETRY_SECONDS, reconcile_settled
 from adloom.budgets.money.reconcile_store import DayReconciliation
+from adloom.budgets.money.retention import find_removed_day
 from adloom.core.clock import Clock
 from adloom.core.errors import describe_error
 from adloom.core.money import MICROS_PER_UNIT
@@ -72,10 +73,22 @@ async def prove(
     with raise_if_unusable(database_url):
         connection = await database.connect(database_url)
         try:
-            found = await reconcile_settled(connection, day, retry_seconds=retry_seconds)
+            removed = await find_removed_day(connection, day)
+            found = (
+                removed.books
+                if removed
+                else await reconcile_settled(connection, day, retry_seconds=retry_seconds)
+            )
         finally:
             await connection.close()
     show(found, console)
+    if removed is not None:
+        console.print(
+            f"These are the books of {removed.removed_at:%Y-%m-%d}, when the charges of that day were removed "
+            "(ADLOOM_MONEY_RETENTION_DAYS).",
+            highlight=False,
+            soft_wrap=True,
+        )
     return found.is_balanced
 
 

@@ -46,10 +46,11 @@ PENDING: Final = f"""
      LIMIT $2
 """  # noqa: S608 - our own names
 LISTED: Final = RowSource(columns=_COLUMNS, tables="refunds AS it", tiebreak="it.id")
-# Days with charges, the newest first.
+# Days with charges that are still there, the newest first.
 DAYS: Final = """
     SELECT day, spent_micros FROM spend_days
      WHERE kind = 'campaign' AND id = $1 AND spent_micros > 0 AND ($2::date IS NULL OR day = $2)
+       AND day NOT IN (SELECT removed.day FROM money_days_removed AS removed)
      ORDER BY day DESC
 """
 # A refund has the second of the hour that it gives back.
