@@ -54,8 +54,10 @@ async def test_dead_jobs_are_retried_by_id_or_all_together(queue: JobQueue, redi
     await command.retry_dead(redis_url, [QUEUE], None, lines.append)
     await queue.refresh_counts()
 
+    await command.retry_dead(redis_url, [QUEUE], None, lines.append)
+
     assert (queue.counts.dead, queue.counts.waiting) == (0, 3)
-    assert lines == ["one is tried again.", "two is tried again."]
+    assert lines == ["one is tried again.", "two is tried again.", "There are no dead jobs."]
 
 
 @pytest.mark.usefixtures("queue")

@@ -71,6 +71,7 @@ async def retry_dead(
 ) -> None:
     """Retry the named jobs, or all that are dead."""
     missing = dict.fromkeys(job_ids or ())
+    is_any_retried = False
     for name in queue_names:
         async with _open_queue(redis_url, name) as queue:
             wanted = (
@@ -82,8 +83,11 @@ async def retry_dead(
                 if await queue.retry(job_id):
                     print_line(f"{job_id} is tried again.")
                     missing.pop(job_id, None)
+                    is_any_retried = True
     if missing:
         raise JobsError(f"Not among the dead: {', '.join(missing)}.")
+    if not is_any_retried:
+        print_line("There are no dead jobs.")
 
 
 def _choose_queues(named: str | None) -> list[str]:
