@@ -136,9 +136,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         removing = _remove_old_charges(parts, actors)
         by_role = {
             **_log_runs(parts, actors, [books.run, *removing]),
-            WorkerRole.JOBS: _build_job_runs(
-                settings, metrics, pool, valkey, (queue, mail_queue), clock, stats, files
-            ),
+            WorkerRole.JOBS: _build_job_runs(parts, (queue, mail_queue), stats, files),
         }
         runs = [
             *(run for role in settings.nats.roles for run in by_role[role]),
@@ -262,17 +260,11 @@ def _name_consumer(telemetry: Telemetry) -> str:
     return f"{telemetry.process}@{socket.gethostname()}"
 
 
-def _build_job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
-    settings: WorkerSettings,
-    metrics: Metrics,
-    pool: Pool,
-    valkey: Valkey,
-    queues: tuple[JobQueue, JobQueue],
-    clock: Clock,
-    stats: SyncParts,
-    files: FileStore,
+def _build_job_runs(
+    parts: WorkerParts, queues: tuple[JobQueue, JobQueue], stats: SyncParts, files: FileStore
 ) -> list[Run]:
     """Compose the job worker and the schedules that put its jobs."""
+    settings, metrics, clock, valkey, pool = parts[:5]
     queue, mail_queue = queues
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
     stale = StaleDays(pool, queue, settings.stats_rollup_cron, clock)

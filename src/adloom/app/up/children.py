@@ -72,17 +72,8 @@ def describe_child(  # noqa: PLR0913 - what the children differ in
     async def wait_until_ready() -> None:
         await wait_until_ok(host, get_port(listener), path, connections=probes)
 
-    return ChildSpec(
-        program=make_our_program(
-            name,
-            name_module(name),
-            environment={
-                **environment,
-                LISTEN_FD: str(listener.fileno()),
-                "ADLOOM_PROCESS": name,
-                "ADLOOM_METRICS_PORT": str(metrics_port or ""),
-            },
-        ),
+    return msgspec.structs.replace(
+        describe_background_child(name, {**environment, LISTEN_FD: str(listener.fileno())}, metrics_port),
         wait_until_ready=wait_until_ready,
         inherited_fds=(listener.fileno(),),
         stop_seconds_max=STOP_SECONDS_MAX,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import Mapping
 from typing import Literal
@@ -20,26 +21,21 @@ from adloom.app.up.first_log_in import (
     print_first_log_in,
 )
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
-from adloom.app.up.sample import (
-    FILL,
-    GIVE,
-    is_catalog_untouched,
-    is_loaded,
-    read_manifest,
-    run_on_sample,
-)
+from adloom.app.up.sample import FILL, GIVE, is_catalog_untouched, is_loaded, read_manifest
 from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.app.up.watching import register_children, report_frozen
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
 from adloom.runtime.embedded.sockets import remove_socket_folder
+from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import read_newest_revision, upgrade_schema
 from adloom.runtime.settings import read_delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
-from adloom.runtime.supervisor.program import ProgramFailedError, Start
+from adloom.runtime.supervisor.program import ProgramFailedError, Start, make_our_program
+from adloom.runtime.supervisor.program import run as run_program
 from adloom.runtime.supervisor.settings import FreezeSettings
 from adloom.runtime.supervisor.start_gate import StartGate
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
@@ -203,14 +199,19 @@ async def give_sample_pages(plan: UpPlan, directory: DataDirectory, start: Start
 async def _run_on_sample(
     action: Literal["fill", "give"], plan: UpPlan, directory: DataDirectory, start: Start
 ) -> None:
-    await run_on_sample(
+    """Load the sample, or make its pages known; raises ProgramFailedError with the reason where that fails."""
+    # Not the public address of control, which may be a proxy's that does not run yet.
+    control = plan.installation
+    program = make_our_program(
+        "sample-data",
+        "adloom.app.sample_data",
         action,
-        directory,
-        plan.installation,
-        delivery_url=plan.delivery_url,
-        jwt_secret=plan.jwt_secret,
-        start=start,
+        str(directory.path),
+        f"http://{format_url_host(control.control_host or control.host)}:{control.control_port}",
+        plan.delivery_url,
+        environment={**os.environ, "JWT_SECRET": plan.jwt_secret},
     )
+    await run_program(program, seconds_max=None, start=start)
 
 
 async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor: Supervisor) -> None:
