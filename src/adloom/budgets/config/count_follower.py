@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
-import structlog
-
 from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.config.cap_counts import CapCounts
 from adloom.budgets.lifetime_counts import LifetimeCounts
@@ -25,7 +23,7 @@ from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.changes import read_marks, read_marks_together
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import pause_until_next
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Connection, Pool, raise_if_away
 
 POLL_SECONDS: Final = 1.0
@@ -39,8 +37,6 @@ CAPPED: Final = """
      WHERE num_nonnulls(campaign.impression_cap, campaign.click_cap) > 0
        AND campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
 """
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class CampaignCount(NamedTuple):
@@ -122,13 +118,11 @@ class CountFollower:
         self._asking: set[CampaignId] = set()
         self._awaited: tuple[str, int] | None = None  # An entry, and the second in which it was the last.
         self._complete_until = 0
-        self._is_cut_off = False
 
     async def run(self, stop: asyncio.Event) -> None:
         self._told.clear()  # Another worker may have led meanwhile.
-        while not stop.is_set():
-            await self._try_to_poll()
-            await pause_until_next(POLL_SECONDS, stop)
+        # Budgets do not depend on caps.
+        await PollLoop(self.poll, every_seconds=POLL_SECONDS, away=(UnavailableError,), name="caps").run(stop)
 
     def take_request(self, campaign_id: CampaignId) -> None:
         """Let a campaign know with the next poll until when its counts are complete."""
@@ -167,16 +161,3 @@ class CountFollower:
         self._complete_until = self._awaited[1]
         answered, self._asking, self._awaited = self._asking, set(), None
         return answered
-
-    async def _try_to_poll(self) -> None:
-        try:
-            await self.poll()
-        except UnavailableError as error:
-            if not self._is_cut_off:
-                log.warning("caps_cut_off_from_counts", error=repr(error))
-            self._is_cut_off = True
-        except Exception:
-            # The outermost loop: budgets do not depend on caps.
-            log.exception("cap_counts_failed")
-        else:
-            self._is_cut_off = False

@@ -5,23 +5,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-import structlog
-
 from adloom.budgets.traffic import store
 from adloom.budgets.traffic.counts import INSTALLATION, read_counts
 from adloom.budgets.traffic.site_day import SiteDay, find_site_day
 from adloom.budgets.traffic.store import TrafficSite
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.schedule.traffic_shape import HOURS, LearnedShape, TrafficShape, learn_hour, start_learning
 
 POLL_SECONDS: Final = 30.0
+AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 WHOLE_INSTALLATION: Final = TrafficSite(INSTALLATION)
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class TrafficLearner:
@@ -44,19 +41,8 @@ class TrafficLearner:
         return None if site_key is None else self._day_seconds.get(site_key)
 
     async def run(self, stop: asyncio.Event) -> None:
-        is_away = False
-        while not stop.is_set():
-            try:
-                await self.learn()
-                is_away = False
-            except (UnavailableError, *VALKEY_AWAY) as error:
-                if not is_away:
-                    log.warning("traffic_shapes_wait", reason=repr(error))
-                is_away = True
-            except Exception:
-                # The outermost loop: budgets follow the shapes of before.
-                log.exception("traffic_shapes_failed")
-            await pause(POLL_SECONDS, stop)
+        # Meanwhile budgets follow the shapes of before.
+        await PollLoop(self.learn, every_seconds=POLL_SECONDS, away=AWAY, name="traffic_shapes").run(stop)
 
     async def learn(self) -> None:
         """Learn from the hours that have ended since the last time."""

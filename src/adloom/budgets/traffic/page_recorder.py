@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-import structlog
-
 from adloom.budgets.traffic.page_counts import SlotCounts, SlotOnPage, iter_page_counts, read_slot_counts
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, raise_if_away
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -42,7 +40,7 @@ FORGET: Final = (
     "DELETE FROM page_requests WHERE day < $1",
 )
 RECORD_SECONDS: Final = 300.0
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
+AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 
 async def write_slot_requests(pool: Pool, counts: Mapping[tuple[int, datetime], SlotCounts]) -> None:
@@ -82,15 +80,8 @@ class PageTrafficRecorder:
         self._clock = clock
 
     async def run(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            try:
-                await self.record()
-            except (UnavailableError, *VALKEY_AWAY) as error:
-                log.warning("page_traffic_waits", reason=repr(error))
-            except Exception:
-                # The outermost loop: the next turn writes the same and more.
-                log.exception("page_traffic_failed")
-            await pause(RECORD_SECONDS, stop)
+        # After a failure the next turn writes the same and more.
+        await PollLoop(self.record, every_seconds=RECORD_SECONDS, away=AWAY, name="page_traffic").run(stop)
 
     async def record(self) -> None:
         """Write what was counted; what was written before is not written again."""

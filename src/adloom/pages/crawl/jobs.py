@@ -21,7 +21,7 @@ from adloom.pages.crawl.visit import VisitParts
 from adloom.pages.notice import PageNotice, publish_page_notice
 from adloom.runtime.jobs.queue import JobQueue, JobState
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -89,12 +89,7 @@ class CrawlRunner:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Put jobs for crawls that have none, every few seconds, until stopped."""
-        while not stop.is_set():
-            try:
-                await self.reconcile()
-            except AWAY as error:
-                log.warning("crawls_not_looked_at", error=repr(error))
-            await pause(RECONCILE_SECONDS, stop)
+        await PollLoop(self.reconcile, every_seconds=RECONCILE_SECONDS, away=AWAY, name="crawls").run(stop)
         self._stop.set()
 
     async def reconcile(self) -> None:

@@ -8,7 +8,6 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
-import structlog
 from cronsim import CronSim, CronSimError
 
 from adloom.core.clock import Clock
@@ -17,11 +16,12 @@ from adloom.pages.crawl import store
 from adloom.pages.crawl.model import CrawlId, CrawlRunningError
 from adloom.pages.crawl.queue import put_crawl
 from adloom.runtime.jobs.queue import JobQueue
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY
 
 POLL_SECONDS: Final = 15.0
+AWAY: Final = (*POSTGRES_AWAY, *VALKEY_AWAY)
 # All sites of an installation may name the same hour.
 SPREAD: Final = timedelta(minutes=30)
 ONE_SECOND: Final = timedelta(seconds=1)
@@ -35,8 +35,6 @@ SCHEDULED: Final = """
        AND NOT EXISTS (SELECT FROM site_crawls AS crawl
                         WHERE crawl.site_id = site.id AND crawl.state IN ('queued', 'running'))
 """
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class ScheduledSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,12 +81,7 @@ class CrawlSchedule:
         self.started = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            try:
-                await self.start_due()
-            except (*POSTGRES_AWAY, *VALKEY_AWAY) as error:
-                log.warning("crawls_not_scheduled", error=repr(error))
-            await pause(POLL_SECONDS, stop)
+        await PollLoop(self.start_due, every_seconds=POLL_SECONDS, away=AWAY, name="crawl_schedule").run(stop)
 
     async def start_due(self) -> None:
         now = self._clock.now()

@@ -15,12 +15,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
-import structlog
 
 from adloom import VERSION
 from adloom.core.clock import Clock
-from adloom.core.errors import describe_error
-from adloom.runtime.loops import pause_until_next
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -43,8 +41,6 @@ MASK: Final = "…"
 # Of the entries of the event log, as this version reads and writes them: raised when older versions cannot read what is
 # written. A process writes the newest format that all can read; heartbeats of before have none.
 LOG_FORMAT: Final = 1
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class ShardReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,19 +131,11 @@ class HeartbeatPublisher:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Publish until stopped; then remove the process from the list."""
-        is_away = False
-        while not stop.is_set():
-            try:
-                await (self.publish_if_due() if self._is_serving else self.publish())
-                is_away = False
-            except VALKEY_AWAY as error:
-                if not is_away:
-                    log.warning("vitals_wait", reason=describe_error(error))
-                is_away = True
-            except Exception:
-                # A heartbeat must never end the process that it describes.
-                log.exception("vitals_failed")
-            await pause_until_next(INTERVAL_SECONDS if self._is_serving else UNCHANGED_SECONDS, stop)
+        publish, seconds = (
+            (self.publish_if_due, INTERVAL_SECONDS) if self._is_serving else (self.publish, UNCHANGED_SECONDS)
+        )
+        # It goes on after any error: a heartbeat must never end the process that it describes.
+        await PollLoop(publish, every_seconds=seconds, away=VALKEY_AWAY, name="heartbeat").run(stop)
         with contextlib.suppress(*VALKEY_AWAY):
             name = self._build_heartbeat(self._clock.now(), self._read()).id
             await self._valkey.hdel(PROCESSES, name)

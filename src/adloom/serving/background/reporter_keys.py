@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
-import structlog
 
 from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
 from adloom.core.ids import CampaignId, PlacementId
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
-from adloom.runtime.loops import pause_until_next
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
 from adloom.serving.index.index import Index
@@ -35,8 +34,6 @@ KEYS: Final = """
 """
 _PREFIX: Final = API_KEY_PREFIX.encode()
 _BEARER: Final = b"bearer "
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Reporter(msgspec.Struct, frozen=True, gc=False):
@@ -89,12 +86,10 @@ class ReporterKeys:
         return reporter
 
     async def run(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            try:
-                await self.refresh()
-            except POSTGRES_AWAY as error:
-                log.warning("reporter_keys_not_read", error=repr(error))
-            await pause_until_next(REFRESH_SECONDS, stop)
+        reading = PollLoop(
+            self.refresh, every_seconds=REFRESH_SECONDS, away=POSTGRES_AWAY, name="reporter_keys"
+        )
+        await reading.run(stop)
 
     async def refresh(self) -> None:
         rows = await self._pool.fetch(KEYS)

@@ -16,7 +16,7 @@ from adloom.core.clock import Clock
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, Record, reset_after_use
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -217,14 +217,7 @@ class PendingRefunds:
         self._now = clock.now
 
     async def run(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            try:
-                await self.settle()
-            except POSTGRES_AWAY as error:
-                log.warning("refunds_wait", reason=repr(error))
-            except Exception:
-                log.exception("refunds_not_settled")
-            await pause(RETRY_SECONDS, stop)
+        await PollLoop(self.settle, every_seconds=RETRY_SECONDS, away=POSTGRES_AWAY, name="refunds").run(stop)
 
     async def settle(self) -> None:
         """Try each refund that its own request no longer waits for."""
