@@ -17,8 +17,15 @@ import typer
 from adloom.bidding.decide import decide_with_shadows
 from adloom.bidding.ports import Nets
 from adloom.bidding.window import BidStrategy
-from adloom.budgets.bid_model import BidCounts, BidsDecided, FoundCounts, MultiplierRequest
-from adloom.budgets.bids.decider import BATCH_MAX, add_counts, build_decided, build_window_request
+from adloom.budgets.bid_model import (
+    BidCounts,
+    BidsDecided,
+    FoundCounts,
+    MultiplierRequest,
+    build_decided,
+    build_window_request,
+)
+from adloom.budgets.bids.decider import BATCH_MAX, add_counts
 from adloom.budgets.bids.nets import load_nets
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState

@@ -14,8 +14,8 @@ from adloom.bidding.decide import decide_all
 from adloom.bidding.ports import Nets
 from adloom.bidding.window import BidDecision
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.bid_model import MultiplierRequest
-from adloom.budgets.bids.decider import LocalTopics, build_decided, build_window_request
+from adloom.budgets.bid_model import MultiplierRequest, build_decided, build_window_request
+from adloom.budgets.bids.decider import LocalTopics
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.count_follower import CountFollower
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer

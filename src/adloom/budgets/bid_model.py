@@ -2,11 +2,13 @@
 
 # pure
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Final, NamedTuple
 
 import msgspec
 
+from adloom.bidding.decide import WindowRequest
 from adloom.bidding.state import BidState
 from adloom.bidding.window import WINDOWS, BidDecision, BidRules, BidStrategy, BidWindow
 from adloom.core.ids import AdvertiserId, CampaignId
@@ -105,6 +107,29 @@ class BidsDecided(msgspec.Struct, frozen=True, kw_only=True, tag="bids_decided.v
     shadows: dict[BidStrategy, BidDecision]
     counts: BidCounts
     counted_before: BidCounts
+
+
+def build_window_request(request: MultiplierRequest) -> WindowRequest:
+    return WindowRequest(request.strategy, request.memory, request.window, request.rules)
+
+
+def build_decided(
+    request: MultiplierRequest,
+    decision: BidDecision,
+    memory: BidState,
+    shadows: Mapping[BidStrategy, BidDecision],
+) -> BidsDecided:
+    """Build the answer to a campaign that asked."""
+    return BidsDecided(
+        day=request.day,
+        window=request.window.window,
+        strategy=request.strategy,
+        decision=decision,
+        memory=memory,
+        shadows=dict(shadows),
+        counts=request.counts,
+        counted_before=request.counted_before,
+    )
 
 
 class BidRow(msgspec.Struct, frozen=True, kw_only=True):

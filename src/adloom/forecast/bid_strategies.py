@@ -9,8 +9,14 @@ from adloom.bidding.ports import Nets
 from adloom.bidding.weights_card import read_card
 from adloom.bidding.window import BidStrategy
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.bid_model import BidsDecided, FoundCounts, MultiplierRequest
-from adloom.budgets.bids.decider import add_counts, build_decided, build_window_request
+from adloom.budgets.bid_model import (
+    BidsDecided,
+    FoundCounts,
+    MultiplierRequest,
+    build_decided,
+    build_window_request,
+)
+from adloom.budgets.bids.decider import add_counts
 from adloom.budgets.bids.nets import FleetWeights, load_nets
 from adloom.forecast.market import SimulatedMarket
 from adloom.runtime.actors.actor import Address

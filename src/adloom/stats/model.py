@@ -119,23 +119,11 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def sum_rows(rows: Sequence[StatsRow]) -> Counts:
     """Sum rows; a value that is unknown in one row is unknown in the sum."""
-    spend = _sum_known([row.counts.spend for row in rows])
-    value = _sum_known([row.counts.conversion_value for row in rows])
-    return Counts(
-        impressions=sum(row.counts.impressions for row in rows),
-        clicks=sum(row.counts.clicks for row in rows),
-        invalid_impressions=sum(row.counts.invalid_impressions for row in rows),
-        invalid_clicks=sum(row.counts.invalid_clicks for row in rows),
-        unbound_impressions=sum(row.counts.unbound_impressions for row in rows),
-        unbound_clicks=sum(row.counts.unbound_clicks for row in rows),
-        over_budget_clicks=_sum_known([row.counts.over_budget_clicks for row in rows]),
-        conversions=_sum_known([row.counts.conversions for row in rows]),
-        conversion_value=None if value is None else Micros(value),
-        spend=None if spend is None else Micros(spend),
-    )
+    counts = [row.counts for row in rows]
+    return Counts(*(_sum_known([getattr(one, name) for one in counts]) for name in Counts.__struct_fields__))
 
 
-def _sum_known(numbers: Sequence[int | None]) -> int | None:
+def _sum_known(numbers: Sequence[int | None]) -> Any:  # noqa: ANN401 - a count or micros, or None
     return None if None in numbers else sum(filter(None, numbers))
 
 

@@ -16,10 +16,15 @@ import structlog
 
 from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_with_shadows
 from adloom.bidding.ports import Nets
-from adloom.bidding.state import BidState
-from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.bid_model import BIDS_TOPIC, NOTHING_FOUND, BidsDecided, FoundCounts, MultiplierRequest
+from adloom.budgets.bid_model import (
+    BIDS_TOPIC,
+    NOTHING_FOUND,
+    FoundCounts,
+    MultiplierRequest,
+    build_decided,
+    build_window_request,
+)
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, Broadcaster
 from adloom.runtime.loops import pass_on, pause
@@ -158,29 +163,6 @@ def _run_in_thread(work: Callable[[], list[ShadowedAnswer]]) -> "Future[list[Sha
 
     threading.Thread(target=run, name="bids", daemon=True).start()
     return future
-
-
-def build_window_request(request: MultiplierRequest) -> WindowRequest:
-    return WindowRequest(request.strategy, request.memory, request.window, request.rules)
-
-
-def build_decided(
-    request: MultiplierRequest,
-    decision: BidDecision,
-    memory: BidState,
-    shadows: Mapping[BidStrategy, BidDecision],
-) -> BidsDecided:
-    """Build the answer to a campaign that asked."""
-    return BidsDecided(
-        day=request.day,
-        window=request.window.window,
-        strategy=request.strategy,
-        decision=decision,
-        memory=memory,
-        shadows=dict(shadows),
-        counts=request.counts,
-        counted_before=request.counted_before,
-    )
 
 
 def add_counts(request: MultiplierRequest, found: FoundCounts) -> MultiplierRequest:

@@ -10,7 +10,6 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.bid_model import BidCounts, BidRow, FoundCounts, MultiplierRequest
 from adloom.core.ids import CampaignId
 from adloom.events.conversions.store import has_conversions
@@ -46,9 +45,10 @@ FORGET: Final = """
      WHERE it.campaign_id = begun.campaign_id AND it.day < begun.day - 1
 """
 OF_A_DAY: Final = """
-    SELECT * FROM (
-        SELECT * FROM bid_decisions WHERE campaign_id = $1 AND day = $2 ORDER BY at DESC LIMIT $3
-    ) AS newest ORDER BY at
+    SELECT campaign_id, day, at, bid_window AS window, strategy, multiplier, wanted, reason, guard_limit AS limit, note,
+           spent_micros AS spent, impressions, clicks, conversions, shadows, false AS is_first
+      FROM (SELECT * FROM bid_decisions WHERE campaign_id = $1 AND day = $2 ORDER BY at DESC LIMIT $3) AS newest
+     ORDER BY at
 """
 
 
@@ -98,24 +98,5 @@ async def write_decisions(connection: Connection, rows: Sequence[BidRow]) -> Non
 
 async def load_decisions(connection: Connection, campaign_id: CampaignId, day: date) -> list[BidRow]:
     """Return a day's decisions, the newest last."""
-    return [
-        BidRow(
-            campaign_id=campaign_id,
-            day=row["day"],
-            at=row["at"],
-            window=row["bid_window"],
-            strategy=BidStrategy(row["strategy"]),
-            multiplier=row["multiplier"],
-            wanted=row["wanted"],
-            reason=row["reason"],
-            limit=row["guard_limit"],
-            note=row["note"],
-            spent=row["spent_micros"],
-            impressions=row["impressions"],
-            clicks=row["clicks"],
-            conversions=row["conversions"],
-            shadows=msgspec.json.decode(row["shadows"], type=dict[BidStrategy, BidDecision]),
-            is_first=False,
-        )
-        for row in await connection.fetch(OF_A_DAY, campaign_id, day, DECISIONS_MAX)
-    ]
+    rows = await connection.fetch(OF_A_DAY, campaign_id, day, DECISIONS_MAX)
+    return [msgspec.convert({**row, "shadows": msgspec.json.decode(row["shadows"])}, BidRow) for row in rows]

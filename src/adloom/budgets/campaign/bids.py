@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.bidding.decide import WindowRequest, decide
+from adloom.bidding.decide import decide
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.window import FALLBACK, WINDOWS, BidDecision, BidRules, BidStrategy, BidWindow
@@ -23,6 +23,8 @@ from adloom.budgets.bid_model import (
     BidRow,
     BidsDecided,
     MultiplierRequest,
+    build_decided,
+    build_window_request,
 )
 from adloom.budgets.campaign.pace import get_throttle
 from adloom.budgets.campaign.state import CampaignState, find_current_day
@@ -197,24 +199,13 @@ def _find_share_let_through(bids: BidProgress) -> float:
 def _decide_here(request: MultiplierRequest) -> BidsDecided:
     """Decide without the nets: the pacer where the campaign has a net for a strategy."""
     try:
-        answer = decide(
-            WindowRequest(request.strategy, request.memory, request.window, request.rules), NETS_AWAY
-        )
+        answer = decide(build_window_request(request), NETS_AWAY)
         memory, decision = answer.state, answer.decision
     except (ArithmeticError, ValueError):
         # Whatever numbers a memory of before had: it begins anew.
         memory = BidState()
         decision = BidDecision(multiplier=1.0, reason=FALLBACK + NO_NUMBER)
-    return BidsDecided(
-        day=request.day,
-        window=request.window.window,
-        strategy=request.strategy,
-        decision=decision,
-        memory=memory,
-        shadows={},
-        counts=request.counts,
-        counted_before=request.counted_before,
-    )
+    return build_decided(request, decision, memory, {})
 
 
 def _decide_without_budget(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -102,25 +102,14 @@ def _find_midnight(day: date, zone: ZoneInfo) -> datetime:
 
 
 def sum_points(points: Sequence[OverviewPoint]) -> OverviewPoint:
-    return OverviewPoint(
-        begins_at=points[0].begins_at,
-        impressions=sum(one.impressions for one in points),
-        clicks=sum(one.clicks for one in points),
-        spend=Micros(sum(one.spend for one in points)),
-        revenue=_sum_micros(one.revenue for one in points),
-        requests=_sum(one.requests for one in points),
-        filled=_sum(one.filled for one in points),
-    )
+    summed = (name for name in OverviewPoint.__struct_fields__ if name != "begins_at")
+    sums = {name: _sum(getattr(one, name) for one in points) for name in summed}
+    return OverviewPoint(begins_at=points[0].begins_at, **sums)
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
+def _sum(values: Iterable[int | None]) -> Any:  # noqa: ANN401 - a count or micros, or None
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _sum_micros(values: Iterable[Micros | None]) -> Micros | None:
-    total = _sum(values)
-    return None if total is None else Micros(total)
 
 
 class OverviewQuery(Body):
