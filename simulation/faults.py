@@ -207,8 +207,11 @@ class Lock:
     def is_anothers(self, name: str) -> bool:
         return self._owner not in (None, name) and self._ends_at > asyncio.get_running_loop().time()
 
-    def take(self, name: str, seconds: float) -> None:
+    def take(self, name: str, seconds: float) -> bool:
+        """Take or renew it; return whether it was not that owner's the last time."""
+        before = self._owner
         self._owner, self._ends_at = name, asyncio.get_running_loop().time() + seconds
+        return before != name
 
     def release(self, name: str) -> None:
         if not self.is_anothers(name):

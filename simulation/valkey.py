@@ -185,12 +185,14 @@ class SimulatedLeaderLock(Connection):
         super().__init__(server.faults, server.outages, host)
         self._server = server
         self._name = name
+        self.was_just_taken = False
 
     async def acquire(self) -> bool:
         await self.begin("leader lock")
+        self.was_just_taken = False
         if self._server.lock.is_anothers(self._name):
             return self._faults.strikes("budget actors owned twice", self._faults.rates.owned_twice)
-        self._server.lock.take(self._name, OWNER_SECONDS)
+        self.was_just_taken = self._server.lock.take(self._name, OWNER_SECONDS)
         return True
 
     async def release(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+import pytest
 from structlog.testing import capture_logs
 
 from adloom.budgets.addresses import OWNER_KEY
@@ -22,6 +23,7 @@ class FakeLock:
     def __init__(self) -> None:
         self.is_free = True
         self.is_away = False
+        self.was_just_taken = False
         self.releases = 0
 
     async def acquire(self) -> bool:
@@ -84,6 +86,17 @@ async def test_the_parts_stop_when_the_lock_is_lost_and_start_again_when_it_is_f
     assert leader.terms == 2
 
 
+async def test_the_parts_start_again_when_the_lock_was_lost_and_taken_again() -> None:
+    lock, part = FakeLock(), FakePart()
+
+    async with running_leader(lock, part) as leader:
+        await eventually(lambda: leader.is_leader, seconds=30)
+        lock.was_just_taken = True
+        await eventually(lambda: part.ended == 1, seconds=30)
+        lock.was_just_taken = False
+        await eventually(lambda: leader.is_leader and part.begun > 1, seconds=30)
+
+
 async def test_log_lines_say_which_actors_begin_and_end() -> None:
     with capture_logs() as lines:
         async with running_leader(FakeLock()) as leader:
@@ -142,6 +155,29 @@ async def test_a_restarted_worker_takes_over_the_lock_of_its_last_run(valkey: Va
     assert not await namesake.acquire()
     assert await after.acquire()
     assert not await before.acquire()
+
+
+@pytest.mark.parametrize("has_led", [True, False])
+async def test_a_worker_that_was_suspended_knows_whether_another_had_its_lock(
+    valkey: Valkey, *, has_led: bool
+) -> None:
+    lease = timedelta(milliseconds=50)
+    one, other = (
+        ValkeyLock(valkey, OWNER_KEY, consumer=name, incarnation="1", lease=lease) for name in ("a", "b")
+    )
+    assert await one.acquire()
+    await becomes(lambda: _is_gone(valkey), seconds=30)
+    if has_led:
+        assert await other.acquire()
+        await becomes(lambda: _is_gone(valkey), seconds=30)
+
+    assert await one.acquire()
+
+    assert one.was_just_taken == has_led
+
+
+async def _is_gone(valkey: Valkey) -> bool:
+    return await valkey.get(OWNER_KEY) is None
 
 
 async def test_locks_of_a_worker_are_renewed_by_one_command(valkey: Valkey) -> None:

@@ -8,7 +8,9 @@ from datetime import timedelta
 import pytest
 
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
+from adloom.budgets.worker import WorkerIdentity
 from adloom.core.clock import SystemClock
+from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
 from adloom.market.auctioneer.state import ConfigureAuctions
 from adloom.market.kinds import make_kinds
@@ -21,7 +23,7 @@ from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketTerm, MarketWriter
 from adloom.market.weights import FORGOTTEN_AFTER
-from adloom.market.worker import NoticeBroadcaster
+from adloom.market.worker import OWNER_KEY, NoticeBroadcaster, make_market
 from adloom.runtime.actors.actor import SHARDS, FencedOutError, find_shard
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
@@ -29,7 +31,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey
 from tests.market.builders import a_demand
-from tests.support.eventually import eventually
+from tests.support.eventually import becomes, eventually
 from tests.support.pages import insert_site, write_page
 
 NOW = SystemClock().now
@@ -209,3 +211,32 @@ async def test_shortlists_are_removed_a_day_after_they_expired(pool: Pool, site_
     await remove_expired(pool)
 
     assert [row[0] for row in await pool.fetch("SELECT url FROM shortlists")] == ["just gone"]
+
+
+async def test_a_worker_that_was_suspended_while_another_led_for_a_moment_leads_again(
+    pool: Pool, valkey: Valkey
+) -> None:
+    """It finds its lock free, and not that somebody else has had it."""
+    first, second = (
+        make_market(pool, valkey, SystemClock(), worker=WorkerIdentity(name, "1"), campaigns_max=3)
+        for name in ("a", "b")
+    )
+    stop, ends = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(first.leader.run(stop))
+        await eventually(lambda: first.host.is_open, seconds=30)
+        await valkey.delete(OWNER_KEY)  # As when its lease has ended.
+        leading = group.create_task(second.leader.run(ends))
+        await eventually(lambda: second.host.is_open, seconds=30)
+        ends.set()
+        await leading
+
+        async def is_kept() -> bool:
+            try:
+                await first.host.send_durably(DIRECTORY, CampaignReady(a_demand(1, "483")))
+            except UnavailableError:
+                return False
+            return True
+
+        await becomes(is_kept, seconds=10)
+        stop.set()

@@ -21,6 +21,11 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class LeaderLock(Protocol):
     """A lock that one worker holds at a time."""
 
+    @property
+    def was_just_taken(self) -> bool:
+        """Whether the last `acquire` found it free, and not held by this worker."""
+        ...
+
     async def acquire(self) -> bool: ...
 
     async def release(self) -> None: ...
@@ -79,11 +84,11 @@ class LeaderLoop:
             log.info("brains_end", actors=self._name)
 
     async def _renew_lock(self, stop: asyncio.Event) -> None:
-        """Renew the lock until `stop` is set, or until another worker holds it."""
+        """Renew the lock until `stop` is set, or until another worker holds it, or may have held it meanwhile."""
         is_leader = True
         while is_leader and not stop.is_set():
             await pause_until_next(self._renew_seconds, stop)
             # If Valkey is unreachable, no other worker can take the lock; carry on.
             # State versions fence out a second leader.
             with contextlib.suppress(UnavailableError):
-                is_leader = await self._lock.acquire()
+                is_leader = await self._lock.acquire() and not self._lock.was_just_taken

@@ -17,8 +17,8 @@ LEASE: Final = timedelta(seconds=5)
 RENEWED_SECONDS: Final = 0.5
 
 # A worker that restarts under the same name takes its old lock back, once: two that live under one name would
-# otherwise take it from each other for ever. The first answer is 2 for a lock that was taken now, the others are those
-# of the locks that are renewed with it.
+# otherwise take it from each other for ever. The first answer is 2 for a lock that was taken now; for one whose lease
+# has ended while nobody else took it, 1. The others are those of the locks that are renewed with it.
 ACQUIRE_SCRIPT: Final = """
 local key, consumer, holder, millis, may_take_back = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -33,16 +33,14 @@ local function acquire()
     local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
     if has and not is_own then return 0 end
     redis.call('SET', key, holder, 'PX', millis)
-    return 2
+    return redis.call('SET', key .. ':last', holder, 'GET') == holder and 1 or 2
 end
 
 local answers = {acquire()}
 for i = 2, #KEYS do answers[i] = renew(KEYS[i], ARGV[2 * i + 1], ARGV[2 * i + 2]) end
 return answers
 """
-RELEASE_SCRIPT: Final = (
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
-)
+RELEASE_SCRIPT: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1], KEYS[1] .. ':last') end return 1"
 
 
 class HeldLocks:
