@@ -9,6 +9,7 @@ from adloom.budgets.messages import (
     BudgetVerdict,
     CheckClock,
     GiveBack,
+    OpenWindow,
     Recall,
     SpendReport,
     SpendUpdate,
@@ -83,6 +84,16 @@ def test_every_report_has_a_higher_sequence_and_totals_instead_of_differences() 
 
     assert [report.spent_by_day for report in sent] == [{TODAY: UNIT}, {TODAY: 2 * UNIT}]
     assert sent[1].sequence == sent[0].sequence + 1
+
+
+def test_what_was_spent_by_the_time_of_a_reset_is_reported() -> None:
+    bench = an_allotted_campaign()
+    answer(bench, 10 * UNIT)
+    bench.take(bench.offered())
+
+    bench.take(OpenWindow(reason="again"))
+
+    assert [one.spent_by_day for one in bench.sent(SpendReport)] == [{TODAY: UNIT}]
 
 
 def test_only_one_report_is_under_way_and_the_next_follows_its_answer() -> None:

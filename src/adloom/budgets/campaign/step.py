@@ -198,7 +198,7 @@ def _open_window(state: CampaignState, now: datetime, effects: list[Effect]) -> 
     recall(state, effects)
     state = _changed(flush(state, effects), window=state.window + 1, spent_window=NOTHING)
     effects += [Persist(), publish_spend(state, now)]
-    return state
+    return queue_report(state, now, effects)
 
 
 def _find_next_due(state: CampaignState, now: datetime) -> datetime | None:
