@@ -1,6 +1,6 @@
-"""The cost of charging impressions, in a real worker with all its tasks.
+"""The cost of charging impressions, and of leasing campaigns, in a real worker with all its tasks.
 
-The reference is the same number of impressions at no cost, which are counted and published all the same.
+The reference of charges is the same number of impressions at no cost, which are counted and published all the same.
 """
 
 import asyncio
@@ -19,13 +19,15 @@ from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.budgets.lease_client import BenchLeaseClient
 from bench.fill import BudgetCampaign, add_campaigns
-from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants
+from bench.processes import CpuMeter, LoadError, ShowStatus, find_descendants, measure_usage
 from bench.servers import Servers, run_servers, run_worker, wait_until_quiet
 
 COST: Final = Micros(1_000)
 CPM_MICROS: Final = COST * 1_000
 SESSION: Final = 1
 PAID_EVERY: Final = 2
+LEASED_PAID_EVERY: Final = 10
+OFFERS_LEASED: Final = 2
 APPENDED_AT_ONCE: Final = 2_000
 POLL_SECONDS: Final = 0.05
 WARM_SECONDS: Final = AHEAD_SECONDS_MAX + 2.0
@@ -174,3 +176,33 @@ class _ChargeBench:
             country_code="DE",
             page_url="https://news.example/politics/2026/11/an-article-of-the-day",
         )
+
+
+class LeaseCost(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory of a worker before and after it leased all campaigns, and the CPU that took."""
+
+    bytes_before: int
+    bytes_after: int
+    cpu_seconds: float
+
+
+async def measure_leasing(*, campaigns: int, say: ShowStatus) -> LeaseCost:
+    """Lease all campaigns, and use nothing of the leases."""
+    async with run_servers(banners=campaigns) as servers:
+        shown = await add_campaigns(
+            servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=LEASED_PAID_EVERY
+        )
+        addresses = {one.id: one.address for one in shown}
+        async with run_worker(servers) as pid, BenchLeaseClient(servers.valkey, SESSION).run() as client:
+            await wait_until_quiet(pid)
+            bytes_before = measure_usage([pid]).resident_bytes
+            say(f"a delivery process takes {campaigns:,} leases")
+            cpu_before = measure_usage([pid]).cpu_seconds
+            await client.report_usage(addresses, want=Micros(OFFERS_LEASED * COST), cost=COST)
+            cpu_seconds = measure_usage([pid]).cpu_seconds - cpu_before
+            await wait_until_quiet(pid)
+            return LeaseCost(
+                bytes_before=bytes_before,
+                bytes_after=measure_usage([pid]).resident_bytes,
+                cpu_seconds=cpu_seconds,
+            )

@@ -127,7 +127,7 @@ def measure_size(
     what = f"{size.pages:,} pages, {size.campaigns:,} campaigns, {size.candidates} candidates"
     say(f"{what}: starting")
     with contextlib.ExitStack() as stack:
-        pid, port = stack.enter_context(run_delivery(DELIVERY, *_list_words(size)))
+        pid, port = stack.enter_context(run_delivery(DELIVERY, *msgspec.structs.astuple(size)))
         targets = _build_targets(port, size)
         answer_bytes = _check(port, targets[1].paths[0])
         subjects = [BenchSubject(target=target, pids=[pid]) for target in targets]
@@ -155,17 +155,14 @@ def _run_references(
     if nginx is not None:
         found.insert(0, stack.enter_context(run_nginx(nginx, size=answer_bytes)))
     if base is not None:
-        other = run_delivery(DELIVERY, *_list_words(size), python=find_python(base), checkout=base.absolute())
+        words = msgspec.structs.astuple(size)
+        other = run_delivery(DELIVERY, *words, python=find_python(base), checkout=base.absolute())
         pid, port = stack.enter_context(other)
         found.append(BenchSubject(target=Target(name=BASE, port=port, path=NO_OP_PATH), pids=[pid]))
     for one in found:
         for pid in one.pids:
             keep_off_last_cpu(pid)
     return found
-
-
-def _list_words(size: ContextualSize) -> tuple[int, int, int]:
-    return size.pages, size.campaigns, size.candidates
 
 
 def _find_ratio(some: Sequence[Sample], others: Sequence[Sample]) -> float:

@@ -7,16 +7,17 @@ from collections.abc import Awaitable, Callable
 from datetime import date
 from typing import Final
 
-from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.kinds import make_campaign_kind, make_kinds
 from adloom.budgets.messages import CampaignCounts
 from adloom.core.ids import SystemIds
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.messages import decode_group
 from adloom.runtime.actors.nats.pinned import ID_HEADER
 from adloom.runtime.actors.nats.ports import Received
 from adloom.runtime.actors.nats.sender import NatsSender
 from bench.drills.cluster import Cluster
+from bench.drills.equality.hosts import read_states
 from bench.drills.result import Figures, require
 from simulation.loop import make_random
 
@@ -94,7 +95,7 @@ async def disorder_messages(cluster: Cluster) -> Figures:
     await asyncio.wait(last)
     cluster.sender = orderly
     await asyncio.sleep(5 * LATE_SECONDS_MAX)
-    states = await read_states(cluster)
+    states = await read_states(cluster.pool, [make_campaign_kind()])
     stop.set()
     await sending
     await connection.close()
@@ -107,10 +108,10 @@ async def set_clock_wrong(cluster: Cluster) -> Figures:
     """11. A worker's clock is an hour ahead, in tomorrow: days of campaigns never go back when it dies."""
     killed: set[str] = set()
     await cluster.add_worker("ahead", ahead_seconds=AHEAD_SECONDS)
-    known: dict[str, date] = {}
+    known: dict[Address, date] = {}
     back, ends_at = 0, time.monotonic() + TOMORROW_SECONDS_MAX
     while time.monotonic() < ends_at:
-        for key, state in (await read_states(cluster)).items():
+        for key, state in (await read_states(cluster.pool, [make_campaign_kind()])).items():
             back += state.day < known.get(key, date.min)
             known[key] = state.day
         is_ahead = len(set(known.values())) > 1
@@ -124,12 +125,6 @@ async def set_clock_wrong(cluster: Cluster) -> Figures:
     require(is_so=back == 0, what=f"{back} days went back")
     tomorrow = sum(one > min(known.values()) for one in known.values())
     return {"campaigns in tomorrow": tomorrow, "days gone back": back}
-
-
-async def read_states(cluster: Cluster) -> dict[str, CampaignState]:
-    kind = make_campaign_kind()
-    rows = await cluster.pool.fetch("SELECT key, state, format FROM brain_states WHERE kind = 'campaign'")
-    return {row["key"]: kind.decode(row["state"], format_number=row["format"]) for row in rows}
 
 
 def _make_counts(number: int) -> CampaignCounts:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.addresses import parse_campaign_key
+from adloom.budgets.addresses import CAMPAIGN, parse_campaign_key
 from adloom.budgets.kinds import make_campaign_kind
 from adloom.budgets.messages import AskBudget, ChargeKind, Confirm, Confirms
 from adloom.budgets.money.reconcile_store import reconcile_day
@@ -18,6 +18,7 @@ from adloom.core.ids import BannerId, PlacementId, RequestId, SystemIds
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address, find_shard
 from bench.drills.cluster import Cluster
+from bench.drills.equality.hosts import read_states
 from simulation.loop import make_random
 
 CONFIRMS: Final = 5  # In a message.
@@ -121,10 +122,9 @@ class Load:
 
     async def check(self) -> ChargeCheck:
         """Compare what was sent with the money ledger and the states."""
-        pool, kind = self._cluster.pool, make_campaign_kind()
+        pool = self._cluster.pool
         sums = {row["campaign_id"]: row for row in await pool.fetch(SUMS)}
-        states = await pool.fetch("SELECT key, state, format FROM brain_states WHERE kind = 'campaign'")
-        spent = {row["key"]: kind.decode(row["state"], format_number=row["format"]) for row in states}
+        states = await read_states(pool, [make_campaign_kind()])
         lost = twice = wrong = over = 0
         for key, sent in self._sent.items():
             campaign_id, _ = parse_campaign_key(key)
@@ -132,7 +132,7 @@ class Load:
             charges = 0 if row is None else row["charges"]
             lost += max(0, sent - charges)
             twice += max(0, charges - sent)
-            state = spent.get(key)
+            state = states.get(Address(CAMPAIGN, key))
             total = None if state is None else state.spent_total
             wrong += not total == (0 if row is None else row["micros"]) == self._sent_micros[key]
             budget = None if state is None else state.configured.daily_budget

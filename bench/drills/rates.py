@@ -3,46 +3,30 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-import msgspec
 import psutil
 
 from adloom.budgets.addresses import OWNER_KEY
-from adloom.budgets.config.catalog_store import BudgetCatalog
-from adloom.budgets.config.entity_config import EntityConfigurer
-from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import AskBudget, Confirms
-from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.transport.inbox import ValkeyBroadcaster
 from adloom.core.clock import SystemClock
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.random import make_system_chance
 from bench.drills.cluster import Cluster
+from bench.drills.equality.campaigns import make_played
+from bench.drills.equality.hosts import PlayedHost, run_local
 from bench.drills.load import make_confirms
 from bench.drills.result import Figures, NotPossibleError
 
 SECONDS: Final = 5.0
 ASKED_AT_ONCE: Final = 200
 SENT_AT_ONCE: Final = 1_000
-HOLD_SECONDS: Final = 300
 MEGABYTE: Final = 10**6
 LONE: Final = "worker-alone"
 SHARING: Final = ("ADLOOM_NATS_URL", "ADLOOM_NATS_REPLICAS", "ADLOOM_WORKER_ROLES")  # It runs without these.
 START_SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.05
-
-
-class MeasuredHost(Protocol):
-    """What both hosts can do."""
-
-    async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> Any: ...  # noqa: ANN401 - each kind's own
-
-    def send_durably(self, address: Address, message: msgspec.Struct) -> "asyncio.Future[None]": ...
 
 
 async def measure_rates(cluster: Cluster) -> Figures:
@@ -52,7 +36,9 @@ async def measure_rates(cluster: Cluster) -> Figures:
     loaded = _read_memory(cluster)
     for name in list(cluster.workers):
         await cluster.end_worker(name)
-    async with _run_local(cluster) as host:
+    clock, audience = SystemClock(), ValkeyBroadcaster(cluster.valkey)
+    played = make_played(cluster.pool, clock)
+    async with run_local(cluster.pool, played, clock, audience=audience, chance=make_system_chance()) as host:
         local = await _measure(host, cluster)
     local |= await _measure_start(cluster)
     ratios = {f"{what}, ratio": shared[what] / local[what] for what in shared}
@@ -84,7 +70,7 @@ def _read_memory(cluster: Cluster) -> float:
     return max(psutil.Process(one.pid).memory_info().rss for one in cluster.workers.values()) / MEGABYTE
 
 
-async def _measure(host: MeasuredHost, cluster: Cluster) -> dict[str, float]:
+async def _measure(host: PlayedHost, cluster: Cluster) -> dict[str, float]:
     seconds: list[float] = []
 
     async def ask(number: int) -> None:
@@ -125,23 +111,3 @@ async def _repeat(do: Callable[[int], Awaitable[None]], *, at_once: int) -> floa
         for first in range(at_once):
             group.create_task(repeat(first))
     return done / (time.perf_counter() - began_at)
-
-
-@asynccontextmanager
-async def _run_local(cluster: Cluster) -> AsyncGenerator[ActorHost]:
-    clock = SystemClock()
-    host = ActorHost(
-        make_kinds(),
-        PostgresStateStore(cluster.pool, MoneyWriter(clock), clock),
-        introduction=EntityConfigurer(BudgetCatalog(cluster.pool), clock, hold_seconds=HOLD_SECONDS),
-        audience=ValkeyBroadcaster(cluster.valkey),
-        clock=clock,
-        chance=make_system_chance(),
-    )
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(host.run(stop))
-        while not host.is_open:  # noqa: ASYNC110 - it opens when its task has begun
-            await asyncio.sleep(0)
-        yield host
-        stop.set()

@@ -1,7 +1,6 @@
 import pytest
 
-from bench.budgets.charges import measure_charges
-from bench.budgets.leasing import measure_leasing
+from bench.budgets.charges import measure_charges, measure_leasing
 
 
 def say_nothing(_said: str) -> None:

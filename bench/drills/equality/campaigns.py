@@ -25,7 +25,15 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId, System
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
-from bench.drills.equality.hosts import Message, PlayedHost, PlayedKinds, ask_all, run_local, run_shared
+from bench.drills.equality.hosts import (
+    Message,
+    PlayedHost,
+    PlayedKinds,
+    ask_all,
+    read_states,
+    run_local,
+    run_shared,
+)
 from bench.drills.result import Figures, require
 from simulation.loop import make_random
 
@@ -37,9 +45,6 @@ INSERT: Final = """
     INSERT INTO campaigns (public_id, name, status, budget_daily_paisa, bid_type, bid_amount_micros, pacing_strategy)
     VALUES ($1, 'drill', 'active', $2, 'cpm', 1000000, 'Accelerated')
 """
-STATES: Final = (
-    "SELECT key, state, format FROM brain_states WHERE kind = 'campaign' AND key = ANY ($1::text[])"
-)
 MONEY: Final = """
     SELECT campaign_id, kind, request_id, slot, amount_micros FROM money_entries
      ORDER BY campaign_id, kind, request_id, slot
@@ -59,12 +64,12 @@ async def compare_campaigns(nats_url: str, pool: Pool, *, seed: int) -> Figures:
 
     await pool.execute(CLEAR)
     clock = ManualClock(began_at)
-    async with run_local(pool, _make_played(pool, clock), clock) as host:
+    async with run_local(pool, make_played(pool, clock), clock) as host:
         said = await _play(host, log, clock)
     states, money = await _read(pool, campaigns)
     await pool.execute(CLEAR)
     clock = ManualClock(began_at)
-    async with run_shared(nats_url, pool, _make_played(pool, clock), clock) as host:
+    async with run_shared(nats_url, pool, make_played(pool, clock), clock) as host:
         said_there = await _play(host, log, clock)
     states_there, money_there = await _read(pool, campaigns)
     await pool.execute(CLEAR)
@@ -81,7 +86,7 @@ async def compare_campaigns(nats_url: str, pool: Pool, *, seed: int) -> Figures:
     }
 
 
-def _make_played(pool: Pool, clock: Clock) -> PlayedKinds:
+def make_played(pool: Pool, clock: Clock) -> PlayedKinds:
     configurer = EntityConfigurer(BudgetCatalog(pool), clock, hold_seconds=HOLD_SECONDS)
     return PlayedKinds(make_kinds(), MoneyWriter(clock), configurer)
 
@@ -147,8 +152,7 @@ async def _play(host: PlayedHost, log: Sequence[Sequence[Message]], clock: Manua
     return said
 
 
-async def _read(pool: Pool, campaigns: Sequence[Address]) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
-    kind = make_campaign_kind()
-    rows = await pool.fetch(STATES, [address.key for address in campaigns])
-    states = {row["key"]: kind.decode(row["state"], format_number=row["format"]) for row in rows}
-    return states, [tuple(row) for row in await pool.fetch(MONEY)]
+async def _read(pool: Pool, campaigns: Sequence[Address]) -> tuple[dict[Address, Any], list[tuple[Any, ...]]]:
+    states = await read_states(pool, [make_campaign_kind()])
+    played = {address: state for address, state in states.items() if address in campaigns}
+    return played, [tuple(row) for row in await pool.fetch(MONEY)]

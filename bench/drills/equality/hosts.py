@@ -9,7 +9,8 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
-from adloom.runtime.actors.actor import SHARDS, Address, AnyKind, FirstMessages
+from adloom.core.random import Chance
+from adloom.runtime.actors.actor import SHARDS, Address, AnyKind, Broadcaster, FirstMessages
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.nats.link import NatsLink
 from adloom.runtime.actors.nats.runner import ActorFamily
@@ -20,6 +21,7 @@ from adloom.runtime.postgres import Pool
 READY_SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.02
 ANSWER_SECONDS_MAX: Final = 60.0
+STATES: Final = "SELECT kind, key, state, format FROM brain_states WHERE kind = ANY ($1::text[])"
 
 Message = tuple[Address, msgspec.Struct]
 
@@ -85,15 +87,33 @@ class PlayedKinds(NamedTuple):
     introduction: FirstMessages
 
 
+async def read_states(pool: Pool, kinds: Sequence[AnyKind]) -> dict[Address, Any]:
+    """Return the stored states of all actors of some kinds."""
+    by_name = {kind.name: kind for kind in kinds}
+    return {
+        Address(row["kind"], row["key"]): by_name[row["kind"]].decode(
+            row["state"], format_number=row["format"]
+        )
+        for row in await pool.fetch(STATES, list(by_name))
+    }
+
+
 @asynccontextmanager
-async def run_local(pool: Pool, played: PlayedKinds, clock: Clock) -> AsyncGenerator[PlayedHost]:
+async def run_local(
+    pool: Pool,
+    played: PlayedKinds,
+    clock: Clock,
+    *,
+    audience: Broadcaster | None = None,
+    chance: Chance | None = None,
+) -> AsyncGenerator[PlayedHost]:
     host = ActorHost(
         played.kinds,
         PostgresStateStore(pool, played.records, clock),
         introduction=played.introduction,
-        audience=NoListeners(),
+        audience=audience or NoListeners(),
         clock=clock,
-        chance=EqualChance(),
+        chance=chance or EqualChance(),
     )
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from adloom.auction.site_modes import ApprovalMode
-from adloom.budgets.addresses import make_advertiser_address
+from adloom.budgets.addresses import ADVERTISER, make_advertiser_address
 from adloom.budgets.campaign.demand import (
     DIRECTORY,
     CampaignDemand,
@@ -41,9 +41,16 @@ from adloom.market.routing import EVERYWHERE, make_auctioneer_address, make_rank
 from adloom.market.store import MarketWriter
 from adloom.pages.follow.page_table import PageEntry
 from adloom.pages.model import PageCategory
-from adloom.pages.site.messages import ChangePages, CheckSite, ConfigureSite, SiteConfig, make_site_address
+from adloom.pages.site.messages import (
+    SITE,
+    ChangePages,
+    CheckSite,
+    ConfigureSite,
+    SiteConfig,
+    make_site_address,
+)
 from adloom.pages.site.step import SiteKind
-from adloom.runtime.actors.actor import Address, AnyKind
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Connection, Pool
 from bench.drills.equality.hosts import (
     Message,
@@ -51,6 +58,7 @@ from bench.drills.equality.hosts import (
     PlayedHost,
     PlayedKinds,
     ask_all,
+    read_states,
     run_local,
     run_shared,
 )
@@ -66,7 +74,6 @@ QUIET_ROUNDS: Final = 15  # More than a change takes on its way to a shortlist, 
 SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.05
 INSERT_SITE: Final = "INSERT INTO sites (public_id, domain, name) VALUES ($1, $2, $2)"
-STATES: Final = "SELECT kind, key, state, format FROM brain_states WHERE kind = ANY ($1::text[])"
 TABLES: Final = {
     "demands": "SELECT campaign_id, version, demand::text FROM contextual_demand ORDER BY 1",
     "categories": "SELECT category, version FROM demand_versions ORDER BY 1",
@@ -131,6 +138,7 @@ async def compare_others(nats_url: str, pool: Pool, *, seed: int) -> Figures:
         await pool.execute(INSERT_SITE, site_id, f"equal-{site_id.hex}-{number}.test")
     log = _make_log(seed, names, began_at)
     kinds = [*make_budget_kinds(), SiteKind(), *make_market_kinds()]
+    stored = [one for one in kinds if one.name in {ADVERTISER, SITE}]
     played = PlayedKinds(kinds, AllRecords(), NoFirstMessages())
 
     await pool.execute(CLEAR)
@@ -140,13 +148,13 @@ async def compare_others(nats_url: str, pool: Pool, *, seed: int) -> Figures:
         for _ in range(QUIET_ROUNDS):
             await _let_pass(host, clock, names)
         rows = await _read_rows(pool)
-    states = await _read_states(pool, kinds)
+    states = await read_states(pool, stored)
     await pool.execute(CLEAR)
     clock = ManualClock(began_at)
     async with run_shared(nats_url, pool, played, clock) as host:
         said_there = await _play(host, log, clock, names)
         await _wait_for_rows(host, clock, names, pool, rows)
-    states_there = await _read_states(pool, kinds)
+    states_there = await read_states(pool, stored)
     await pool.execute(CLEAR)
 
     require(is_so=len(states) == ADVERTISERS + SITES, what=f"only {sorted(states)} have states")
@@ -199,15 +207,6 @@ async def _wait_for_rows(
 
 async def _read_rows(pool: Pool) -> Rows:
     return {name: [tuple(row) for row in await pool.fetch(statement)] for name, statement in TABLES.items()}
-
-
-async def _read_states(pool: Pool, kinds: Sequence[AnyKind]) -> dict[tuple[str, str], Any]:
-    by_name = {kind.name: kind for kind in kinds}
-    rows = await pool.fetch(STATES, ["advertiser", "site"])
-    return {
-        (row["kind"], row["key"]): by_name[row["kind"]].decode(row["state"], format_number=row["format"])
-        for row in rows
-    }
 
 
 def _make_log(seed: int, names: _Names, now: datetime) -> list[list[Message]]:
