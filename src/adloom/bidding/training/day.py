@@ -1,6 +1,6 @@
 """A day of bidding on recorded tables: what a window brings, features by rows, and the guard, with their slopes."""
 
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 import numpy as np
@@ -17,8 +17,8 @@ ROOM: Final = np.float32(0.02)
 CENT: Final = np.float32(0.01)
 
 
-class DayProgress(msgspec.Struct, kw_only=True):
-    """Where rows stand at the start of a window."""
+class Carried(msgspec.Struct, kw_only=True):
+    """What goes from one window of rows to the next; its gradients go back the same way."""
 
     cost: Array
     value: Array
@@ -29,6 +29,16 @@ class DayProgress(msgspec.Struct, kw_only=True):
     slow_spend: Array
     slow_value: Array
     state: Array
+
+    @classmethod
+    def start(cls, count: int) -> Self:
+        zero = dict.fromkeys(cls.__struct_fields__, np.zeros(count, dtype=np.float32))
+        return cls(**zero | {"state": np.zeros((count, UNITS), dtype=np.float32)})
+
+
+class DayProgress(Carried, kw_only=True):
+    """Where rows stand at the start of a window."""
+
     traffic: Array  # Opportunities so far.
     surprise: Array  # ln(opportunities / expected) of the last window.
 
@@ -45,23 +55,6 @@ class WindowOutcome(msgspec.Struct, frozen=True, kw_only=True):
     value_slope: Array
     win_slope: Array
     is_capped: npt.NDArray[np.bool_]
-
-
-def start_day(rows: SeatDays) -> DayProgress:
-    zero = np.zeros(len(rows), dtype=np.float32)
-    return DayProgress(
-        cost=zero,
-        value=zero,
-        window_cost=zero,
-        window_value=zero,
-        wins=zero,
-        last=zero,
-        slow_spend=zero,
-        slow_value=zero,
-        state=np.zeros((len(rows), UNITS), dtype=np.float32),
-        traffic=zero,
-        surprise=zero,
-    )
 
 
 def bid_window(days: MarketDays, rows: SeatDays, t: int, log_m: Array, spent: Array) -> WindowOutcome:

@@ -17,7 +17,6 @@ from adloom.bidding.training.day import (
     bid_window,
     log_guard,
     score_days,
-    start_day,
 )
 from adloom.bidding.training.market_days import WINDOWS, Indexes, MarketDays
 
@@ -158,7 +157,7 @@ class DayOfAgent:
     """Rows of seat-days that actions move through."""
 
     def __init__(self, rows: SeatDays) -> None:
-        self.now: DayProgress = start_day(rows)
+        self.now: DayProgress = DayProgress.start(len(rows))
         self._rows = rows
         self._chosen = np.ones(len(rows), dtype=np.float32)
         self._wins = np.zeros(len(rows), dtype=np.float32)  # Not as a share.

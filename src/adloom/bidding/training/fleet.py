@@ -9,7 +9,7 @@ import numpy as np
 
 from adloom.bidding.network import HEAD, SHAPES, UNITS, Array, FleetNet
 from adloom.bidding.training.batch import draw_seat_days, make_plain_seat_days
-from adloom.bidding.training.day import advance, bid_window, build_features, start_day
+from adloom.bidding.training.day import DayProgress, advance, bid_window, build_features
 from adloom.bidding.training.generated import generate_days
 from adloom.bidding.training.gradient import TRAINED, DayPlayer, Gradient
 from adloom.bidding.training.market_days import WINDOWS, MarketDays
@@ -85,7 +85,7 @@ def _mix(slow: FleetNet, new: FleetNet, kept: float) -> FleetNet:
 def _measure_features(days: MarketDays, chance: np.random.Generator) -> tuple[Array, Array]:
     """Mean and deviation of the features when multipliers wander around 1."""
     rows = draw_seat_days(days, 512, chance)
-    now, seen = start_day(rows), list[Array]()
+    now, seen = DayProgress.start(len(rows)), list[Array]()
     log_m = chance.normal(0.0, 0.4, len(rows)).astype(np.float32)
     for t in range(WINDOWS):
         seen.append(build_features(rows, t, now))

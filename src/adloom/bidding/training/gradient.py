@@ -25,6 +25,7 @@ from adloom.bidding.training.day import (
     EPSILON,
     ROOM,
     SLOW,
+    Carried,
     DayProgress,
     WindowOutcome,
     advance,
@@ -32,7 +33,6 @@ from adloom.bidding.training.day import (
     build_features,
     log_guard,
     score_days,
-    start_day,
 )
 from adloom.bidding.training.market_days import WINDOWS, MarketDays
 
@@ -70,20 +70,6 @@ class _Traced(msgspec.Struct, frozen=True, kw_only=True):
     is_held: npt.NDArray[np.bool_]  # By the guard: the net had no say.
 
 
-class _Flow(msgspec.Struct, kw_only=True):
-    """Gradients that flow from a window to the one before."""
-
-    cost: Array
-    value: Array
-    window_cost: Array
-    window_value: Array
-    wins: Array
-    last: Array
-    slow_spend: Array
-    slow_value: Array
-    state: Array
-
-
 class DayPlayer:
     """Plays seat-days with a net, and walks back through them."""
 
@@ -92,10 +78,10 @@ class DayPlayer:
         self._rows = rows
         self._is_guarded = is_guarded
         self._trace: list[_Traced] = []
-        self._end = start_day(rows)
+        self._end = DayProgress.start(len(rows))
 
     def play(self, net: FleetNet, *, is_traced: bool = False) -> Played:
-        now, rows = start_day(self._rows), self._rows
+        now, rows = DayProgress.start(len(self._rows)), self._rows
         self._trace, logs = [], list[Array]()
         for t in range(WINDOWS):
             found = _activate(net, net.standardise(build_features(rows, t, now)), now.state)
@@ -130,25 +116,16 @@ class DayPlayer:
             self._differentiate_features(t, traced, to_scaled * is_free * free, flow)
         return self._collect(steps[::-1])
 
-    def _end_flow(self, end: DayProgress, weight: Array) -> _Flow:
-        target, zero = self._rows.target, np.zeros_like(weight)
+    def _end_flow(self, end: DayProgress, weight: Array) -> Carried:
+        target, flow = self._rows.target, Carried.start(len(weight))
         ratio = target * end.value / np.maximum(end.cost, np.float32(1e-9))
         is_over = ratio < 1.0
         to_value = np.where(is_over, 3.0 * ratio * ratio, 1.0) * weight
         to_cost = np.where(is_over, -2.0 * ratio * ratio * ratio / target, 0.0) * weight
-        return _Flow(
-            cost=to_cost.astype(np.float32),
-            value=to_value.astype(np.float32),
-            window_cost=zero,
-            window_value=zero,
-            wins=zero,
-            last=zero,
-            slow_spend=zero,
-            slow_value=zero,
-            state=np.zeros((len(weight), UNITS), dtype=np.float32),
-        )
+        flow.cost, flow.value = to_cost.astype(np.float32), to_value.astype(np.float32)
+        return flow
 
-    def _differentiate_outcome(self, traced: _Traced, flow: _Flow) -> Array:
+    def _differentiate_outcome(self, traced: _Traced, flow: Carried) -> Array:
         """From what a window brought to the net's raw output."""
         outcome = traced.outcome
         to_cost, to_value = flow.cost + flow.window_cost, flow.value + flow.window_value
@@ -170,7 +147,7 @@ class DayPlayer:
         is_stuck = ((raw > LOG_MAX) & (to_log > 0)) | ((raw < LOG_MIN) & (to_log < 0)) | traced.is_held
         return np.where(is_stuck, np.float32(0.0), to_log).astype(np.float32)
 
-    def _differentiate_features(self, t: int, traced: _Traced, to: Array, flow: _Flow) -> None:
+    def _differentiate_features(self, t: int, traced: _Traced, to: Array, flow: Carried) -> None:
         """From the features of window t to what they were made of."""
         rows = self._rows
         budget, target = rows.budget, rows.target
@@ -235,7 +212,7 @@ def _activate(net: FleetNet, scaled: Array, state: Array) -> _Activations:
 
 
 def _differentiate_net(
-    net: FleetNet, found: _Activations, to_raw: Array, flow: _Flow
+    net: FleetNet, found: _Activations, to_raw: Array, flow: Carried
 ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
     """From the output to the features and the state before; also what the weights' gradients are made of."""
     to_hidden = to_raw[:, None] * net.output * (1 - found.hidden * found.hidden)

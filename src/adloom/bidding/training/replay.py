@@ -7,7 +7,7 @@ from adloom.bidding.decide import WindowRequest, decide_all
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.training.batch import SeatDays, make_plain_seat_days
-from adloom.bidding.training.day import DayProgress, advance, bid_window, score_days, start_day
+from adloom.bidding.training.day import DayProgress, advance, bid_window, score_days
 from adloom.bidding.training.market_days import WINDOWS, Array, MarketDays
 from adloom.bidding.window import BidRules, BidStrategy, BidWindow
 
@@ -41,7 +41,7 @@ def replay(
     rows: SeatDays | None = None,
 ) -> Replayed:
     rows, rules = rows or make_plain_seat_days(days), rules or BidRules()
-    now, states = start_day(rows), [BidState()] * len(rows)
+    now, states = DayProgress.start(len(rows)), [BidState()] * len(rows)
     reasons: dict[str, int] = {}
     for t in range(WINDOWS):
         windows = _build_windows(days, rows, t, now)

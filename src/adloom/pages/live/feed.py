@@ -25,7 +25,6 @@ from adloom.pages.live.store import (
     read_changed,
     read_states,
 )
-from adloom.pages.model import SitePage
 from adloom.runtime.http.event_feed import EventFeed, EventListener, ListenerBounds
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
@@ -125,7 +124,8 @@ class SiteFeed(EventFeed[SiteListener]):
         if state.changed > known.changed:
             pages = await read_changed(connection, site_id, known.changed, count_max=PAGES_MAX)
             for page in pages:
-                self._send(site_id, ("page", page.id), b"page", _describe(page))
+                event = msgspec.convert(page, PageEvent, from_attributes=True)
+                self._send(site_id, ("page", page.id), b"page", event)
             # Where a page was removed meanwhile, there may be less to read than the version says.
             changed = pages[-1].version if len(pages) == PAGES_MAX else max(state.changed, known.changed)
         if state.removed > known.removed:
@@ -174,18 +174,3 @@ class SiteFeed(EventFeed[SiteListener]):
 
 def _encode_event(name: bytes, data: SiteEvent) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name, _encode(data))
-
-
-def _describe(page: SitePage) -> PageEvent:
-    return PageEvent(
-        id=page.id,
-        url=page.url,
-        title=page.title,
-        language=page.language,
-        categories=tuple(PageTopic(one.id, one.name, one.confidence) for one in page.categories),
-        source=page.source,
-        failure=page.failure,
-        classified_at=page.classified_at,
-        expires_at=page.expires_at,
-        version=page.version,
-    )
