@@ -1,15 +1,24 @@
 """Which campaigns have spent their budgets, from the totals of the money ledger."""
 
+import asyncio
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from adloom.budgets.campaign.demand import CampaignReady
+from adloom.budgets.messages import CampaignRestored
+from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_updates
+from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.market.demand_store import CampaignBudgets, find_spent, is_spent, load_all
-from adloom.runtime.postgres import Pool
+from adloom.market import follower
+from adloom.market.demand_store import CampaignBudgets, find_spent, is_spent, load_all, load_named
+from adloom.market.messages import AllDemand
+from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.valkey import Valkey
 from tests.support.control import Client, admin, control
+from tests.support.eventually import becomes, eventually
 from tests.support.pages import insert_creative
 
 __all__ = ["admin", "control"]
@@ -98,3 +107,52 @@ async def test_totals_are_read_from_the_money_ledger(pool: Pool) -> None:
     ]
     async with pool.acquire() as connection:
         assert await find_spent(connection, asked) == {CAMPAIGN, UUID(int=4)}
+
+
+class Heard:
+    """A host that keeps which campaigns it is told of."""
+
+    def __init__(self) -> None:
+        self.campaigns: list[str] = []
+        self.is_told = False  # Of all campaigns.
+
+    def tell(self, _: object, message: object) -> bool:
+        self.is_told |= isinstance(message, AllDemand)
+        if isinstance(message, CampaignReady):
+            self.campaigns.append(str(message.demand.campaign_id))
+        return True
+
+
+async def test_a_budget_that_is_restored_while_others_are_read_is_read_next(
+    admin: Client, pool: Pool, valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At midnight those of all campaigns are, within a second; all campaigns are read once a minute only."""
+    one, other = [await admin.make_campaign(bidType="cpm", bidAmount=5, categories=["483"]) for _ in range(2)]
+    for campaign in (one, other):
+        await insert_creative(pool, (await admin.make_banner())["id"], campaign["id"])
+    await pool.execute("UPDATE campaigns SET status = 'active'")
+
+    async def restore(campaign: dict[str, Any]) -> None:
+        news = CampaignRestored(campaign_id=CampaignId(UUID(campaign["id"])), at=NOON)
+        await valkey.publish(SPEND_CHANNEL, encode_updates([news]))
+
+    async def load_and_hear(connection: Connection, *named: Any) -> Any:
+        found = await load_named(connection, *named)
+        if named[0] == {UUID(one["id"])}:
+            await restore(other)
+            await asyncio.sleep(0.2)  # It is there by then.
+        return found
+
+    monkeypatch.setattr(follower, "load_named", load_and_hear)
+    heard, stop = Heard(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(follower.MarketFollower(pool, valkey, heard).run(stop))  # pyright: ignore[reportArgumentType] - it only tells
+        await eventually(lambda: heard.is_told, seconds=30)
+        await becomes(lambda: _is_heard(valkey), seconds=30)
+        await restore(one)
+        await eventually(lambda: heard.campaigns == [one["id"], other["id"]], seconds=20)
+        stop.set()
+
+
+async def _is_heard(valkey: Valkey) -> bool:
+    return bool((await valkey.pubsub_numsub(SPEND_CHANNEL))[0][1])

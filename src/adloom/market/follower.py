@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.campaign.demand import DIRECTORY, CampaignGone, CampaignReady
+from adloom.budgets.campaign.demand import DIRECTORY, CampaignDemand, CampaignGone, CampaignReady
 from adloom.budgets.messages import (
     AdvertiserExhausted,
     AdvertiserRestored,
@@ -106,14 +106,23 @@ class MarketFollower:
             changes = await self._read_changes(connection, now)
             configured = await load_sites(connection, changes.sites) if changes.sites else {}
             if self._spending or self._paying:
-                named = await load_named(connection, self._spending, self._paying)
+                named = await self._load_named(connection)
                 changes = msgspec.structs.replace(changes, bidding=[*changes.bidding, *named])
-                self._spending.clear()
-                self._paying.clear()
         for site_id, message in configured.items():
             self._send_to_site(site_id, message)
         await self._send_demand(changes)
         self._version = changes.version
+
+    async def _load_named(self, connection: Connection) -> list[CampaignDemand]:
+        """Read what campaigns bid whose budgets ran out or were restored; what comes meanwhile is for the next poll."""
+        spending, paying = self._spending, self._paying
+        self._spending, self._paying = set(), set()
+        try:
+            return await load_named(connection, spending, paying)
+        except Exception:
+            self._spending |= spending
+            self._paying |= paying
+            raise
 
     async def _read_changes(self, connection: Connection, now: float) -> MarketChanges:
         if self._version is not None and not self._is_all_due(now):
