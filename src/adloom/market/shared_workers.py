@@ -109,7 +109,7 @@ class SharedMarketFollower(MarketFollower):
 
     def _is_all_due(self, now: float) -> bool:
         del now
-        return False  # Actors read all of it themselves, once a minute.
+        return False  # Actors read all of it themselves, every half minute.
 
     async def _read_changes(self, connection: Connection, now: float) -> MarketChanges:
         """Read what has changed; where that is not known, actors read all of it themselves."""

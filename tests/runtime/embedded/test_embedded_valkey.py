@@ -11,7 +11,7 @@ from redis.exceptions import AuthenticationError, ResponseError
 
 from adloom.runtime.embedded.binaries import find_unprivileged_user
 from adloom.runtime.embedded.sockets import Listening
-from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.embedded.valkey import EmbeddedValkey, find_memory_bytes
 from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.program import start
 from adloom.runtime.valkey import open_valkey
@@ -147,3 +147,17 @@ async def test_a_full_valkey_refuses_writes(tmp_path: Path) -> None:
 
     assert memory["maxmemory"] > 0
     assert memory["maxmemory_policy"] == "noeviction"
+
+
+def test_the_memory_of_a_container_counts_where_it_is_less(tmp_path: Path) -> None:
+    of_the_machine = find_memory_bytes(tmp_path / "none")
+
+    found: list[int] = []
+    for limit in ("max\n", f"{of_the_machine * 2}\n", "1073741824\n"):
+        (tmp_path / "memory.max").write_text(limit)
+        found.append(find_memory_bytes(tmp_path))
+
+    assert found == [of_the_machine, of_the_machine, 1 << 30]
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("536870912\n")
+    assert find_memory_bytes(tmp_path) == 1 << 29

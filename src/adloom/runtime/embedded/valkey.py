@@ -23,7 +23,9 @@ from adloom.runtime.http.answering import is_answering
 from adloom.runtime.supervisor.program import Program
 
 READY_SECONDS_MAX = 60.0
-MEMORY_SHARE = 4  # The event log may fill a quarter of the machine's memory.
+MEMORY_SHARE = 4  # The event log may fill a quarter of the memory.
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+MEMORY_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  # Of their versions 2 and 1.
 READY_POLL_SECONDS = 0.02
 READY_ANSWER = b"+OK\r\n+PONG\r\n"
 CONFIG_NAME = "valkey.conf"
@@ -63,7 +65,7 @@ class EmbeddedValkey:
         # A server that we find running is recognised by this: its folder may be known to it by another path.
         self._mark = f"adloom-{zlib.crc32(bytes(folder)):08x}"
         self._places = {"dir": folder, "pidfile": folder / PID_NAME, "logfile": folder / LOG_NAME}
-        self._memory_bytes_max = memory_bytes_max or _choose_memory_bytes() // MEMORY_SHARE
+        self._memory_bytes_max = memory_bytes_max or find_memory_bytes() // MEMORY_SHARE
 
     @property
     def url(self) -> str:
@@ -146,5 +148,10 @@ def _quote(path: Path) -> str:
     return '"' + "".join(chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02x}" for byte in bytes(path)) + '"'
 
 
-def _choose_memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def find_memory_bytes(control_groups: Path = CONTROL_GROUPS) -> int:
+    """Return the memory of the machine, or of the container that we are in if that has less."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in MEMORY_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # The other version's, or the word "max".
+            found.append(int((control_groups / name).read_text()))
+    return min(found)
