@@ -143,6 +143,8 @@ async def test_a_click_that_waits_although_it_is_charged_is_refused(tables: Mone
     await tables.write(WaitingOffer(request_id=charge.request_id, slot=charge.slot + 1))
     with pytest.raises(StateRejectedError):
         await tables.write(waiting)
+    with pytest.raises(StateRejectedError):
+        await tables.write(a_charge(2), msgspec.structs.replace(waiting, request_id=a_charge(2).request_id))
 
 
 async def test_different_slots_of_a_request_are_different_offers(tables: MoneyTables) -> None:

@@ -133,7 +133,7 @@ class MoneyWriter:
             (one.kind, one.id, one.day.toordinal()): one for one in by_class[DayTotal]
         }
         if waiting := by_class[WaitingOffer]:
-            await _refuse_charged(connection, waiting)
+            await _refuse_charged(connection, waiting, records)
         if rows:
             await self._write_rows(connection, rows)
         if totals:
@@ -163,14 +163,27 @@ class MoneyWriter:
             self.released_micros += group.amount if group.row.kind is MoneyKind.RELEASE else 0
 
 
-async def _refuse_charged(connection: Connection, waiting: Sequence[WaitingOffer]) -> None:
+async def _refuse_charged(
+    connection: Connection, waiting: Sequence[WaitingOffer], records: Sequence[msgspec.Struct]
+) -> None:
     """Refuse a state in which an offer waits that is charged: it could never be stored again.
 
-    Before the rows of the same transaction are written: an offer may wait and be charged in one.
+    Before the rows of the same transaction are written: an offer may wait and be charged in one, in this order.
     """
     requests, slots = [one.request_id for one in waiting], [one.slot for one in waiting]
-    if await connection.fetchval(IS_CHARGED, requests, slots):
+    if _waits_after_row(records) or await connection.fetchval(IS_CHARGED, requests, slots):
         raise StateRejectedError("A click that waits is charged already.")
+
+
+def _waits_after_row(records: Sequence[msgspec.Struct]) -> bool:
+    """Whether an offer has a row, and waits after that: its confirm came twice."""
+    charged: set[tuple[UUID | None, int | None]] = set()
+    for one in records:
+        if isinstance(one, MoneyRow):
+            charged.add((one.request_id, one.slot))
+        elif isinstance(one, WaitingOffer) and (one.request_id, one.slot) in charged:
+            return True
+    return False
 
 
 async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int], DayTotal]) -> None:
