@@ -117,6 +117,17 @@ def test_a_day_spent_too_early_brakes_the_next_one() -> None:
     assert roll_pace(half).throttle == 0
 
 
+@pytest.mark.parametrize(
+    "more", [{"daily_budget": 3_000 * COST}, {"window": 1, "spent": 0}], ids=["raised", "another window"]
+)
+def test_a_budget_of_which_there_is_more_again_was_not_spent_too_early(more: dict[str, float]) -> None:
+    spent = control_pace(PaceState(), _pace(spent=1_000 * COST))
+
+    state = control_pace(spent, _pace(now=5.0, **{"spent": 1_000 * COST, **more}))
+
+    assert roll_pace(state).overpace == pytest.approx(1.9)
+
+
 def _pace(**changes: float) -> Pace:
     fields = {
         "now": 1_000.0,

@@ -95,7 +95,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
 def control_pace(state: PaceState, pace: Pace) -> PaceState:
     """Take a step: `throttle` of the result is the share of offers to leave out."""
-    state = _measure_cost(_apply_plan(state, pace), pace)
+    state = _measure_cost(_apply_plan(_forget_early_end(state, pace), pace), pace)
     elapsed = 0.0 if state.at is None else max(0.0, pace.now - state.at)
     if state.at is None or _was_pause(state, pace, elapsed):
         state = _restart(state, pace)
@@ -170,6 +170,13 @@ def roll_pace(state: PaceState) -> PaceState:
         spent_early=None,
         overpace=min(max(overpace, OVERPACE_MIN), OVERPACE_MAX),
     )
+
+
+def _forget_early_end(state: PaceState, pace: Pace) -> PaceState:
+    """Forget that the budget was spent if there is more of it now: it was raised, or an admin has opened a window."""
+    window, _ = state.spent or (pace.window, 0)
+    is_more = pace.daily_budget > state.plan[0] or pace.window != window
+    return msgspec.structs.replace(state, spent_early=None) if is_more else state
 
 
 def _apply_plan(state: PaceState, pace: Pace) -> PaceState:
