@@ -37,7 +37,7 @@ async def test_a_price_of_a_thousand_budgets_buys_one_impression_and_of_half_of_
 async def test_an_advertisers_budget_over_ten_campaigns_buys_as_many(market: Market, times: int) -> None:
     payer = market.a_payer(dailyBudgetPaisa=PRICE_PAISA * times)
     slugs = [f"shared-{times}-{number}" for number in range(10)]
-    campaigns = [market.an_ad(slug, advertiserId=payer) for slug in slugs]
+    campaigns = market.ads(slugs, advertiserId=payer)
 
     await exactly(times, market, slugs, campaigns)
 
