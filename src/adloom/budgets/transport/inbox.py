@@ -217,7 +217,7 @@ class Inbox:
             try:
                 known = await self._store.load()
             except UnavailableError as error:
-                log.warning("mail_room_waits", reason=error.detail)
+                log.warning("budget_inbox_waits", reason=error.detail)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             self._sessions.restore(known.open, known.over, at=_read_seconds())
@@ -245,11 +245,11 @@ class Inbox:
                     await self._close_next_leases(session, self._ending[session])
                 await self._publish_void()
             except UnavailableError as error:
-                log.warning("mail_room_waits", reason=error.detail)
+                log.warning("budget_inbox_waits", reason=error.detail)
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception:
                 # The outermost loop: whatever one envelope does, the next ones are taken.
-                log.exception("mail_room_failed")
+                log.exception("budget_inbox_failed")
                 await asyncio.sleep(RETRY_SECONDS)
             if self._waiting or self._list_due():
                 self._has_work.set()
