@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
@@ -12,7 +13,7 @@ from adloom.core.progress import ProgressListener
 from adloom.events.frequency.counts import BUILDING, GENERATION, FrequencyCounters
 from adloom.events.frequency.projection import FREQUENCY, FrequencyProjection
 from adloom.events.frequency.rebuild import FrequencyRebuild
-from adloom.events.frequency.windows import Window
+from adloom.events.frequency.windows import Window, list_buckets
 from adloom.events.log.event import Impression, LogEntry, Mark
 from adloom.events.ports import BatchResult, CursorMovedError
 from adloom.events.projections.dead_letters import wrap_redelivery
@@ -30,6 +31,7 @@ from tests.events.followed import NEXT_HOUR, OTHER_BANNER, OTHER_USER, USER, Fol
 Meanwhile = Callable[[], Awaitable[object]]
 
 NOW = NEXT_HOUR
+LIFETIME_ENDS = list_buckets(NOW)[-1].expires_at
 
 
 def seen(correlation_id: str, **fields: Any) -> Impression:
@@ -112,6 +114,10 @@ class FrequencySystem:
     async def shown(self, window: Window = Window.DAY) -> int:
         return (await self.counts.read_user(USER, NOW))[window].get(BANNER, 0)
 
+    async def lifetime_ends(self) -> set[int]:
+        keys = cast("list[bytes]", await self.followed.valkey.keys("adloom:frequency:*:lifetime:*"))
+        return {await self.followed.valkey.expiretime(key.decode()) for key in keys}
+
     async def generations(self) -> set[str]:
         keys = cast("list[bytes]", await self.followed.valkey.keys("adloom:frequency:[0-9]*:*"))
         return {key.decode().split(":")[2] for key in keys}
@@ -147,6 +153,38 @@ async def test_rebuilt_counts_equal_live_counts(system: FrequencySystem) -> None
     assert live != [{window: {} for window in Window}] * 2
     assert shown == sum(event.user_id is not None and not event.marks for event in events)
     assert system.progress.steps["Counting the rows of users"] == shown
+
+
+@pytest.mark.parametrize("ages", [(0, 40), (40, 0)])
+async def test_a_lifetime_ends_after_the_last_month_of_a_user_whatever_is_counted_last(
+    system: FrequencySystem, ages: tuple[int, ...]
+) -> None:
+    await system.record(*(seen(f"{age}", occurred_at=NOW - timedelta(days=age)) for age in ages))
+    await system.apply()
+    assert await system.lifetime_ends() == {LIFETIME_ENDS}
+
+    await system.replay()
+
+    assert await system.lifetime_ends() == {LIFETIME_ENDS}
+
+
+async def test_a_replay_counts_what_is_older_than_a_lifetime_for_users_who_were_seen_since(
+    system: FrequencySystem,
+) -> None:
+    users = [UUID(int=number) for number in range(1, 21)]
+    await system.record(
+        *(
+            seen(f"{user}-{age}", user_id=user, occurred_at=NOW - timedelta(days=age))
+            for user in users
+            for age in (0, 500)
+        )
+    )
+
+    await system.replay()
+
+    counts = [await system.counts.read_user(user, NOW) for user in users]
+    assert [one[Window.LIFETIME] for one in counts] == [{BANNER: 2}] * len(users)
+    assert await system.lifetime_ends() == {LIFETIME_ENDS}
 
 
 async def test_a_replay_corrects_wrong_counts_and_removes_the_old_generation(system: FrequencySystem) -> None:

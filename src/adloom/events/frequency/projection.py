@@ -34,7 +34,7 @@ FREQUENCY: Final = "frequency"
 PART_MAX: Final = 200  # The server does nothing else while it counts a part: a few milliseconds.
 SECONDS_AN_HOUR: Final = 3_600
 
-# A bucket gets its expiry with its first count; a lifetime's moves on. A bucket whose expiry is past vanishes at
+# A bucket gets its expiry with its first count; a lifetime's moves on, never back. A bucket whose expiry is past vanishes at
 # once: late events count as long as a cap may still ask for them, and no longer.
 COUNT: Final = """
 local prefix, hours, shown = unpack(cmsgpack.unpack(ARGV[first]))
@@ -43,8 +43,8 @@ for _, one in ipairs(shown) do
     for _, bucket in ipairs(hours[one[3]]) do
         local key = of_user .. bucket[1]
         redis.call('HINCRBY', key, banner, times)
-        -- Asking is not written to the disk, setting is.
-        if redis.call('EXPIRETIME', key) ~= bucket[2] then redis.call('EXPIREAT', key, bucket[2]) end
+        -- Asking is not written to the disk, setting is. A late event does not shorten a lifetime.
+        if redis.call('EXPIRETIME', key) < bucket[2] then redis.call('EXPIREAT', key, bucket[2]) end
     end
 end
 """

@@ -11,7 +11,8 @@ from adloom.runtime.postgres import Connection
 
 ROWS_A_BATCH: Final = 500
 
-# Before `$1` only the lifetime's bucket is still open, so one sum serves all hours.
+# Before `$1` only the lifetime's bucket is still open, so one sum serves all hours. The newest first: a bucket that
+# began with what is older than a lifetime would vanish with it.
 SHOWN: Final = """
     SELECT shown.user_id, banner.public_id AS banner_id, shown.last_at, shown.times
       FROM (
@@ -22,6 +23,7 @@ SHOWN: Final = """
                  CASE WHEN occurred_at >= $1 THEN date_trunc('hour', occurred_at, 'UTC') END
       ) AS shown
       JOIN banners AS banner ON banner.id = shown.banner_id
+     ORDER BY shown.last_at DESC
 """
 ERASED_SINCE: Final = "SELECT user_digest FROM erased_users WHERE erased_at >= $1"
 
