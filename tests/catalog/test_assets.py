@@ -1,7 +1,7 @@
 """Uploads over the admin API: stored once, owned, bounded, cleaned when nothing shows them."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -212,6 +212,27 @@ async def test_files_that_nothing_shows_are_removed_after_a_while(
     assert left == {shown["id"], html["id"]}
     assert not files_in(folder, f"{unused['sha256']}*")
     assert len(files_in(folder)) == 3
+
+
+async def test_a_file_that_is_shown_while_others_are_removed_stays(
+    admin: Client, pool: Pool, folder: Path, control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, shown = await upload(admin), await upload(admin, a_picture(width=1_600))
+    clock, files = ManualClock(control.app.state.clock.now()), FolderStore(folder)
+    delete = files.delete
+
+    async def delete_slowly(keys: Sequence[str]) -> None:
+        await admin.make_banner(primaryImageUrl=shown["variants"]["mobile"])
+        await delete(keys)
+
+    monkeypatch.setattr(files, "delete", delete_slowly)
+    clock.advance(timedelta(days=31))
+
+    assert await AssetCleaning(pool, files, clock, unused_days=30).run() == 1
+
+    assert [one["id"] for one in (await admin.get("/admin/assets")).json()["items"]] == [shown["id"]]
+    assert not files_in(folder, f"{first['sha256']}*")
+    assert files_in(folder, f"{shown['sha256']}*")
 
 
 async def test_uploads_are_in_the_history(advertiser: Client) -> None:

@@ -48,8 +48,11 @@ class AssetCleaning:
         for key, sha256 in unused:
             async with self._pool.acquire() as connection, connection.transaction():
                 await store.lock_bytes(connection, sha256)
+                keys = await store.delete_unused(connection, key, before=before)
+                if keys is None:
+                    continue
                 # Inside: where the files cannot be removed, the row stays and is tried again.
-                await self._files.delete(await store.delete_unused(connection, key, before=before))
+                await self._files.delete(keys)
             removed += 1
         if removed:
             log.info("assets_cleaned", removed=removed)

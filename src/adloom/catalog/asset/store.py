@@ -45,13 +45,24 @@ SHOWN: Final = rf"""
 IS_SHOWN: Final = f"""
     SELECT EXISTS (SELECT FROM ({ADDRESSES}) AS shown, unnest($1::text[]) AS hash WHERE strpos(address, '/p/' || hash) > 0)
 """  # noqa: S608 - our own names
-NOTE_SHOWN: Final = """
+_OF_VARIANT: Final = "split_part(split_part(one.value, '/', 2), '.', 1)"
+NOTE_SHOWN: Final = f"""
     UPDATE assets SET used_at = $2
      WHERE sha256 = ANY ($1::text[])
-        OR EXISTS (SELECT FROM jsonb_each_text(variants) AS one WHERE split_part(split_part(one.value, '/', 2), '.', 1) = ANY ($1))
-"""
+        OR EXISTS (SELECT FROM jsonb_each_text(variants) AS one WHERE {_OF_VARIANT} = ANY ($1))
+"""  # noqa: S608 - our own words
 UNUSED: Final = "SELECT id, sha256 FROM assets WHERE used_at < $1 ORDER BY used_at LIMIT $2"
-DELETE: Final = "DELETE FROM assets WHERE id = $1 AND used_at < $2 RETURNING keys"
+# Others were removed meanwhile, and something may have come to show it.
+DELETE: Final = f"""
+    DELETE FROM assets AS it
+     WHERE id = $1 AND used_at < $2 AND NOT EXISTS (
+        SELECT FROM ({ADDRESSES}) AS shown, LATERAL (
+            SELECT it.sha256 UNION ALL SELECT {_OF_VARIANT} FROM jsonb_each_text(it.variants) AS one
+        ) AS own (hash)
+         WHERE strpos(address, '/p/' || hash) > 0
+     )
+    RETURNING keys
+"""  # noqa: S608 - our own words
 DELETE_ONE: Final = "DELETE FROM assets WHERE public_id = $1 RETURNING keys"
 STILL_NEEDED: Final = "SELECT DISTINCT unnest(keys) FROM assets WHERE keys && $1::text[]"
 
@@ -146,9 +157,10 @@ async def list_unused(connection: Connection, *, before: datetime, rows_max: int
     return [(row[0], row[1]) for row in await connection.fetch(UNUSED, before, rows_max)]
 
 
-async def delete_unused(connection: Connection, key: int, *, before: datetime) -> list[str]:
-    """Delete an asset that is still not used; return the keys of files that no other needs."""
-    return await _find_needless(connection, await connection.fetchval(DELETE, key, before) or [])
+async def delete_unused(connection: Connection, key: int, *, before: datetime) -> list[str] | None:
+    """Delete an asset; return the keys of files that no other needs, or None if it is used by now."""
+    keys: list[str] | None = await connection.fetchval(DELETE, key, before)
+    return None if keys is None else await _find_needless(connection, keys)
 
 
 async def _find_needless(connection: Connection, keys: Sequence[str]) -> list[str]:
