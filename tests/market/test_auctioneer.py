@@ -134,6 +134,25 @@ def test_a_bidder_that_does_not_answer_is_asked_again() -> None:
     assert market.banners() == [1]
 
 
+@pytest.mark.parametrize("delay", [0.5, 2.0, 5.0])
+def test_where_messages_are_always_slow_the_market_sells_later_and_is_right_in_the_end(delay: float) -> None:
+    market = Market()
+    market.delay = timedelta(seconds=delay)
+    market.campaigns.put(a_demand(1, "483"))
+    market.classify("483")
+    market.run(10 * delay)
+    assert market.banners() == [1]
+
+    market.campaigns.put(a_demand(2, "483", cpm=9))
+    market.run(10 * delay)
+    assert market.banners() == [2, 1]
+
+    market.configure(floor=Micros(7_000_000), version=2)
+    market.run(10 * delay)
+
+    assert market.banners() == [2]
+
+
 def test_nothing_is_written_again_where_nothing_has_changed() -> None:
     market = Market()
     for number in range(5):

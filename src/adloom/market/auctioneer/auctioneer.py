@@ -31,6 +31,7 @@ from adloom.market.auctioneer.state import (
     REAUCTION_EVERY,
     RETRIES_EMPTY_MAX,
     RETRY_EMPTY_AFTER,
+    ROUNDS_ANSWERED,
     AuctioneerMessage,
     AuctioneerState,
     ConfigureAuctions,
@@ -156,6 +157,7 @@ def _configure(state: AuctioneerState, message: ConfigureAuctions) -> Auctioneer
         approvals=message.approvals,
         due=frozenset(state.pages),
         round=None,
+        asked=(),
     )
 
 
@@ -223,14 +225,18 @@ def _replace_pages(
 
 
 def _take_bids(state: AuctioneerState, answer: BidAnswer) -> AuctioneerState:
-    if state.round is None or state.terms is None or answer.number != state.round.number:
+    """Take bids; those that come after their round are sold in the next, which asks for them again."""
+    terms, questions = state.terms, state.round
+    if terms is None or answer.number not in state.asked:
         return state
-    held = hold_bids(answer, terms_version=state.terms.version, campaigns_max=state.campaigns_listed)
-    return _changed(
-        state,
-        bids={**state.bids, answer.category: held},
-        round=_changed(state.round, bids=state.round.bids - {answer.category}),
-    )
+    if questions is not None and answer.number == questions.number:
+        questions = _changed(questions, bids=questions.bids - {answer.category})
+    elif (known := state.bids.get(answer.category)) is not None and (
+        known.terms_version == terms.version and known.version > answer.version
+    ):
+        return state
+    held = hold_bids(answer, terms_version=terms.version, campaigns_max=state.campaigns_listed)
+    return _changed(state, bids={**state.bids, answer.category: held}, round=questions)
 
 
 def _take_quote(state: AuctioneerState, quoted: Quoted, now: datetime, chance: Chance) -> AuctioneerState:
@@ -347,6 +353,7 @@ def _ask(
     return _changed(
         state,
         rounds=state.rounds + 1,
+        asked=(*state.asked, number)[-ROUNDS_ANSWERED:],
         due=NOTHING,
         changed=state.changed - bids,
         round=Round(number, now + ANSWERS_WITHIN, tuple(sorted(state.due)), frozenset(bids), asked),

@@ -55,6 +55,7 @@ def take_tick(
     return _changed(
         state,
         terms=moved,
+        asked=state.asked[-1:],  # Others were asked under other floors.
         floors=floors,
         tick=tick.number,
         changed=state.changed | changed,

@@ -24,6 +24,7 @@ CLEAN_EVERY: Final = timedelta(minutes=5)
 DEBOUNCE: Final = timedelta(seconds=1)
 PAGES_A_STEP: Final = 200  # Auctioned without letting other actors run.
 ANSWERS_WITHIN: Final = timedelta(milliseconds=800)
+ROUNDS_ANSWERED: Final = 30  # Bidders that answer late are asked every two seconds: most of a minute.
 RETRY_EMPTY_AFTER: Final = timedelta(seconds=30)
 RETRIES_EMPTY_MAX: Final = 3
 SLOTS_OF_A_PAGE: Final = 10  # A campaign fills one slot of a page: it wants as many as it has slots, to this.
@@ -182,6 +183,7 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     due: frozenset[str] = frozenset()  # URLs of the next round.
     round: Round | None = None
     rounds: int = 0
+    asked: tuple[int, ...] = ()  # Numbers of the last rounds under these terms, whose answers are taken.
     ran_at: datetime | None = None
     repeat_at: datetime | None = None
     clean_at: datetime | None = None
