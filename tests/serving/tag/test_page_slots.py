@@ -389,6 +389,27 @@ async def test_one_look_up_keeps_what_a_visitor_has_seen_often_enough_from_all_s
     assert len(publisher.server.counts.asked) == 1
 
 
+async def test_what_a_visitor_may_see_once_is_not_twice_on_a_page() -> None:
+    once = (FrequencyLimit(Window.WEEK, 9), FrequencyLimit(Window.DAY, 1))
+    hero, feed = msgspec.structs.replace(PLACES[0], key=6, slug="hero-2"), a_slot(5, slug="feed-2")
+    for frequency, again in ((once, []), (once[:1], ["direct 11", "bid 21"])):
+        rows = [a_banner(11, frequency=frequency), a_bid(21, frequency=frequency)]
+        others = [
+            msgspec.structs.replace(one, placement_key=key) for one, key in zip(rows, (6, 5), strict=True)
+        ]
+        publisher = Publisher(*rows, *others, places=(*PLACES, hero, feed))
+
+        answer = publisher.serve("hero", "hero-2", "feed-1", "feed-2", userId=str(USER))
+        assert isinstance(answer, DeferredAnswer)
+        page = json.loads((await answer).body)
+
+        shown = titles(page)
+        assert [shown["hero"], shown["feed-1"]] == [["direct 11"], ["bid 21"]]
+        assert [*shown["hero-2"], *shown["feed-2"]] == again
+        reason = None if again else "frequency"
+        assert [reasons(page)[slug] for slug in ("hero-2", "feed-2")] == [reason, reason]
+
+
 def test_capped_bids_are_withheld_from_a_visitor_without_an_id() -> None:
     once = (FrequencyLimit(Window.DAY, 1),)
     publisher = Publisher(a_bid(21, "9", frequency=once), a_bid(22, "2"))

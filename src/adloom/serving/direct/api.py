@@ -281,7 +281,8 @@ class ServeRoutes:
                 filled[slug] = found
             else:
                 asked.append((found[0], overrides.apply_to(found[1])))
-        decided = self._decide_page(asked, second, seen)
+        names_user = user_id is not None and user_id != NO_USER
+        decided = self._decide_page(asked, second, seen, names_user=names_user)
         on_page = set(seen) | {offer.candidate.banner_key for offers in decided for offer in offers}
         # One request, however many placements it names.
         held = sum(
@@ -342,7 +343,7 @@ class ServeRoutes:
         return self._states.get(placement, now), context
 
     def _decide_page(
-        self, asked: Sequence[Found], second: int, seen: BannerKeys
+        self, asked: Sequence[Found], second: int, seen: BannerKeys, *, names_user: bool
     ) -> Sequence[Sequence[RenderedOffer]]:
         """Decide each placement alone, and all together only if a banner would appear twice."""
         alone = [self._decide(state, context, second, seen) for state, context in asked]
@@ -365,10 +366,8 @@ class ServeRoutes:
             )
             for (state, context), offers in zip(asked, alone, strict=True)
         ]
-        return [
-            state.build_offers(candidates)
-            for (state, _), candidates in zip(asked, fill_page(choices), strict=True)
-        ]
+        page = fill_page(choices, names_user=names_user)
+        return [state.build_offers(candidates) for (state, _), candidates in zip(asked, page, strict=True)]
 
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,

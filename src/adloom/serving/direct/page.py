@@ -2,7 +2,7 @@
 
 Each placement gets its first banner before any gets its second. A placement that finds all its banners taken
 asks their placements to take another one, and so on: the result shows as many different banners as possible.
-Only a placement that would stay empty repeats a banner. Evergreens stand in only if a placement has no other
+Only a placement that would stay empty repeats a banner, and none that its visitor may see only once. Evergreens stand in only if a placement has no other
 candidate, not if its candidates are taken elsewhere on the page.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from adloom.serving.index.index import Candidate
+from adloom.serving.index.rows import is_seen_once
 
 
 class PageChoice(msgspec.Struct, frozen=True):
@@ -37,12 +38,13 @@ def dedupe_banners(candidates: Iterable[Candidate], *, at_most: int) -> list[Can
     return list(found.values())
 
 
-def fill_page(choices: Sequence[PageChoice]) -> list[list[Candidate]]:
+def fill_page(choices: Sequence[PageChoice], *, names_user: bool = False) -> list[list[Candidate]]:
     holders = _match_banners(choices)
     page: list[list[Candidate]] = []
     for number, choice in enumerate(choices):
         own = [one for one in choice.candidates if holders.get(one.banner_key) == number]
-        page.append(own or list(choice.candidates[: choice.slots_max]))
+        repeated = [one for one in choice.candidates if not (names_user and is_seen_once(one.frequency))]
+        page.append(own or repeated[: choice.slots_max])
     return page
 
 

@@ -53,7 +53,7 @@ from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rendered_banner import PAIRS_CACHED_MAX, encode_ids
-from adloom.serving.index.rows import Delivery
+from adloom.serving.index.rows import Delivery, is_seen_once
 from adloom.serving.request.overrides import Overrides, parse_overrides
 from adloom.serving.tag.unknown_slugs import UnknownSlugs
 
@@ -230,11 +230,12 @@ class PageSlotRoutes:
                 answers[slug] = one.body
                 continue
             on_page.update([offer.candidate.banner_key for offer in one.offers])
-            reason = NULL if one.offers else _encode(self._explain_empty(one, seen))
+            names_user = asked.user_id is not None
+            reason = NULL if one.offers else _encode(self._explain_empty(one, seen, names_user=names_user))
             answers[slug] = b'{"delivery":"direct","reason":%b,%b' % (reason, one.body[1:])
         return answers
 
-    def _explain_empty(self, filled: FilledPlacement, seen: BannerKeys) -> str:
+    def _explain_empty(self, filled: FilledPlacement, seen: BannerKeys, *, names_user: bool) -> str:
         """Return why a placement of direct delivery has no banner now."""
         state, placement = filled.state, filled.state.placement
         if not placement.blocks:
@@ -242,9 +243,10 @@ class PageSlotRoutes:
         if not any(state.available):
             reasons = {self._states.find_reason(key) for key in placement.terms}
             return PACING if PACING in reasons else CAMPAIGN_INACTIVE if reasons <= {None} else BUDGET
-        if next(iter_eligible(placement, filled.context, state.available), None) is None:
+        first = next(iter_eligible(placement, filled.context, state.available), None)
+        if first is None:
             return TARGETING
-        if seen:
+        if seen or (names_user and is_seen_once(first.frequency)):
             return FREQUENCY
         return PACING if any(self._is_paced(key) for key in placement.terms) else BUDGET
 
