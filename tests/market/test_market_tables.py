@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,14 @@ from adloom.budgets.worker import WorkerIdentity
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
-from adloom.market.auctioneer.state import ConfigureAuctions
+from adloom.market import follower
+from adloom.market.auctioneer.state import ConfigureAuctions, PagesClassified
 from adloom.market.kinds import make_kinds
 from adloom.market.messages import AllDemand, DemandVersions, LoadDemand, LoadResults, RecordResults
 from adloom.market.ranker import FLUSH_AFTER
 from adloom.market.results.store import clean
 from adloom.market.routing import make_auctioneer_address, make_bidder_address, make_ranker_address
-from adloom.market.shared_workers import MarketRefresh, SharedMarketTables
+from adloom.market.shared_workers import MarketRefresh, SharedMarketFollower, SharedMarketTables
 from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketTerm, MarketWriter
@@ -194,6 +196,43 @@ async def test_shared_actors_read_what_a_message_could_not_carry(
     assert versions == DemandVersions({"483": 1})
     assert set(await tables.list_woken(range(SHARDS))) == {DIRECTORY, address}
     assert await tables.list_woken([find_shard(DIRECTORY)]) == [DIRECTORY]
+
+
+class LosesPages:
+    """A host that keeps which pages it is told of; `lost` is the first such message."""
+
+    def __init__(self) -> None:
+        self.lost: PagesClassified | None = None
+        self.told: set[str] = set()
+
+    def tell(self, _: object, message: object, *, is_fresh: bool = False) -> bool:
+        del is_fresh
+        if isinstance(message, PagesClassified):
+            if self.lost is None:
+                self.lost = message
+            else:
+                self.told |= {page.url for page in message.pages}
+        return True
+
+
+@pytest.mark.parametrize("kind", [follower.MarketFollower, SharedMarketFollower])
+async def test_pages_are_told_again_in_case_the_message_was_lost(
+    pool: Pool, valkey: Valkey, site_id: SiteId, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    monkeypatch.setattr(follower, "PAGES_AGAIN_SECONDS", 0.5)
+    host = LosesPages()
+    following = kind(pool, valkey, host)
+    await write_page(pool, site_id, "example.com/known", at=NOW())
+    await following.poll()
+    await write_page(pool, site_id, "example.com/new", at=NOW())
+    await following.poll()
+    assert host.lost is not None
+
+    async def is_told() -> bool:
+        await following.poll()
+        return "example.com/new" in host.told
+
+    await becomes(is_told, seconds=8)
 
 
 async def test_shortlists_are_removed_a_day_after_they_expired(pool: Pool, site_id: SiteId) -> None:

@@ -1,7 +1,7 @@
 """Tells the market what has changed: campaigns, sites and pages.
 
 A notice through Valkey brings a change within milliseconds; looking every two seconds finds lost ones. Once a minute all
-campaigns are told, so that whatever was lost on the way is made good.
+campaigns are told, so that whatever was lost on the way is made good. For the same reason pages are told twice.
 """
 
 import asyncio
@@ -38,6 +38,7 @@ from adloom.runtime.valkey import ANYTHING_AWAY, Subscription, Valkey
 
 POLL_SECONDS: Final = 2.0
 ALL_SECONDS: Final = 60.0
+PAGES_AGAIN_SECONDS: Final = 60.0
 CLEAN_SECONDS: Final = 600.0
 PART_MAX: Final = 500  # Told at once: a mailbox takes a thousand.
 
@@ -66,6 +67,9 @@ class MarketFollower:
         self._clean_at = 0.0
         self._mark = PageMark()
         self._pages: dict[SiteId, int] = {}  # By site, the version of its pages that the auctioneer has got.
+        self._pages_again_at = 0.0
+        # The same as of the last two times that pages were sent again, the older first.
+        self._pages_before: tuple[dict[SiteId, int], dict[SiteId, int]] = {}, {}
         self._awake: set[SiteId] = set()  # Sites whose auctioneers got a message.
         # A plain counter, read by a collector.
         self.sent = 0
@@ -77,6 +81,7 @@ class MarketFollower:
 
     def _forget_pages(self) -> None:
         self._pages.clear()
+        self._pages_before = {}, {}
         self._awake.clear()
         self._mark = PageMark()
 
@@ -93,6 +98,7 @@ class MarketFollower:
             await self._follow_catalog(now)
         if self._mark.is_due(marks.pages, at=now):
             await self._send_pages()
+            await self._send_pages_again(now)
             self._mark.note_read(at=now)
         if now >= self._clean_at:
             await remove_expired(self._pool)
@@ -172,6 +178,21 @@ class MarketFollower:
                 changed = None if known is None else await read_changes(self._pool, site_id, known)
                 await self._send_changed_pages(site_id, changed)
             self._pages[site_id] = version.newest
+
+    async def _send_pages_again(self, now: float) -> None:
+        """Send what was sent one to two minutes ago once more: the message may have been lost."""
+        if now < self._pages_again_at:
+            return
+        self._pages_again_at = now + PAGES_AGAIN_SECONDS
+        before, after = self._pages_before
+        self._pages_before = after, dict(self._pages)
+        for site_id, version in after.items():
+            known = before.get(site_id, version)
+            if known < version:
+                changed = await read_changes(self._pool, site_id, known)
+                for start in range(0, 1 if changed is None else len(changed), PART_MAX):
+                    part = None if changed is None else changed[start : start + PART_MAX]
+                    await self._send_changed_pages(site_id, part)
 
     async def _send_changed_pages(self, site_id: SiteId, changed: Sequence[PageEntry] | None) -> None:
         """Tell an auctioneer which pages have changed; None if that is not known."""
