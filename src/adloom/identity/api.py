@@ -170,7 +170,11 @@ async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands i
     )
     async with pool.acquire() as connection, connection.transaction():
         await check_acts_for(connection, body.role, body.account_id)
-        key = msgspec.structs.replace(key, owner_id=await _find_owner(connection, caller))
+        owner_id = await _find_owner(connection, caller)
+        if owner_id is not None:
+            # Who ends the person's access revokes the keys that are there.
+            await store.lock_open_admin(connection, owner_id)
+        key = msgspec.structs.replace(key, owner_id=owner_id)
         await store.insert_api_key(connection, key, hash_secret(secret))
         changes = describe_creation(key)
         await record_event(connection, author, "create", API_KEY, key.id, at=now, changes=changes)

@@ -11,7 +11,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
 from adloom.identity.access_token.store import find_issued, insert_issued, mark_used
-from adloom.identity.model import User, is_use_due
+from adloom.identity.model import LogInEndedError, User, is_use_due
 from adloom.identity.security_record import ACCESS_TOKEN, API_KEY, RepeatedEvents
 from adloom.resource.accounts import AccountRegistry
 from adloom.runtime.auth.access_token import AccessToken, verify_access_token
@@ -59,7 +59,7 @@ class HeaderAuthenticator:
         async with self._pool.acquire() as connection:
             found = await store.find_user_of_token(connection, token.user_id, token.log_in_id)
         if found is None or not _is_current(token, found[0], is_logged_in=found[1]):
-            raise UnauthenticatedError("This log-in has ended: log in again.")
+            raise LogInEndedError
         return token.caller
 
     async def _authenticate_issued(self, token: AccessToken, origin: Callable[[], ClientOrigin]) -> Caller:

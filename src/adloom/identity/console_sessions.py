@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.errors import UnauthenticatedError
-from adloom.identity.model import User
+from adloom.identity.model import LogInEndedError, User
 from adloom.identity.pending import read_pending, sign_pending
 from adloom.identity.second_factor.second_factors import (
     FactorSetUp,
@@ -124,7 +124,7 @@ class ConsoleSessions:
         async with self._pool.acquire() as connection:
             found = await find_user_of_token(connection, UUID(said["user"]), None)
         if found is None or found[0].disabled_at is not None or str(found[0].token_epoch) != said["epoch"]:
-            raise UnauthenticatedError("This log-in has ended: log in again.")
+            raise LogInEndedError
         return found[0]
 
     async def redeem_welcome(self, token: str, *, now: datetime, origin: ClientOrigin) -> str:
@@ -178,8 +178,8 @@ class ConsoleSessions:
     async def _begin(self, user: User, now: datetime, origin: ClientOrigin) -> str:
         token = make_opaque_token()
         async with self._pool.acquire() as connection, connection.transaction():
+            await record_log_in(connection, user, now=now, origin=origin)
             for statement in DELETE_EXPIRED:
                 await connection.execute(statement, now)
-            await record_log_in(connection, user, now=now, origin=origin)
             await connection.execute(INSERT, hash_secret(token), user.id, now, now + LIFETIME_MAX)
         return token

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.caller import ACCOUNT_ROLES, Caller, Role
-from adloom.core.errors import make_field_error
+from adloom.core.errors import UnauthenticatedError, make_field_error
 from adloom.core.ids import UserId
 
 PASSWORD_LENGTH_MIN: Final = 10
@@ -20,6 +20,13 @@ USED_STEP: Final = timedelta(minutes=1)
 
 
 KEY_SUBJECT: Final = "key:"
+
+
+class LogInEndedError(UnauthenticatedError):
+    """What the person has shown to be let in does not hold any more."""
+
+    def __init__(self) -> None:
+        super().__init__("This log-in has ended: log in again.")
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,13 +23,15 @@ INSERT_REFRESH = """
     INSERT INTO refresh_tokens (token_hash, family_id, user_id, issued_at, expires_at, began_at)
     SELECT $1, $2, id, $4, $5, $6 FROM users WHERE public_id = $3
 """
-# Locked, so that a token cannot be exchanged twice at once.
-REFRESH_LOCKED = """
+# First, so that a token is neither exchanged twice at once nor while its log-in ends: the new one would be left.
+LOCK_PERSON_OF = """
+    SELECT FROM users WHERE id = (SELECT user_id FROM refresh_tokens WHERE token_hash = $1) FOR NO KEY UPDATE
+"""
+REFRESH = """
     SELECT token.family_id, token.expires_at, token.began_at, token.used_at, account.public_id AS id, account.role,
            account.account_id, account.disabled_at, account.token_epoch, account.must_change_password
       FROM refresh_tokens AS token JOIN users AS account ON account.id = token.user_id
      WHERE token.token_hash = $1
-       FOR UPDATE OF token
 """
 MARK_USED = "UPDATE refresh_tokens SET used_at = $2 WHERE token_hash = $1"
 END_FAMILY = "DELETE FROM refresh_tokens WHERE family_id = $1"
@@ -123,8 +125,8 @@ class UserSessions:
         user = await self.verify_password(shown, now=now, origin=origin)
         await self._second_factors.check_log_in(user, shown.code, now=now, origin=origin)
         async with self._pool.acquire() as connection, connection.transaction():
-            await connection.execute(DELETE_EXPIRED, now)
             await record_log_in(connection, user, now=now, origin=origin)
+            await connection.execute(DELETE_EXPIRED, now)
             return await self._issue_tokens(connection, user, self._ids.make(), now, began_at=now)
 
     async def verify_password(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> User:
@@ -161,6 +163,7 @@ class UserSessions:
             raise make_field_error("newPassword", message, f"The new password {message}.")
         hashed = await self._passwords.hash(new)
         async with self._pool.acquire() as connection, connection.transaction():
+            await store.lock_unchanged(connection, user)
             await store.set_password(connection, user.id, hashed)
             await store.end_log_ins(connection, user.id)
             author = make_author(user.caller, origin)
@@ -190,7 +193,9 @@ class UserSessions:
     async def log_out(self, refresh_token: str, *, now: datetime, origin: ClientOrigin) -> None:
         """End the log-in of a refresh token; one that is unknown has nothing to end."""
         async with self._pool.acquire() as connection, connection.transaction():
-            user_id: UUID | None = await connection.fetchval(END_FAMILY_OF, hash_secret(refresh_token))
+            token_hash = hash_secret(refresh_token)
+            await connection.execute(LOCK_PERSON_OF, token_hash)
+            user_id: UUID | None = await connection.fetchval(END_FAMILY_OF, token_hash)
             if user_id is not None:
                 author = make_stranger(origin, str(user_id))
                 await record_event(connection, author, "log_out", USER, user_id, at=now)
@@ -222,13 +227,15 @@ class UserSessions:
 
 
 async def record_log_in(connection: Connection, user: User, *, now: datetime, origin: ClientOrigin) -> None:
-    """Write down that a person has logged in, and remember from where."""
+    """Write down that a person logs in, and from where; raise where their log-ins were ended since they were checked."""
+    await store.lock_unchanged(connection, user)
     await store.see_network(connection, user.id, origin.network, now)
     await record_event(connection, make_author(user.caller, origin), "log_in", USER, user.id, at=now)
 
 
 async def _lock_refresh(connection: Connection, token_hash: bytes) -> RefreshState | None:
-    row = await connection.fetchrow(REFRESH_LOCKED, token_hash)
+    await connection.execute(LOCK_PERSON_OF, token_hash)
+    row = await connection.fetchrow(REFRESH, token_hash)
     if row is None:
         return None
     return RefreshState(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.identity.model import ApiKey, User
+from adloom.identity.model import ApiKey, LogInEndedError, User
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection, Record
 
@@ -22,6 +22,14 @@ USER_BY_TOKEN = """
            $2::uuid IS NULL OR EXISTS (SELECT FROM refresh_tokens WHERE family_id = $2) AS is_logged_in
       FROM users WHERE public_id = $1
 """  # noqa: S105 - a statement
+# Who ends log-ins waits, or has ended them.
+LOCK_UNCHANGED = """
+    SELECT true FROM users WHERE public_id = $1 AND token_epoch = $2 AND disabled_at IS NULL FOR NO KEY UPDATE
+"""
+LOCK_OPEN_ADMIN = """
+    SELECT true FROM users
+     WHERE public_id = $1 AND role = 'admin' AND disabled_at IS NULL FOR NO KEY UPDATE
+"""
 HAS_FIRST_PASSWORD = "SELECT must_change_password FROM users WHERE lower(email) = lower($1)"  # noqa: S105 - a statement
 HAS_ADMIN = "SELECT EXISTS (SELECT FROM users WHERE role = 'admin' AND disabled_at IS NULL)"
 INSERT_USER = """
@@ -96,6 +104,18 @@ async def find_user_of_token(
     """Return a person, and whether the log-in is still open."""
     row = await connection.fetchrow(USER_BY_TOKEN, user_id, log_in_id)
     return (read_user(row), row["is_logged_in"]) if row else None
+
+
+async def lock_unchanged(connection: Connection, user: User) -> None:
+    """Lock a person until the transaction ends; raise where their log-ins were ended since the person was read."""
+    if not await connection.fetchval(LOCK_UNCHANGED, user.id, user.token_epoch):
+        raise LogInEndedError
+
+
+async def lock_open_admin(connection: Connection, person_id: UUID) -> None:
+    """Lock an admin likewise; raise where the person is none any more."""
+    if not await connection.fetchval(LOCK_OPEN_ADMIN, person_id):
+        raise LogInEndedError
 
 
 async def see_network(connection: Connection, user_id: UUID, network: str, now: datetime) -> None:

@@ -178,13 +178,14 @@ class PasswordCheck:
         self._passwords = passwords
         self._now = now
 
-    async def check(self, password: str) -> None:
-        """Raise unless the password is right."""
+    async def check(self, password: str) -> User:
+        """Return the person, as they are while they ask; raise unless the password is right."""
         tried = f"own password:{self._own_id}"
         await self._attempts.take(tried, now=self._now)
         async with self._pool.acquire() as connection:
+            found = await users.find_user_of_token(connection, self._own_id, None)
             current = await store.read_password_hash(connection, self._own_id)
-        if current is None:
+        if found is None or current is None:
             raise _make_no_password_error()
         if not await self._passwords.matches(password, current):
             async with self._pool.acquire() as connection:
@@ -195,6 +196,7 @@ class PasswordCheck:
                 "currentPassword", "is not your password", "The current password is wrong."
             )
         await self._attempts.give_back(tried)
+        return found[0]
 
 
 OwnPassword = Annotated[PasswordCheck, Depends(PasswordCheck)]
@@ -244,9 +246,11 @@ async def change_own_password(  # noqa: PLR0913, PLR0917 - what the framework ha
     now: Now,
 ) -> None:
     """Change your own password; all your log-ins end."""
-    await own_password.check(body.current_password)
+    person = await own_password.check(body.current_password)
     hashed = await passwords.hash(body.new_password)
     async with pool.acquire() as connection, connection.transaction():
+        # Who has set another one meanwhile may want to keep out who has sent this.
+        await users.lock_unchanged(connection, person)
         await users.set_password(connection, own_id, hashed)
         await users.end_log_ins(connection, own_id)
         await record_event(connection, author, "password_changed", USER, own_id, at=now)

@@ -14,8 +14,10 @@ from adloom.runtime.secret_hash import hash_secret
 PAGE: Final = "/console/password"
 TOKEN_BYTES: Final = 32
 
+# Locked: who changes the address deletes the links of the old one, this one too.
 PERSON = """
     SELECT public_id AS id, email, password_hash IS NULL AS is_invited, disabled_at FROM users WHERE public_id = $1
+       FOR NO KEY UPDATE
 """
 INSERT = """
     INSERT INTO account_links (token_hash, user_id, expires_at)

@@ -12,7 +12,7 @@ from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, ForbiddenError, UnauthenticatedError, make_field_error
 from adloom.identity import store as users
 from adloom.identity.attempt_limiter import SharedAttemptLimiter
-from adloom.identity.model import User
+from adloom.identity.model import LogInEndedError, User
 from adloom.identity.second_factor import store
 from adloom.identity.second_factor.store import StoredFactor
 from adloom.identity.second_factor.totp import (
@@ -221,7 +221,7 @@ class SecondFactors:
         async with self._pool.acquire() as connection:
             factor = await store.find_factor(connection, person_id)
         if factor is None:
-            raise UnauthenticatedError("This log-in has ended: log in again.")
+            raise LogInEndedError
         return factor
 
     async def _require_on(self, person_id: UUID) -> None:
