@@ -61,11 +61,11 @@ async def attached(pool: Pool) -> list[date]:
     return [row[0] for row in await pool.fetch(ATTACHED)]
 
 
-async def apply(pool: Pool, *, on: date, at: datetime) -> None:
+async def apply(pool: Pool, *, on: date, at: datetime, user_id: UUID | None = None) -> None:
     """Apply an impression of a day, from an entry appended at the given time."""
     tables = EventTables(pool)
     occurred_at = datetime.combine(on, datetime.min.time(), UTC)
-    event = an_impression(f"of {on}", occurred_at=occurred_at, received_at=occurred_at)
+    event = an_impression(f"of {on}", occurred_at=occurred_at, received_at=occurred_at, user_id=user_id)
     after = await tables.read_cursor()
     record = DecodedEntry(f"{int(at.timestamp() * 1000)}-0", event)
     await tables.commit([record], after=after, cursor=record.entry_id)
@@ -198,18 +198,31 @@ async def test_two_workers_that_create_the_same_partition_wait_for_each_other(po
     assert await attached(pool) == [TODAY]
 
 
-async def test_an_erasure_is_remembered_while_the_log_may_hold_earlier_events(pool: Pool) -> None:
-    ages = {UUID(int=days): timedelta(days=days, minutes=1) for days in (6, 7, 9, 11)}
-    for user, age in ages.items():
-        await pool.execute(
-            "INSERT INTO erased_users (user_digest, erased_at) VALUES ($1, $2)", digest_user(user), NOW - age
-        )
+async def test_an_erasure_is_remembered_as_long_as_rows_and_while_the_log_may_hold_earlier_events(
+    pool: Pool,
+) -> None:
+    for days in (29, 30, 32, 34):
+        await erase(pool, UUID(int=days), at=NOW - timedelta(days=days, minutes=1))
 
-    await an_upkeep(pool, ledger=FakeLedger(NOW - timedelta(days=10))).check()
-    assert await erased(pool) == {digest_user(UUID(int=days)) for days in (6, 7, 9)}
+    await an_upkeep(pool, ledger=FakeLedger(NOW - timedelta(days=33))).check()
+    assert await erased(pool) == {digest_user(UUID(int=days)) for days in (29, 30, 32)}
     await an_upkeep(pool).check()
 
-    assert await erased(pool) == {digest_user(UUID(int=6))}
+    assert await erased(pool) == {digest_user(UUID(int=29))}
+
+
+async def test_what_a_machine_had_in_its_spool_for_weeks_does_not_bring_an_erased_user_back(
+    pool: Pool,
+) -> None:
+    await insert_catalog(pool)
+    user = UUID(int=1)
+    await erase(pool, user, at=NOW - timedelta(days=RETENTION_DAYS - 10))
+    await an_upkeep(pool).check()
+
+    await apply(pool, on=days_ago(RETENTION_DAYS - 5), at=NOW, user_id=user)
+
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 1
+    assert await pool.fetchval("SELECT count(user_id) FROM events.banner_impressions") == 0
 
 
 class Broken:
@@ -259,6 +272,12 @@ async def test_maintenance_retries_soon_while_the_database_is_away() -> None:
 async def ensure(pool: Pool, *days: date) -> None:
     async with pool.acquire() as connection:
         await ensure_days(connection, EVENT_PARTITIONS, days)
+
+
+async def erase(pool: Pool, user: UUID, *, at: datetime) -> None:
+    await pool.execute(
+        "INSERT INTO erased_users (user_digest, erased_at) VALUES ($1, $2)", digest_user(user), at
+    )
 
 
 async def erased(pool: Pool) -> set[bytes]:

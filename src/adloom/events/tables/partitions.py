@@ -107,7 +107,8 @@ class PartitionMaintenance:
         if dropped:
             self.dropped += len(dropped)
             log.info("event_days_dropped", days=[str(day) for day in dropped])
-        read_again_since = now - timedelta(days=self._retention.ledger_days)
+        # A machine that was off may have events of any age in its spool; older ones than rows are gone soon.
+        read_again_since = now - timedelta(days=max(self._retention.ledger_days, self._retention.event_days))
         await self._days.forget_erased(min(read_again_since, await self._find_log_start(now)))
 
     async def _find_log_start(self, now: datetime) -> datetime:
