@@ -10,15 +10,16 @@ from structlog.testing import capture_logs
 
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
-from adloom.resource.changes import NOTICE_CHANNEL
+from adloom.resource.changes import CURRENT_VERSION, NOTICE_CHANNEL
 from adloom.resource.transfer import api as transfer_api
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from tests.support.builders import UNKNOWN_ID
+from tests.support.builders import NOON, UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.documents import BANNER, PLACEMENT, Importer, a_document
 from tests.support.eventually import becomes, eventually
 from tests.support.for_each import for_each
+from tests.support.pages import insert_approval
 
 
 async def counted(pool: Pool) -> int:
@@ -519,3 +520,39 @@ async def test_the_number_of_reported_problems_is_limited(importer: Importer) ->
 
     assert len(body["errors"]) == 1_000
     assert "4000 problems" in body["detail"]
+
+
+APPROVE = "UPDATE site_approvals SET state = 'approved'"
+TOUCHED = """
+    SELECT noun, noun_key FROM catalog_changes WHERE version > $1
+    UNION ALL SELECT state, banner_id FROM site_approvals
+"""
+
+
+async def test_an_import_has_the_effects_of_the_same_change_over_the_api(
+    admin: Client, importer: Importer, pool: Pool
+) -> None:
+    advertiser = await admin.make_advertiser(dailyBudgetPaisa=100)
+    campaign = await admin.make_campaign(advertiserId=advertiser["id"])
+    banner = await admin.make_banner(advertiserId=advertiser["id"])
+    site = await admin.make_site()
+    await admin.make_placement(siteId=site["id"])
+    await insert_approval(pool, site["id"], banner["id"], campaign["id"], at=NOON)
+    ids = {"advertisers": advertiser["id"], "banners": banner["id"], "sites": site["id"]}
+    cases: list[tuple[str, Json, Json]] = [
+        ("advertisers", {"dailyBudgetPaisa": 5000}, {"dailyBudgetPaisa": 4000}),
+        ("advertisers", {"timezone": "Europe/Berlin"}, {"timezone": "Asia/Kolkata"}),
+        ("advertisers", {"blockedSites": ["a.example.com"]}, {"blockedSites": []}),
+        ("sites", {"pacing": {"warmup": True}}, {"pacing": {"warmup": False}}),
+        ("banners", {"title": "Green tea"}, {"title": "Black tea"}),
+        ("banners", {"priority": 1}, {"priority": 2}),
+    ]
+    for name, changed, imported in cases:
+        await pool.execute(APPROVE)
+        begun = await pool.fetchval(CURRENT_VERSION)
+        assert (await admin.patch(f"/admin/{name}/{ids[name]}", json=changed)).status_code == 200
+        touched = set(await pool.fetch(TOUCHED, begun))
+        await pool.execute(APPROVE)
+        begun = await pool.fetchval(CURRENT_VERSION)
+        await importer.imported({name: [{"id": ids[name], **imported}]})
+        assert set(await pool.fetch(TOUCHED, begun)) == touched, (name, imported)

@@ -208,6 +208,9 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                         keys = await statement(write.connection, [change.after for change in batch])
                         if resource.touches is not None:
                             write.touched |= {(resource.touches[0], key) for key in keys}
+                        for change in batch:
+                            if change.before is not None:
+                                await resource.after_update(write, change.before, change.after)
                         write.entries += await asyncio.to_thread(_audit, resource, planner, batch)
                         await write.write_audit()
                         progress.done += len(batch)
