@@ -188,10 +188,10 @@ class SyncProcessor:
                 first=key.first,
                 last=key.last,
             )
-            seen: set[tuple[UUID, date]] = set()
+            seen: set[tuple[str, date]] = set()
             async for rows in provider.fetch(request):
                 count += await store.append_raw(self._pool, key, fetched, rows)
-                seen.update((row.entity_id, row.date_start) for row in rows)
+                seen.update((row.external_entity_id, row.date_start) for row in rows)
             if account.platform is Platform.META:  # It leaves out days without any figures.
                 count += await self._append_left_out(key, fetched, entities, seen)
             outcome = "done"
@@ -209,9 +209,12 @@ class SyncProcessor:
         return count
 
     async def _append_left_out(
-        self, key: SyncKey, fetched: FetchSource, entities: Sequence[Entity], seen: set[tuple[UUID, date]]
+        self, key: SyncKey, fetched: FetchSource, entities: Sequence[Entity], seen: set[tuple[str, date]]
     ) -> int:
-        """Append zeros where there were figures, and a whole fetch has none any more."""
+        """Append zeros where there were figures, and a whole fetch has none any more.
+
+        An external id may be entered twice. What was fetched by it is the other entity's, and not nothing.
+        """
         names = {entity.id: entity.external_id for entity in entities if entity.external_id}
         rows = [
             StatRow(
@@ -221,8 +224,8 @@ class SyncProcessor:
                 date_stop=day,
                 figures=Figures(),
             )
-            for entity_id, day in sorted(await store.load_days_with_figures(self._pool, key) - seen)
-            if entity_id in names
+            for entity_id, day in sorted(await store.load_days_with_figures(self._pool, key))
+            if entity_id in names and (names[entity_id], day) not in seen
         ]
         return await store.append_raw(self._pool, key, fetched, rows) if rows else 0
 

@@ -150,6 +150,18 @@ class Corrected(Failing):
             raise self.error
 
 
+class ByExternalId(Failing):
+    """Returns the same spend for each external id, once, as Meta does."""
+
+    def __init__(self, spend: int) -> None:
+        super().__init__(None)
+        self.spend = Decimal(spend)
+
+    async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
+        entities = {entity.external_id: entity for entity in request.entities}
+        yield [a_row(entity, request.first, spend=self.spend) for entity in entities.values()]
+
+
 @pytest.mark.parametrize(("error", "kept"), [(None, 0), (ProviderUnavailableError("away"), 4)])
 async def test_what_a_platform_leaves_out_after_a_correction_is_nothing(
     pool: Pool, error: ProviderError | None, kept: int
@@ -188,6 +200,26 @@ async def test_what_is_not_linked_any_more_keeps_its_figures(pool: Pool) -> None
     row = await daily(pool, seller.campaigns[0])
     assert row is not None
     assert row["spend"] == 3
+
+
+async def test_what_is_entered_twice_for_a_platform_counts_once(pool: Pool) -> None:
+    """An ad set has moved to another campaign here, and was not deleted in the one before."""
+    with_id = {"external_campaign_id": "c1"}
+    seller = await a_seller(pool, campaigns=1, adsets=0, account={"platform": "meta"}, campaign=with_id)
+    before = await pool.fetchrow("SELECT * FROM sync.campaigns")
+    assert before is not None
+    own = {"advertiser_id": before["advertiser_id"], "name": "a"}
+    campaign = {**own, "ad_account_id": before["ad_account_id"], "sellpage_id": before["sellpage_id"]}
+    other, _ = await insert(pool, "sync.campaigns", **campaign, budget=1, external_campaign_id="c2")
+    clock, job = ManualClock(NOW), a_job(seller, level=Level.ADSET)
+    processor = a_processor(pool, providers={Platform.META: ByExternalId(7)}, clock=clock)
+
+    for campaign_id in (before["id"], other):
+        await insert(pool, "sync.adsets", **own, campaign_id=campaign_id, external_adset_id="x")
+        clock.advance(timedelta(minutes=5))
+        await processor.sync(job)
+
+        assert await pool.fetchval("SELECT sum(spend) FROM sync.ad_stats_daily") == 7
 
 
 async def test_a_failing_account_does_not_block_the_others(pool: Pool) -> None:
