@@ -253,6 +253,19 @@ def test_a_reset_opens_a_new_window_and_keeps_the_total() -> None:
     assert bench.state.spent_today == units(2)
 
 
+def test_a_reset_that_comes_twice_forgets_nothing_that_was_spent_between() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(2)))
+    reset = OpenWindow(reason="requested by an admin", was_window=bench.state.window)
+    bench.take(reset)
+    bench.take(bench.offered(bench.answered(want=units(1)).lease))
+
+    bench.take(reset)
+
+    assert bench.state.spent_window == UNIT
+    bench.take(OpenWindow(reason="once more", was_window=bench.state.window))
+    assert bench.state.spent_window == 0
+
+
 def test_a_reset_ends_the_leases_of_the_old_window() -> None:
     bench = CampaignBench()
     lease = bench.answered(want=units(3)).lease

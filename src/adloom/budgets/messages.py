@@ -172,6 +172,7 @@ class OpenWindow(msgspec.Struct, frozen=True, kw_only=True, tag="open_window.v1"
     """An admin opens a new daily window; the total budget is unchanged."""
 
     reason: str
+    was_window: int | None = None  # That is open no more, if the message comes a second time.
 
 
 class RefundPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -127,8 +127,9 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one a message
         case GiveBack(is_all=is_all):
             recall(state, effects, idle_until=None if is_all else int(now.timestamp()) - IDLE_SECONDS)
             return give_back(state, now, effects, is_all=is_all)
-        case OpenWindow():
-            return _open_window(state, now, effects)
+        case OpenWindow(was_window=was_window):
+            is_open = was_window not in {None, state.window}
+            return state if is_open else _open_window(state, now, effects)
         case Refund():
             return apply_refund(state, message, now, effects)
         case BidsDecided():

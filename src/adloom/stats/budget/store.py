@@ -112,22 +112,20 @@ def _build_filters(scope: Scope) -> Filters:
 
 
 async def open_window(pool: Pool, valkey: Valkey, address: Address, *, reason: str) -> None:
-    """Open a new daily window; UnavailableError where it cannot be read in time.
-
-    The request is sent once: a second one would also forget what was spent between the two.
-    """
+    """Open a new daily window; UnavailableError where it cannot be read in time."""
     async with pool.acquire() as connection:
-        before = await load_window(connection, address)
-    await _send(valkey, address, reason=reason)
+        known = await load_window(connection, address)
+    before = FIRST_WINDOW if known is None else known
+    await _send(valkey, address, OpenWindow(reason=reason, was_window=before))
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(VISIBLE_SECONDS_MAX):
-            await _wait(pool, address, beyond=FIRST_WINDOW if before is None else before)
+            await _wait(pool, address, beyond=before)
             return
     raise UnavailableError("The new window was asked for, and is not there yet. Look at the budget again.")
 
 
-async def _send(valkey: Valkey, address: Address, *, reason: str) -> None:
-    message = encode_envelopes([(address, OpenWindow(reason=reason))])
+async def _send(valkey: Valkey, address: Address, opening: OpenWindow) -> None:
+    message = encode_envelopes([(address, opening)])
     try:
         async with asyncio.timeout(VISIBLE_SECONDS_MAX):
             heard_by: int = await valkey.publish(INBOX_CHANNEL, message)
