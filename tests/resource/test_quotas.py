@@ -55,6 +55,14 @@ async def test_an_account_has_as_many_as_its_quota(plane: ControlPlane) -> None:
         assert banners
 
 
+async def test_writes_at_once_do_not_exceed_a_quota(plane: ControlPlane) -> None:
+    async with plane.acting_as(Role.ADVERTISER) as advertiser:
+        made = await asyncio.gather(
+            *(advertiser.post("/admin/campaigns", json=campaign_body()) for _ in range(12))
+        )
+        assert sorted(one.status_code for one in made) == [201] * 2 + [409] * 10
+
+
 async def test_a_publisher_has_a_quota_too(plane: ControlPlane) -> None:
     async with plane.acting_as(Role.PUBLISHER) as publisher:
         await publisher.make_placement()

@@ -40,6 +40,10 @@ COUNTS: Final = {
 }
 
 
+# Held until the commit: of two writes at once, the second counts what the first has made.
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('quota:' || $1::uuid, 0))"
+
+
 class QuotaReachedError(ConflictError):
     """An account would have more than it may."""
 
@@ -61,7 +65,10 @@ async def check_quotas(
     connection: Connection, account_id: UUID, made: Collection[str], quotas: QuotaSettings
 ) -> None:
     """Raise where an account has too many of what it has just made; the caller rolls back."""
-    for noun in sorted(COUNTS.keys() & set(made)):
+    counted = sorted(COUNTS.keys() & set(made))
+    if counted:
+        await connection.execute(LOCK, account_id)
+    for noun in counted:
         count: int = await connection.fetchval(COUNTS[noun], account_id)
         most = find_quota(quotas, noun)
         if count > most:
