@@ -1,14 +1,15 @@
 """Two workers that both believe they own an actor: the version of its state decides whose write counts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
 
-from adloom.core.clock import ManualClock, SystemClock
+from adloom.core.clock import Clock, ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
 from adloom.runtime.actors.actor import (
@@ -22,7 +23,7 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.messages import SentMessage, is_current, make_first_id
-from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
+from adloom.runtime.actors.nats.runner import CONFIGURED_AT_ONCE, ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.store import ShardCommit, ShardStore, maintain_days
 from adloom.runtime.actors.runner import NeverKeptError
 from adloom.runtime.postgres import Connection, Pool
@@ -36,7 +37,15 @@ pytestmark = pytest.mark.server
 class OneWorker:
     """A runner without NATS: what it would send is noted."""
 
-    def __init__(self, pool: Pool, store: ShardStore | None = None, *, kind: AnyKind = TALLY) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        store: ShardStore | None = None,
+        *,
+        kind: AnyKind = TALLY,
+        clock: Clock | None = None,
+        **family: Any,
+    ) -> None:
         self.counts = ActorCounts()
         self.sent: list[SentMessage] = []
         self.given_up: list[int] = []
@@ -46,8 +55,9 @@ class OneWorker:
                 store=store or ShardStore(pool, Rows(), SystemClock()),
                 introduction=Catalog(),
                 audience=Listeners(),
+                **family,
             ),
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             chance=make_random(1, "entities"),
             ids=SystemIds(),
             counts=self.counts,
@@ -248,3 +258,46 @@ def test_an_id_tells_when_it_was_made() -> None:
     assert is_current(made, now - timedelta(hours=23))
     assert not is_current(made, now + timedelta(days=3))
     assert not is_current(made, now - timedelta(days=2))
+
+
+class Asked(Catalog):
+    """Configures tallies with nothing, and counts them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        self.count += len(addresses)
+        return {one: [Add(amount=0, is_kept=False)] for one in addresses}
+
+
+@pytest.mark.parametrize("idle", ["a", "b"])
+async def test_actors_that_are_configured_again_become_idle_all_the_same(database: Pool, idle: str) -> None:
+    clock, began_at = ManualClock(START), START
+    worker = OneWorker(database, clock=clock, refresh_seconds=60.0, refresh=Asked())
+    await worker.add(*(Envelope(a_tally(key), Add()) for key in ("a", "b")))
+
+    for minute in (1, 2, 3):
+        clock.advance(timedelta(minutes=1))
+        await worker.runner.configure_next(60.0 * minute)
+        await worker.add(*(Envelope(a_tally(key), Add()) for key in {"a", "b"} - {idle}))
+
+    found = worker.runner.list_idle_since(began_at, count_max=9)
+    assert [one.address.key for one in found] == [idle]
+
+
+async def test_actors_that_wait_to_be_configured_again_wait_once(database: Pool) -> None:
+    asked, count = Asked(), 3 * CONFIGURED_AT_ONCE
+    worker = OneWorker(database, refresh_seconds=60.0, refresh=asked)
+    await worker.add(*(Envelope(a_tally(str(number)), Add(is_kept=False)) for number in range(count)))
+    for minute in range(1, 10):
+        await worker.runner.configure_next(60.0 * minute)
+
+    asked.count = 0
+    for _ in range(20):
+        await worker.runner.configure_next(60.0 * 9)
+
+    assert asked.count <= count

@@ -126,21 +126,26 @@ class ShardRunner(BatchRunner):
         """Send some actors in memory their first messages once more.
 
         One that is new: the catalog may have changed before its state could be found. All others from time to time,
-        should a message have been lost; `at` is the loop's time.
+        should a message have been lost; `at` is the loop's time. That is no activity: they become idle as others.
         """
         seconds = self.family.refresh_seconds
-        if seconds is not None and at >= self._refresh_at:
+        if seconds is not None and at >= self._refresh_at and not self._unconfigured:
             self._refresh_at = at + seconds
             self._unconfigured.extend(self._actors)
         count = min(CONFIGURED_AT_ONCE, len(self._unconfigured))
         addresses = {self._unconfigured.popleft() for _ in range(count)}
-        active = sorted(address for address in addresses if address in self._actors)
+        touched_at = {one: self._actors[one].touched_at for one in addresses if one in self._actors}
+        # The runner keeps them by their activity.
+        active = sorted(touched_at, key=lambda address: (touched_at[address], address))
         if active:
             reader = self.family.refresh or self.family.introduction
             found = await reader.load_first_messages(active)
             await self.run(
                 [Envelope(address, message) for address in active for message in found.get(address, ())]
             )
+            for address in active:
+                if (actor := self._actors.get(address)) is not None:
+                    actor.touched_at = touched_at[address]
 
     async def persist_shards(self, shards: Iterable[int]) -> None:
         """Make the actors of some shards durable, before another worker gets them."""
