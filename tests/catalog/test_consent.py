@@ -404,3 +404,24 @@ async def test_a_publisher_refuses_one_banner_and_the_account_cannot_undo_it(
         problem(await other.post(path, json={"decision": "accept"}), 404, "PLACEMENT_NOT_FOUND")
     assert (await admin.post(path, json={"decision": "accept"})).json()["isRefused"] is False
     assert await asked.removed_by() is None
+
+
+@pytest.mark.parametrize("ended_by", ["refused link", "refused banner", "deleted banner"])
+async def test_what_shows_nothing_any_more_does_not_hold_a_placement_back(
+    ended_by: str, control: ControlPlane
+) -> None:
+    asked = await ask(control)
+    await asked.decide("accept")
+    path = f"/admin/placements/{asked.placement['id']}"
+    problem(await asked.publisher.delete(path), 409, "PLACEMENT_HAS_ACTIVE_ASSIGNMENTS")
+
+    if ended_by == "refused link":
+        await asked.decide("refuse")
+    elif ended_by == "refused banner":
+        address = f"{asked.decision_path}/banners/{asked.banner['id']}"
+        assert (await asked.publisher.post(address, json={"decision": "refuse"})).status_code == 200
+    else:
+        deleted = await asked.advertiser.delete(f"/admin/banners/{asked.banner['id']}")
+        assert deleted.status_code == 204
+
+    assert (await asked.publisher.delete(path)).status_code == 204

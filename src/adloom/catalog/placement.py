@@ -123,14 +123,17 @@ SITE_OF_PUBLISHER = """
      WHERE site.public_id = $1 AND owner.public_id IS NOT DISTINCT FROM $2
        FOR KEY SHARE OF site
 """
-# Campaigns that are over show nothing any more, so they hold no placement back.
+# What shows nothing any more holds no placement back: campaigns that are over, deleted banners, and what was refused.
 HAS_ACTIVE_ASSIGNMENTS = """
     SELECT EXISTS (
         SELECT FROM banner_assignments AS assignment
           JOIN campaigns AS campaign ON campaign.id = assignment.campaign_id
+          JOIN campaign_placements AS link USING (campaign_id, placement_id)
+          JOIN banners AS banner ON banner.id = assignment.banner_id
           JOIN placements AS placement ON placement.id = assignment.placement_id
           LEFT JOIN advertisers AS advertiser ON advertiser.id = campaign.advertiser_id
-         WHERE placement.public_id = $1 AND assignment.is_active
+         WHERE placement.public_id = $1 AND assignment.is_active AND NOT assignment.is_refused
+           AND link.state <> 'refused' AND banner.deleted_at IS NULL
            AND campaign.deleted_at IS NULL AND campaign.status NOT IN ('ended', 'cancelled')
            AND advertiser.deleted_at IS NULL
     )
