@@ -522,6 +522,13 @@ async def test_the_number_of_reported_problems_is_limited(importer: Importer) ->
     assert "4000 problems" in body["detail"]
 
 
+async def test_an_item_whose_id_is_null_is_one_without_an_id(importer: Importer) -> None:
+    wanted = {"placements": [{"id": None, **PLACEMENT}], "banners": [{"id": None, **BANNER}]}
+    report = await importer.imported(wanted)
+    assert report["created"] == 2
+    assert (await importer.imported({"placements": wanted["placements"]}))["unchanged"] == 1
+
+
 APPROVE = "UPDATE site_approvals SET state = 'approved'"
 TOUCHED = """
     SELECT noun, noun_key FROM catalog_changes WHERE version > $1

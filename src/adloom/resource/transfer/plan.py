@@ -141,7 +141,8 @@ class Planner:
                 given |= {alias: _convert_to_json(named[field])} if field in named else {}
             elif alias in given:
                 del given[alias]
-                outside[field] = named.get(field)
+                if field != "id" or field in named:
+                    outside[field] = named.get(field)
         status = self._take_status(spec, given)
         decided = _take_decisions(spec, given)
         after = (
@@ -241,7 +242,7 @@ class Planner:
         body = spec.body.model_validate(given)
         now = self._context.now
         fields: dict[str, Any] = {
-            "id": None if "id" in outside else self._context.ids.make(),
+            "id": self._context.ids.make(),
             "created_at": now,
             "updated_at": now,
             "deleted_at": None,
@@ -279,7 +280,7 @@ class Planner:
         status: StrEnum | None,
     ) -> Item:
         for field, value in outside.items():
-            if getattr(before, field) != value and (value is not None or field != "id"):
+            if getattr(before, field) != value:
                 raise ItemProblemError("cannot be changed once it is made", spec.aliases[field])
         _check_present(before)
         patch = spec.patch.model_validate(given)
