@@ -7,10 +7,13 @@ from uuid import UUID
 
 import pytest
 
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.demand import CampaignReady
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import CampaignRestored
 from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_updates
-from adloom.core.ids import CampaignId
+from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.market import follower
 from adloom.market.demand_store import CampaignBudgets, find_spent, is_spent, load_all, load_named
@@ -107,6 +110,41 @@ async def test_totals_are_read_from_the_money_ledger(pool: Pool) -> None:
     ]
     async with pool.acquire() as connection:
         assert await find_spent(connection, asked) == {CAMPAIGN, UUID(int=4)}
+
+
+@pytest.mark.parametrize(("spent_window", "is_spent_again"), [(0, False), (1_000_000, True)])
+async def test_a_budget_that_was_reset_is_spent_again_in_its_new_window(
+    pool: Pool, spent_window: int, *, is_spent_again: bool
+) -> None:
+    asked = some_budgets(daily_paisa=100)
+    async with pool.acquire() as connection:
+        today = (await connection.fetchval("SELECT now() AT TIME ZONE 'UTC'")).date()
+        await connection.execute(
+            "INSERT INTO spend_days (kind, id, day, spent_micros) VALUES ('campaign', $1, $2, 1500000)",
+            CAMPAIGN,
+            today,
+        )
+        assert await find_spent(connection, [asked]) == {CAMPAIGN}
+        state = CampaignState(day=today, window=2, spent_window=Micros(spent_window))
+        [kind] = [one for one in make_kinds() if one.name == "campaign"]
+        await connection.execute(
+            """
+            INSERT INTO brain_states (kind, key, shard, version, format, state, changed_at)
+            VALUES ('campaign', $1, 0, 1, $2, $3, now())
+            """,
+            make_campaign_address(CampaignId(CAMPAIGN), AdvertiserId(PAYER)).key,
+            kind.format,
+            kind.encode(state),
+        )
+        await connection.execute(
+            """
+            INSERT INTO audit_entries (at, subject, role, noun, noun_id, action, changes)
+            VALUES (now(), 'x', 'admin', 'budget', $1, 'reset', '{}')
+            """,
+            str(CAMPAIGN),
+        )
+
+        assert await find_spent(connection, [asked]) == ({CAMPAIGN} if is_spent_again else set())
 
 
 class Heard:

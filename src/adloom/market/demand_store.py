@@ -7,7 +7,9 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
+from adloom.budgets.status_store import load_states
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, SiteId
 from adloom.core.money import Micros, micros_from_paisa, price_impression
 from adloom.resource.changes import read_version
@@ -19,6 +21,9 @@ TWO_DAYS: Final = timedelta(days=2)
 RECENT: Final = "SELECT id, day, spent_micros FROM spend_days WHERE day >= $1"
 EVER: Final = """
     SELECT id, sum(spent_micros)::bigint FROM spend_days WHERE kind = 'campaign' AND id = ANY ($1::uuid[]) GROUP BY id
+"""
+RESET: Final = """
+    SELECT DISTINCT noun_id FROM audit_entries WHERE noun = 'budget' AND action = 'reset' AND at >= $1
 """
 # An active campaign with a bid per thousand impressions, wanted categories or filler, and banners that are live.
 # What starts later, or has a schedule, is decided when an ad is asked for.
@@ -106,9 +111,30 @@ async def find_spent(connection: Connection, campaigns: Sequence[CampaignBudgets
         (owner_id, day): spent
         for owner_id, day, spent in await connection.fetch(RECENT, now.date() - TWO_DAYS)
     }
+    recent |= await _read_reset(connection, limited, since=now - TWO_DAYS)
     in_all = {one.campaign_id for one in limited if one.total_paisa is not None}
     ever: dict[UUID, int] = {row[0]: row[1] for row in await connection.fetch(EVER, in_all)} if in_all else {}
     return frozenset(one.campaign_id for one in limited if is_spent(one, recent, ever, now))
+
+
+async def _read_reset(
+    connection: Connection, campaigns: Iterable[CampaignBudgets], *, since: datetime
+) -> dict[tuple[UUID, date], int]:
+    """Read what campaigns have spent of the window that an admin has opened: totals are of whole days."""
+    by_id = {str(one.campaign_id): one for one in campaigns if one.daily_paisa is not None}
+    rows = await connection.fetch(RESET, since) if by_id else []
+    addresses = {
+        make_campaign_address(
+            CampaignId(one.campaign_id), one.advertiser_id and AdvertiserId(one.advertiser_id)
+        ): one
+        for one in (by_id[row[0]] for row in rows if row[0] in by_id)
+    }
+    states = await load_states(connection, addresses)
+    return {
+        (addresses[address].campaign_id, state.day): state.spent_window
+        for address, state in states.items()
+        if state is not None
+    }
 
 
 def is_spent(
