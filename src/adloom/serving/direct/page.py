@@ -2,8 +2,8 @@
 
 Each placement gets its first banner before any gets its second. A placement that finds all its banners taken
 asks their placements to take another one, and so on: the result shows as many different banners as possible.
-Only a placement that would stay empty repeats a banner, and none that its visitor may see only once. Evergreens stand in only if a placement has no other
-candidate, not if its candidates are taken elsewhere on the page.
+Only a placement that would stay empty repeats a banner, and none that its visitor may see only once. Evergreens stand
+in only if a placement has no other candidate, not if its candidates are taken elsewhere on the page.
 """
 
 # pure
