@@ -119,6 +119,12 @@ def test_no_class_name_is_used_twice() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_no_two_modules_of_tests_have_one_name() -> None:
+    names = Counter(Path(name).name for name, _ in sources("tests") if Path(name).name.startswith("test_"))
+
+    assert [name for name, count in names.items() if count > 1] == [], "their folders are no packages"
+
+
 def test_no_file_has_a_meaningless_name() -> None:
     empty = [name for name, _ in sources(*CODE) if EMPTY_NAMES & set(Path(name).with_suffix("").parts)]
 
