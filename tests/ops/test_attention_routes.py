@@ -310,6 +310,19 @@ async def test_campaigns_and_banners_that_end_within_three_days_are_reported(
     ]
 
 
+async def test_what_belongs_to_a_deleted_account_needs_no_attention(admin: Client, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    advertiser = await admin.make_advertiser()
+    soon = (NOON + timedelta(days=2)).isoformat()
+    await active(admin, advertiserId=advertiser["id"], endsAt=soon)
+    await admin.make_banner(advertiserId=advertiser["id"], expiresAt=soon)
+    assert len(await found(admin)) == 2
+
+    assert (await admin.delete(f"/admin/advertisers/{advertiser['id']}")).status_code == 204
+
+    assert await found(admin) == []
+
+
 async def test_an_account_sees_only_its_own_items(control: ControlPlane, admin: Client, pool: Pool) -> None:
     advertiser = await admin.make_advertiser()
     own = await active(admin, advertiserId=advertiser["id"], budgetDailyPaisa=12)

@@ -1,11 +1,16 @@
 """Crawls over HTTP."""
 
+from datetime import timedelta
+
 import pytest
 
+from adloom.core.clock import ManualClock
+from adloom.core.ids import SystemIds
 from adloom.pages.crawl.queue import open_crawl_queue
+from adloom.pages.crawl.schedule import CrawlSchedule
 from adloom.runtime.jobs.queue import JobState
 from adloom.runtime.postgres import Pool
-from tests.support.builders import UNKNOWN_ID, Json
+from tests.support.builders import NOON, UNKNOWN_ID, Json
 from tests.support.control import Client, admin, control, problem
 
 __all__ = ["admin", "control"]
@@ -75,3 +80,20 @@ async def test_crawls_are_of_their_own_site(admin: Client, site: Json) -> None:
     problem(await admin.get(f"/admin/sites/{other['id']}/crawls/{crawl_id}"), 404, "CRAWL_NOT_FOUND")
     problem(await admin.post(f"/admin/sites/{other['id']}/crawls/{crawl_id}/cancel"), 404, "CRAWL_NOT_FOUND")
     problem(await admin.post(f"/admin/sites/{UNKNOWN_ID}/crawl"), 404, "SITE_NOT_FOUND")
+
+
+async def test_a_site_of_a_deleted_publisher_is_not_crawled_by_the_clock(
+    admin: Client, pool: Pool, redis_url: str
+) -> None:
+    publisher = await admin.make_publisher()
+    closed, open_site = await admin.make_site(publisherId=publisher["id"]), await admin.make_site()
+    assert (await admin.delete(f"/admin/publishers/{publisher['id']}")).status_code == 204
+
+    async with open_crawl_queue(redis_url) as queue:
+        await CrawlSchedule(pool, queue, ManualClock(NOON + timedelta(days=2)), SystemIds()).start_due()
+
+    started = {
+        one["id"]: (await admin.get(f"/admin/sites/{one['id']}/crawls")).json()["totalCount"]
+        for one in (closed, open_site)
+    }
+    assert started == {closed["id"]: 0, open_site["id"]: 1}

@@ -150,6 +150,7 @@ async def _fetch(
     connection: Connection, scope: Scope, statement: str, *, most: int, **values: datetime
 ) -> Sequence[Record]:
     filters = Filters()
+    filters.add("owner.deleted_at IS NULL")  # Nothing of it runs until it is restored.
     filters.add_given("owner.public_id = {}", scope.account_id)
     bound = {name: filters.bind(value) for name, value in {"most": most, **values}.items()}
     return await connection.fetch(statement.format(filters=filters.sql, **bound), *filters.values)

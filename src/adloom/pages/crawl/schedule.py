@@ -30,8 +30,8 @@ SCHEDULED: Final = """
     SELECT site.public_id AS id, site.cron_schedule, site.timezone,
            greatest(site.created_at, (SELECT max(crawl.created_at) FROM site_crawls AS crawl
                                        WHERE crawl.site_id = site.id)) AS since
-      FROM sites AS site
-     WHERE site.cron_schedule IS NOT NULL AND NOT site.is_suspended
+      FROM sites AS site LEFT JOIN publishers AS owner ON owner.id = site.publisher_id
+     WHERE site.cron_schedule IS NOT NULL AND NOT site.is_suspended AND owner.deleted_at IS NULL
        AND NOT EXISTS (SELECT FROM site_crawls AS crawl
                         WHERE crawl.site_id = site.id AND crawl.state IN ('queued', 'running'))
 """
