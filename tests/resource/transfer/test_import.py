@@ -529,6 +529,28 @@ async def test_an_item_whose_id_is_null_is_one_without_an_id(importer: Importer)
     assert (await importer.imported({"placements": wanted["placements"]}))["unchanged"] == 1
 
 
+async def test_an_import_and_a_new_assignment_do_not_wait_for_each_other(
+    admin: Client, importer: Importer, pool: Pool
+) -> None:
+    campaign, placement, banner = (
+        await admin.make_campaign(),
+        await admin.make_placement(),
+        await admin.make_banner(),
+    )
+    document = {
+        "campaigns": [{"id": campaign["id"], "name": "Autumn"}],
+        "placements": [{"id": placement["id"], "label": "Hero"}],
+        "banners": [{"id": banner["id"], "title": "Tea"}],
+    }
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT FROM campaigns FOR UPDATE")
+        importing = asyncio.create_task(importer.imported(document))
+        await asyncio.wait({importing}, timeout=0.5)
+        for table in ("placements", "banners"):
+            await connection.execute(f"SELECT FROM {table} FOR SHARE NOWAIT")
+    assert (await importing)["updated"] == 3
+
+
 APPROVE = "UPDATE site_approvals SET state = 'approved'"
 TOUCHED = """
     SELECT noun, noun_key FROM catalog_changes WHERE version > $1

@@ -98,10 +98,12 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         for child in children:
             parents = await child.table.load_parent_ids(connection, [key for (key,) in ids[child.list_name]])
             ids[_find_parent_name(child)] |= {(key,) for key in parents}
-        # Parents first and what hangs on them last, as the routes do: so no two writes wait for each other.
-        parent_names = {spec.references[spec.parent].list_name for spec in self.lists.specs if spec.parent}
+        # Parents first, in the order in which the routes lock them (a campaign, its placement, the banner), and what
+        # hangs on them last: so no two writes wait for each other.
+        parents = [spec.references[field].list_name for spec in self.lists.specs for field in spec.parents]
+        order = list(dict.fromkeys([*parents, *self.by_name]))
         simple = [one for one in self.resources if one.identity == ("id",)]
-        for one in sorted(simple, key=lambda one: one.list_name not in parent_names):
+        for one in sorted(simple, key=lambda one: order.index(one.list_name)):
             things = await one.table.load(connection, list(ids[one.list_name]))
             if one.natural_key:
                 keys = list(natural_keys[one.list_name])
