@@ -13,12 +13,20 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.runtime.actors.actor import SHARDS, Address, find_shard
 from adloom.runtime.actors.nats import balance, pinned
-from adloom.runtime.actors.nats.messages import MessageResult, SentMessage, decode_results, encode_group
+from adloom.runtime.actors.nats.messages import (
+    MessageResult,
+    SentMessage,
+    decode_results,
+    encode_group,
+    encode_message,
+)
+from adloom.runtime.actors.nats.outbox_sweep import OutboxSweep
 from adloom.runtime.actors.nats.pinned import ID_HEADER
 from adloom.runtime.actors.nats.ports import Received
-from adloom.runtime.actors.nats.store import Outbox, OutboxMessage, ShardCommit, ShardStore
+from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.actors.nats.store import SEND, Outbox, OutboxMessage, ShardCommit, ShardStore
 from adloom.runtime.postgres import Pool
-from tests.support.actors import TALLY, Add, Catalog, Count, Nap, a_tally
+from tests.support.actors import START, TALLY, Add, Catalog, Count, Nap, a_tally
 from tests.support.eventually import becomes, eventually, measure_fastest
 from tests.support.nats import Rows, SharedWorker, load_tallies, tally_of
 from tests.support.nats_server import connected, delete_stream
@@ -179,3 +187,21 @@ async def test_a_new_actor_hears_what_changed_while_it_was_stored(nats_url: str,
             return await _ask(worker, "a") == 201
 
         await becomes(is_configured_again, seconds=30)
+
+
+class NeverAnswers:
+    payload_max = 2**20
+
+
+async def test_what_another_worker_has_left_is_sent_while_other_messages_wait(tables: Pool) -> None:
+    sender = NatsSender(NeverAnswers(), {"tally": TALLY}, SystemIds())  # pyright: ignore[reportArgumentType] - not used
+    sweep = OutboxSweep(tables, sender, SystemClock())
+    sweep.shards = range(SHARDS)
+    sender.tell(a_tally(), Add())
+    left = SentMessage(SystemIds().make(), *a_tally("b"), TALLY.encode_message(Add()), is_exact=True)
+    await tables.execute(SEND, [left.id], [left.shard], [encode_message(left)], START)
+
+    for _ in range(2):
+        await sweep.sweep()
+        assert left.id in sender.list_waiting()
+        assert sender.waiting == 2

@@ -49,7 +49,8 @@ class OutboxSweep:
         sent, self._sent[:] = list(self._sent), []
         if sent:
             await self._outbox.delete(sent)
-        if self.shards and not self._sender.waiting:
+        if self.shards:
             waiting = await self._outbox.list_waiting(self.shards, before=self._clock.now() - OLD)
-            if waiting:
-                self._sender.forward(waiting)
+            known = self._sender.list_waiting().union(self._sent) if waiting else set[UUID]()
+            if left := [one for one in waiting if one.id not in known]:
+                self._sender.forward(left)

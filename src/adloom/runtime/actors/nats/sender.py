@@ -84,6 +84,11 @@ class NatsSender:
     def waiting(self) -> int:
         return self._waiting
 
+    def list_waiting(self) -> set[UUID]:
+        """Return the ids of the messages that JetStream has not acknowledged."""
+        groups = (*self._unsent.values(), *(one.messages for one in self._published.values()))
+        return {message.id for group in groups for message in group}
+
     def fits(self, body: bytes) -> bool:
         """Whether NATS takes a message of this size, with its envelope."""
         return len(body) + ENVELOPE_BYTES_MAX <= self._connection.payload_max
