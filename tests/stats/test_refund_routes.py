@@ -1,5 +1,6 @@
 """Refunds over HTTP: bill, budgets, statistics and history agree, and a repeated request gives back once."""
 
+import asyncio
 from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ from adloom.budgets.addresses import CAMPAIGN as CAMPAIGN_KIND
 from adloom.budgets.messages import DayTotal
 from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.budgets.money.store import MoneyWriter
+from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, micros_from_paisa
@@ -103,6 +105,19 @@ async def test_a_refund_is_in_bill_budgets_statistics_and_history(
     assert (entry["action"], entry["changes"]["refundedPaisa"]["to"]) == ("refund", 7)
     listed = (await admin.get(f"/admin/campaigns/{campaign['id']}/refunds")).json()
     assert listed["items"] == [answer.json()]
+
+
+async def test_many_refunds_at_once_leave_connections_for_others(
+    admin: Client, control: ControlPlane, pool: Pool, valkey: Valkey
+) -> None:
+    campaign = await a_charged(admin, pool, control)
+    tokens = [control.token(Role.ADMIN, subject=f"admin {number}") for number in range(2)]
+    clients = [control.client(Authorization=f"Bearer {token}") for token in tokens]
+    async with Stage(pool, valkey, clock=control.clock).running():
+        asked = [refund(clients[number % 2], campaign, amountPaisa=1) for number in range(12)]
+        answers = await asyncio.gather(*asked)
+
+    assert [one.status_code for one in answers] == [201] * 12
 
 
 async def test_a_refund_of_a_day_gives_back_charges_of_that_day(

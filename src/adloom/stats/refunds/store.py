@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import date, datetime, timedelta
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 import structlog
@@ -71,6 +72,10 @@ POLL_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 10.0
 REQUEST_WAITS: Final = timedelta(seconds=2 * TRIES * TRY_SECONDS)
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+AT_ONCE_MAX: Final = 3  # Of a process: each waits with one connection, and writes with another.
+_turns: Final[WeakKeyDictionary[Pool, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 class RefundRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +159,8 @@ async def choose_charges(
 @asynccontextmanager
 async def lock_refunds(pool: Pool, campaign_id: CampaignId) -> AsyncGenerator[Connection]:
     """Wait for other refunds of the campaign: two must not choose the same charges."""
-    async with pool.acquire() as connection:
+    turns = _turns.setdefault(pool, asyncio.Semaphore(AT_ONCE_MAX))
+    async with turns, pool.acquire() as connection:
         reset_after_use(connection)
         await connection.execute(TAKE_TURN, LOCK, str(campaign_id))
         try:
