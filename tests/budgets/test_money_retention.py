@@ -2,7 +2,8 @@
 
 import asyncio
 import io
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -67,8 +68,8 @@ async def remove(pool: Pool, *, is_leader: bool = True, stop: asyncio.Event | No
     return old.rows
 
 
-async def list_rows(tables: MoneyTables) -> list[tuple[date, str, int]]:
-    return await tables.rows("day, kind, count(*)", "money_entries GROUP BY day, kind")  # type: ignore[return-value]
+async def list_rows(tables: MoneyTables) -> list[tuple[Any, ...]]:
+    return await tables.rows("day, kind, count(*)", "money_entries GROUP BY day, kind")
 
 
 async def read_totals(tables: MoneyTables) -> list[object]:
@@ -127,6 +128,17 @@ async def test_a_day_whose_books_disagree_stays(tables: MoneyTables) -> None:
 
     days = {day for day, kind, _ in await list_rows(tables) if kind == "charge"}
     assert days == {OLD, KEPT}
+
+
+async def test_days_that_stay_hold_back_no_others(
+    tables: MoneyTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "DAYS_AT_ONCE_MAX", 1)
+    await tables.pool.execute(
+        "UPDATE spend_days SET spent_micros = 1 WHERE day = $1 AND kind = 'campaign'", OLD
+    )
+
+    assert await remove(tables.pool) == 6
 
 
 async def test_what_was_interrupted_goes_on(tables: MoneyTables, monkeypatch: pytest.MonkeyPatch) -> None:

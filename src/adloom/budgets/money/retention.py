@@ -6,6 +6,7 @@ A day whose books do not agree stays. Of a day that is removed its books stay, a
 import asyncio
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -13,7 +14,7 @@ import structlog
 
 from adloom.budgets.money.reconcile_store import DayReconciliation, reconcile_day
 from adloom.core.clock import Clock
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import PollLoop, pause
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 CHECK_SECONDS: Final = 600.0
@@ -65,29 +66,27 @@ class MoneyRetention:
         self._clock = clock
         self._kept_days = kept_days
         self._is_leader = is_leader
+        self._after = date.min  # Of days before, none is left whose books agreed.
         self.rows = 0  # Read by the metrics.
 
     async def run(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            await pause(CHECK_SECONDS, stop)
-            try:
-                await self.remove_old(stop)
-            except (*POSTGRES_AWAY, TimeoutError) as error:
-                log.warning("old_charges_not_removed", reason=repr(error))
-            except Exception:
-                log.exception("old_charges_not_removed")
+        away = (*POSTGRES_AWAY, TimeoutError)
+        remove = partial(self.remove_old, stop)
+        await PollLoop(remove, every_seconds=CHECK_SECONDS, away=away, name="old_charges").run(stop)
 
     async def remove_old(self, stop: asyncio.Event) -> None:
         """Remove the charges of the oldest days, if this worker leads."""
-        day, before = date.min, self._clock.now().date() - timedelta(days=self._kept_days)
-        for _ in range(DAYS_AT_ONCE_MAX):
-            if stop.is_set() or not self._is_leader():
-                return
-            day = await self._pool.fetchval(_NEXT_DAY, day, before, self._kept_days)
+        before, removed = self._clock.now().date() - timedelta(days=self._kept_days), 0
+        while removed < DAYS_AT_ONCE_MAX and self._is_leader():
+            day = await self._pool.fetchval(_NEXT_DAY, self._after, before, self._kept_days)
             if day is None:
                 return
             if await self._mark_removed(day):
                 await self._remove(day, stop)
+                removed += 1
+            if stop.is_set():
+                return
+            self._after = day
 
     async def _mark_removed(self, day: date) -> bool:
         """Keep the books of a day, and return whether its rows may go; from then on nothing of it is refunded."""

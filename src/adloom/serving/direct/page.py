@@ -43,9 +43,13 @@ def fill_page(choices: Sequence[PageChoice], *, names_user: bool = False) -> lis
     page: list[list[Candidate]] = []
     for number, choice in enumerate(choices):
         own = [one for one in choice.candidates if holders.get(one.banner_key) == number]
-        repeated = [one for one in choice.candidates if not (names_user and is_seen_once(one.frequency))]
-        page.append(own or repeated[: choice.slots_max])
+        page.append(own or _repeat(choice, names_user=names_user))
     return page
+
+
+def _repeat(choice: PageChoice, *, names_user: bool) -> list[Candidate]:
+    found = [one for one in choice.candidates if not (names_user and is_seen_once(one.frequency))]
+    return found[: choice.slots_max]
 
 
 def _match_banners(choices: Sequence[PageChoice]) -> Mapping[int, int]:
