@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from adloom.core.clock import ManualClock
@@ -83,6 +84,13 @@ async def test_a_visitor_who_is_below_the_cap_gets_the_banner() -> None:
 
     assert await server.served() == [first.banner_id]
     assert await server.served_page() == [first.banner_id]
+
+
+async def test_a_banner_of_two_campaigns_is_once_in_a_placement() -> None:
+    first, again = capped(1), msgspec.structs.replace(capped(2), banner_key=1, banner_id=capped(1).banner_id)
+    server = Server(first, again, uncapped(3), max_banners=3)
+
+    assert await server.served() == [first.banner_id, uncapped(3).banner_id]
 
 
 @pytest.mark.parametrize("user", [None, NO_USER])

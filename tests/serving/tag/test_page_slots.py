@@ -389,25 +389,23 @@ async def test_one_look_up_keeps_what_a_visitor_has_seen_often_enough_from_all_s
     assert len(publisher.server.counts.asked) == 1
 
 
-async def test_what_a_visitor_may_see_once_is_not_twice_on_a_page() -> None:
-    once = (FrequencyLimit(Window.WEEK, 9), FrequencyLimit(Window.DAY, 1))
+@pytest.mark.parametrize("times", [1, 3])
+async def test_what_has_a_frequency_cap_is_not_twice_on_a_page(times: int) -> None:
+    capped = (FrequencyLimit(Window.WEEK, 9), FrequencyLimit(Window.DAY, times))
     hero, feed = msgspec.structs.replace(PLACES[0], key=6, slug="hero-2"), a_slot(5, slug="feed-2")
-    for frequency, again in ((once, []), (once[:1], ["direct 11", "bid 21"])):
-        rows = [a_banner(11, frequency=frequency), a_bid(21, frequency=frequency)]
-        others = [
-            msgspec.structs.replace(one, placement_key=key) for one, key in zip(rows, (6, 5), strict=True)
-        ]
-        publisher = Publisher(*rows, *others, places=(*PLACES, hero, feed))
+    rows = [a_banner(11, frequency=capped), a_bid(21, frequency=capped)]
+    others = [msgspec.structs.replace(one, placement_key=key) for one, key in zip(rows, (6, 5), strict=True)]
+    publisher = Publisher(*rows, *others, places=(*PLACES, hero, feed))
+    publisher.server.counts.shown[USER] = [
+        BannerFrequency(Window.DAY, str(an_id(2_000 + number)), times - 1) for number in (11, 21)
+    ]
 
-        answer = publisher.serve("hero", "hero-2", "feed-1", "feed-2", userId=str(USER))
-        assert isinstance(answer, DeferredAnswer)
-        page = json.loads((await answer).body)
+    answer = publisher.serve("hero", "hero-2", "feed-1", "feed-2", userId=str(USER))
+    assert isinstance(answer, DeferredAnswer)
+    page = json.loads((await answer).body)
 
-        shown = titles(page)
-        assert [shown["hero"], shown["feed-1"]] == [["direct 11"], ["bid 21"]]
-        assert [*shown["hero-2"], *shown["feed-2"]] == again
-        reason = None if again else "frequency"
-        assert [reasons(page)[slug] for slug in ("hero-2", "feed-2")] == [reason, reason]
+    assert titles(page) == {"hero": ["direct 11"], "hero-2": [], "feed-1": ["bid 21"], "feed-2": []}
+    assert [reasons(page)[slug] for slug in ("hero-2", "feed-2")] == ["frequency", "frequency"]
 
 
 def test_capped_bids_are_withheld_from_a_visitor_without_an_id() -> None:

@@ -40,7 +40,7 @@ from adloom.serving.auction.request import DEFAULT_TYPE, ServeQuery, parse_reque
 from adloom.serving.eligibility.frequency_lookup import BannerKeys, FrequencyLookup, SeenBanners
 from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import Index, IndexedPlacement
-from adloom.serving.index.rows import Delivery, is_seen_once
+from adloom.serving.index.rows import Delivery
 from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 
 SERVE_PATH: Final = b"/api/v1/ads/serve"
@@ -143,7 +143,7 @@ class AuctionRoutes:
         """Run the auction of a slot of a page; it never waits. Without a winner, return the name of why.
 
         `seen` is None for a visitor without an id. A banner that is on the page already wins only if no other can,
-        and not at all if its visitor may see it only once.
+        and not at all if it has a frequency cap and its visitor an id.
         """
         index, now = self._index(), self._now()
         market = self._find_market(index, query, now)
@@ -157,8 +157,8 @@ class AuctionRoutes:
             others = known or self._frequency.decide_anonymous(capped)
             others = others._replace(enough=others.enough.union(on_page))
             again = self._auctioneer.decide(http, query.visitor, index, market, now, others)
-            is_once = known is not None and is_seen_once(auction.win.bidder.frequency)
-            if again.win is not None or is_once:
+            is_capped = known is not None and bool(auction.win.bidder.frequency)
+            if again.win is not None or is_capped:
                 # A record would say that a frequency cap has removed what is on the page.
                 auction, known, is_recorded = again, others, False
         second = int(now.timestamp())

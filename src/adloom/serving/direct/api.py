@@ -176,14 +176,14 @@ class ServeRoutes:
         )
 
     def _serve_unseen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
-        """Answer without the banners that a visitor has seen often enough; time has passed meanwhile."""
+        """Answer without the banners that a visitor has seen often enough, each once; time has passed meanwhile."""
         now = self._now()
         found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
         if isinstance(found, FastAnswer):
             return found
         state, context = found
         placement, second = state.placement, int(now.timestamp())
-        offers = self._decide(state, context, second, seen)
+        offers = self._decide_page([found], second, seen, names_user=True)[0]
         reserved = offers, NO_LEASES
         if placement.is_limited and request.method != b"HEAD":
             reserved = self._hold(request, state, context, offers, second, seen)

@@ -2,8 +2,9 @@
 
 Each placement gets its first banner before any gets its second. A placement that finds all its banners taken
 asks their placements to take another one, and so on: the result shows as many different banners as possible.
-Only a placement that would stay empty repeats a banner, and none that its visitor may see only once. Evergreens stand
-in only if a placement has no other candidate, not if its candidates are taken elsewhere on the page.
+Only a placement that would stay empty repeats a banner, and for a visitor with an id none that has a frequency cap: a
+page does not count what is left of it. Evergreens stand in only if a placement has no other candidate, not if its
+candidates are taken elsewhere on the page.
 """
 
 # pure
@@ -13,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from adloom.serving.index.index import Candidate
-from adloom.serving.index.rows import is_seen_once
 
 
 class PageChoice(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def fill_page(choices: Sequence[PageChoice], *, names_user: bool = False) -> lis
 
 
 def _repeat(choice: PageChoice, *, names_user: bool) -> list[Candidate]:
-    found = [one for one in choice.candidates if not (names_user and is_seen_once(one.frequency))]
+    found = [one for one in choice.candidates if not (names_user and one.frequency)]
     return found[: choice.slots_max]
 
 

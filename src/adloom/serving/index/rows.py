@@ -2,7 +2,6 @@
 
 # pure
 
-from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -102,11 +101,6 @@ class FrequencyLimit(msgspec.Struct, frozen=True):
 
     window: Window
     impressions_max: int
-
-
-def is_seen_once(limits: Sequence[FrequencyLimit]) -> bool:
-    """Whether one visitor may see a banner only once in some window: then a page may not have it twice."""
-    return any(limit.impressions_max == 1 for limit in limits)
 
 
 class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -53,7 +53,7 @@ from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rendered_banner import PAIRS_CACHED_MAX, encode_ids
-from adloom.serving.index.rows import Delivery, is_seen_once
+from adloom.serving.index.rows import Delivery
 from adloom.serving.request.overrides import Overrides, parse_overrides
 from adloom.serving.tag.unknown_slugs import UnknownSlugs
 
@@ -246,7 +246,7 @@ class PageSlotRoutes:
         first = next(iter_eligible(placement, filled.context, state.available), None)
         if first is None:
             return TARGETING
-        if seen or (names_user and is_seen_once(first.frequency)):
+        if seen or (names_user and first.frequency):
             return FREQUENCY
         return PACING if any(self._is_paced(key) for key in placement.terms) else BUDGET
 
