@@ -1,5 +1,6 @@
 """What an auctioneer writes, on virtual time with real bidders, rankers, directory and distributors."""
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from adloom.market.auctioneer.state import (
     PAGES_MAX,
     AuctionSlot,
     LoadShortlists,
+    PageForSale,
     PagesClassified,
     WrittenShortlists,
 )
@@ -50,6 +52,10 @@ class Market(Network):
 
     def banners(self, url: str = URL, slot: int = 0) -> list[int]:
         return [one.banner_id.int - 2_000 for one in self.candidates(url, slot)]
+
+
+def a_filler_page(url: str) -> PageForSale:
+    return msgspec.structs.replace(a_page(url), categories=())
 
 
 def test_a_classified_page_has_its_shortlist_at_once() -> None:
@@ -243,8 +249,7 @@ def test_filler_is_for_pages_without_a_category_where_the_site_wants_it() -> Non
     market = Market()
     market.campaigns.put(a_demand(1, "483", takes_filler=True))
     market.campaigns.put(a_demand(2, "483"))
-    page = msgspec.structs.replace(a_page("magazine.test/b"), categories=())
-    market.step(HOUSE, PagesClassified((page,)))
+    market.step(HOUSE, PagesClassified((a_filler_page("magazine.test/b"),)))
     market.run(2)
 
     [candidate] = market.candidates("magazine.test/b")
@@ -476,3 +481,35 @@ def test_campaigns_that_have_spent_their_budgets_take_no_place_of_those_who_can_
     market.campaigns.put(a_demand(2, "483", cpm=7))
     market.run(2)
     assert market.banners() == [2, 4, 1, 3]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_site_that_changes_its_mind_about_filler_goes_on_selling(*, before: bool) -> None:
+    market = Market(accepts_filler=before)
+    market.campaigns.put(a_demand(1, "483"))
+    for number in range(3):
+        market.step(HOUSE, PagesClassified((a_filler_page(f"magazine.test/{number}"),)))
+    market.run(5)
+    market.configure(version=2, accepts_filler=not before)
+    market.run(5)
+
+    market.step(HOUSE, PagesClassified((), gone=("magazine.test/0",)))
+    market.step(HOUSE, PagesClassified((a_page("magazine.test/1", "483", version=2),)))
+    market.campaigns.put(a_demand(2, "999", takes_filler=True))
+    market.run(3)
+
+    assert market.banners("magazine.test/0") == []
+    assert market.banners("magazine.test/1") == [1]
+    assert market.banners("magazine.test/2") == ([] if before else [2])
+
+
+def test_the_pages_of_a_large_site_are_taken_in_time_that_grows_with_their_number() -> None:
+    spent: list[float] = []
+    for count in (1_000, 8_000):
+        market = Market(is_suspended=True)
+        pages = tuple(a_page(f"magazine.test/{number}", "539") for number in range(count))
+        began = time.process_time()
+        market.step(HOUSE, PagesClassified(pages, is_all=True))
+        spent.append(time.process_time() - began)
+
+    assert spent[1] < 40 * spent[0]

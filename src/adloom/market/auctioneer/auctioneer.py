@@ -21,7 +21,7 @@ from adloom.core.random import Chance
 from adloom.market.approval import ApprovalState
 from adloom.market.auctioneer.auction import auction_pages, redraw, score_categories
 from adloom.market.auctioneer.floors import take_tick, with_floors
-from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT, Ancestors
+from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT, Ancestors, add_ancestors
 from adloom.market.auctioneer.state import (
     ANSWERS_WITHIN,
     CLEAN_EVERY,
@@ -49,8 +49,10 @@ from adloom.market.messages import BidAnswer, BidRequest, DemandChanged, DemandV
 from adloom.market.routing import EVERYWHERE, find_stripe, make_bidder_address, make_ranker_address
 from adloom.market.shortlist.model import ApprovalSeen, BannersSeen, PageShortlists, ShortlistsChanged
 from adloom.runtime.actors.actor import Effect, Publish, RecordRow, Step, StepResult, Tell, Wake
+from adloom.taxonomy.topics import FILLER
 
 NOTHING: Final = frozenset[str]()
+FILLER_ONLY: Final = frozenset({FILLER})
 # Topics.
 SHORTLISTS: Final = "shortlists"
 APPROVALS: Final = "approvals"
@@ -194,16 +196,22 @@ def _replace_pages(
     """Replace the pages: auction what is new or changed, and remove the shortlists of what is gone."""
     removed = {url for url in {*state.pages, *state.shortlists} if url not in pages}
     changed = {url for url, page in pages.items() if state.pages.get(url) != page}
-    by_category = dict(state.by_category)
+    left: dict[str, set[str]] = {}
+    joined: dict[str, set[str]] = {}
     for url in (*removed, *changed):
         before, after = (
-            set(score_categories(state, page, ancestors)) if page is not None else set[str]()
+            NOTHING if page is None else _list_wanted_by(page, ancestors)
             for page in (state.pages.get(url), pages.get(url))
         )
         for category in before - after:
-            by_category[category] -= {url}
+            left.setdefault(category, set()).add(url)
         for category in after - before:
-            by_category[category] = by_category.get(category, NOTHING) | {url}
+            joined.setdefault(category, set()).add(url)
+    by_category = {
+        category: (state.by_category.get(category, NOTHING) - left.get(category, NOTHING))
+        | joined.get(category, NOTHING)
+        for category in left.keys() | joined.keys()
+    }
     version = max(state.version + 1, int(now.timestamp() * 1_000_000))
     effects += (
         RecordRow(
@@ -216,12 +224,17 @@ def _replace_pages(
     return _changed(
         state,
         pages=pages,
-        by_category={category: urls for category, urls in by_category.items() if urls},
+        by_category={category: urls for category, urls in (state.by_category | by_category).items() if urls},
         due=(state.due | changed) & pages.keys(),
         shortlists={url: slots for url, slots in state.shortlists.items() if url not in removed},
         empty={url: tries for url, tries in state.empty.items() if url not in removed},
         version=version,
     )
+
+
+def _list_wanted_by(page: PageForSale, ancestors: Ancestors) -> frozenset[str]:
+    """Return the categories whose bids a page may have; not by the site's terms, which change without its pages."""
+    return add_ancestors(page.categories, ancestors) or FILLER_ONLY
 
 
 def _take_bids(state: AuctioneerState, answer: BidAnswer) -> AuctioneerState:

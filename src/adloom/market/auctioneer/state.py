@@ -174,7 +174,7 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     terms: SiteTerms | None = None
     approvals: ApprovalRules = ApprovalRules()
     pages: dict[str, PageForSale] = {}
-    by_category: dict[str, frozenset[str]] = {}  # URLs of the pages that are sold under it.
+    by_category: dict[str, frozenset[str]] = {}  # URLs of the pages that may be sold under it.
     quotes: dict[str, HeldQuote] = {}
     bids: dict[str, HeldBids] = {}
     changed: frozenset[str] = (
