@@ -82,7 +82,7 @@ REMOVE_FOREIGN: Final = """
            SELECT page.id FROM sites AS changed
              JOIN site_pages AS page ON page.site_id = changed.id
              CROSS JOIN LATERAL (
-                  SELECT split_part(split_part(page.url, '/', 1), ':', 1) AS host,
+                  SELECT substring(page.url FROM '^[^/?:]*') AS host,
                          regexp_replace(changed.domain, '^www[.]', '') AS domain
              ) AS compared
             WHERE changed.updated_at >= $1 AND compared.host <> compared.domain

@@ -287,3 +287,10 @@ def test_any_text_is_an_address_of_the_site_or_none(address: str) -> None:
 )
 def test_an_address_of_another_site_or_no_page_is_not_taken_up(address: str) -> None:
     assert read_address(address, HOSTS) is None
+
+
+def test_a_colon_in_the_query_of_the_front_page_is_no_port() -> None:
+    found = read_address("https://a.test/?p=12&at=12:30", HOSTS)
+
+    assert found is not None
+    assert found.url == "a.test?at=12:30&p=12"

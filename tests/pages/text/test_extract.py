@@ -130,6 +130,7 @@ def test_a_page_that_scripts_make_has_no_text() -> None:
         ("橋".encode("shift_jis"), "Shift_JIS", "橋"),
         ("Brücke".encode(), "no-such", "Brücke"),
         ("Brücke".encode(), "base64", "Brücke"),
+        ("Brücke".encode(), "rot13", "Brücke"),
         ("Brücke".encode(), "utf-7", "Brücke"),
         (b"Br\xc3\xbccke \xff", "utf-8", "Brücke \ufffd"),
     ],

@@ -51,7 +51,9 @@ def read_address(address: str, hosts: SiteHosts) -> FoundUrl | None:
     if len(address) > ADDRESS_CHARACTERS_MAX or _HAS_USER.match(address):
         return None
     normalized = normalize_url(address)
-    if normalized is None or ":" in normalized.text.partition("/")[0] or not hosts.has(normalized.host):
+    if normalized is None or not hosts.has(normalized.host):
+        return None
+    if normalized.text.removeprefix(normalized.host).startswith(":"):  # Another port is another server.
         return None
     path = normalized.text.partition("?")[0].partition("/")[2]
     _, dot, extension = path.rpartition("/")[2].rpartition(".")

@@ -22,7 +22,7 @@ _READ_AS: Final = {
     "utf-16": "utf-8",
 }
 _NOT_TEXT: Final = frozenset(
-    {"base64", "bz2", "hex", "quopri", "rot13", "uu", "zlib", "idna", "punycode", "undefined"}
+    {"base64", "bz2", "hex", "quopri", "rot-13", "uu", "zlib", "idna", "punycode", "undefined"}
 )
 
 
