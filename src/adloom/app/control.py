@@ -78,7 +78,7 @@ from adloom.forecast.what_if.runner import WhatIfRunner
 from adloom.identity.parts import open_identity
 from adloom.ops.health import make_checks
 from adloom.ops.projections import list_projections, read_cursors
-from adloom.pages.crawl.queue import open_crawl_queue
+from adloom.pages.crawl.schedule import open_crawl_queue
 from adloom.pages.live.feed import SiteFeed
 from adloom.resource.changes import Catalog
 from adloom.resource.transfer.schema import describe_document

@@ -9,9 +9,8 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.crawl.jobs import CrawlRunner, make_worker
-from adloom.pages.crawl.queue import QUEUE, open_crawl_queue
 from adloom.pages.crawl.robots import name_robot
-from adloom.pages.crawl.schedule import CrawlSchedule
+from adloom.pages.crawl.schedule import QUEUE, CrawlSchedule, open_crawl_queue
 from adloom.pages.crawl.visit import PageReader, VisitParts
 from adloom.pages.verification.verify import RECHECK_SITES, VerificationRecheck, recheck_job
 from adloom.resource.changes import Catalog

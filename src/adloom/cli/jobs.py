@@ -92,7 +92,7 @@ async def retry_dead(
 
 def _choose_queues(named: str | None) -> list[str]:
     from adloom.catalog.schedule_sync import QUEUE as BANNERS
-    from adloom.pages.crawl.queue import QUEUE as CRAWLS
+    from adloom.pages.crawl.schedule import QUEUE as CRAWLS
     from adloom.runtime.mail.queue import QUEUE as MAILS
     from adloom.sync.jobs import QUEUE as SYNC
 

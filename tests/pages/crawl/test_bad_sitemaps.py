@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.pages.crawl.sitemap import read_sitemap
+from adloom.pages.crawl.sitemaps import read_sitemap
 
 ENTRY = b"<url><loc>https://a.test/1</loc></url>"
 

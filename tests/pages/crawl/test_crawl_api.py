@@ -6,8 +6,7 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
-from adloom.pages.crawl.queue import open_crawl_queue
-from adloom.pages.crawl.schedule import CrawlSchedule
+from adloom.pages.crawl.schedule import CrawlSchedule, open_crawl_queue
 from adloom.runtime.jobs.queue import JobState
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, UNKNOWN_ID, Json

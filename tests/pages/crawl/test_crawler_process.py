@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adloom.pages.crawl.model import CrawlState
-from adloom.pages.crawl.queue import open_crawl_queue, put_crawl
+from adloom.pages.crawl.schedule import open_crawl_queue, put_crawl
 from tests.support.crawls import CrawlWorld
 from tests.support.forked import ForkedPopen
 from tests.support.product import clean_environment

@@ -13,7 +13,7 @@ from adloom.pages.crawl import robots
 from adloom.pages.crawl.fetch import read_robots_header
 from adloom.pages.crawl.frontier import find_pages, read_address
 from adloom.pages.crawl.robots import RobotsRules, is_not_now, name_robot, read_rules
-from adloom.pages.crawl.sitemap import URLS_MAX, read_sitemap
+from adloom.pages.crawl.sitemaps import URLS_MAX, read_sitemap
 from adloom.targeting.site_hosts import SiteHosts
 from tests.support.for_each import for_each
 

@@ -14,8 +14,7 @@ from adloom.pages.classify.queue import LENGTH_MAX, ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.classify.worker import ClassifyWorker, PageOutcome
 from adloom.pages.model import PageSource
-from adloom.pages.reclassify.job import Reclassification
-from adloom.pages.reclassify.store import request_reclassification
+from adloom.pages.reclassify.job import Reclassification, request_reclassification
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON

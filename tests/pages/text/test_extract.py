@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.pages.text.charset import decode_html
 from adloom.pages.text.extract import (
     HTML_BYTES_MAX,
     LINKS_MAX,
     TEXT_CHARACTERS_KEPT,
     TextExtractor,
+    decode_html,
 )
 from adloom.pages.text.extracted import ExtractedPage, UnreadablePage
 from tests.support.for_each import for_each

@@ -19,7 +19,7 @@ from adloom.pages.crawl.model import (
     CrawlState,
     UrlState,
 )
-from adloom.pages.crawl.queue import put_crawl
+from adloom.pages.crawl.schedule import put_crawl
 from adloom.resource.api import PublisherReads, PublisherWrites
 from adloom.runtime.http.api.dependencies import Database, Ids, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from adloom.pages.crawl import store
+from adloom.pages.crawl.fetch import CrawlPace
 from adloom.pages.crawl.frontier import FoundUrl, limit_addresses, read_address
 from adloom.pages.crawl.model import (
     DURATION_MAX,
@@ -17,12 +18,10 @@ from adloom.pages.crawl.model import (
     CrawlPlan,
     CrawlState,
     Progress,
-    UrlOutcome,
     UrlState,
     WaitingUrl,
     describe_end,
 )
-from adloom.pages.crawl.pace import CrawlPace
 from adloom.pages.crawl.robots import RobotsCache
 from adloom.pages.crawl.sitemaps import find_in_sitemaps
 from adloom.pages.crawl.visit import Visitor, VisitParts
@@ -181,7 +180,7 @@ class SiteCrawl:
                 # Pages that were left for this one are read themselves.
                 self._left.add(waiting.url)
                 self._left.difference_update(await store.take_back(connection, key, waiting.url))
-        self._pages += _is_page(outcome)
+        self._pages += outcome.is_page
         self._outcomes[outcome.state.value] += 1
 
     def _take_new(self, found: Iterable[FoundUrl]) -> list[FoundUrl]:
@@ -267,7 +266,3 @@ class SiteCrawl:
         version, self._extended_version = self._extended_version, 0
         if version:
             await self._publish_version(version)
-
-
-def _is_page(outcome: UrlOutcome) -> bool:
-    return outcome.state in {UrlState.FETCHED, UrlState.UNCHANGED} or not outcome.has_text

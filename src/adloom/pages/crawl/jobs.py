@@ -15,8 +15,14 @@ import structlog
 from adloom.core.errors import UnavailableError
 from adloom.pages.crawl import store
 from adloom.pages.crawl.crawl import SiteCrawl
-from adloom.pages.crawl.model import CrawlId, CrawlInterruptedError, CrawlPlan, CrawlState
-from adloom.pages.crawl.queue import CRAWL_SITE, QUEUE, put_crawl
+from adloom.pages.crawl.model import (
+    REASON_CHARACTERS_MAX,
+    CrawlId,
+    CrawlInterruptedError,
+    CrawlPlan,
+    CrawlState,
+)
+from adloom.pages.crawl.schedule import CRAWL_SITE, QUEUE, put_crawl
 from adloom.pages.crawl.visit import VisitParts
 from adloom.pages.notice import PageNotice, publish_page_notice
 from adloom.runtime.jobs.queue import JobQueue, JobState
@@ -114,7 +120,7 @@ class CrawlRunner:
                 connection,
                 plan.key,
                 CrawlState.FAILED,
-                reason[: store.REASON_CHARACTERS_MAX],
+                reason[:REASON_CHARACTERS_MAX],
                 classified=progress.classified if progress else 0,
                 now=self._parts.clock.now(),
             )

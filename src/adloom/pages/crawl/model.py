@@ -140,6 +140,10 @@ class UrlOutcome(msgspec.Struct, frozen=True, kw_only=True):
     # Whether the links are kept for the next crawl, which may ask for this page by its ETag.
     are_links_kept: bool = False
 
+    @property
+    def is_page(self) -> bool:
+        return self.state in {UrlState.FETCHED, UrlState.UNCHANGED} or not self.has_text
+
 
 def describe_canonical(url: str) -> str:
     """Say why a page was left for another; the reason is how pages find back where that one fails."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 from protego import Protego
 
-from adloom.pages.crawl.pace import CrawlPace
+from adloom.pages.crawl.fetch import CrawlPace
 from adloom.runtime.outbound.client import BodyLimit, OutboundClient
 from adloom.runtime.outbound.failure import OutboundError
 

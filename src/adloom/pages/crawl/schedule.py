@@ -1,7 +1,8 @@
-"""Starts the crawls that are due by their sites' cron expressions, each in its site's zone."""
+"""Puts crawls on their queue: a job for each that waits or runs, and those that are due by their sites' cron expressions."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from typing import Final
 from uuid import UUID
@@ -14,11 +15,32 @@ from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, SiteId
 from adloom.pages.crawl import store
 from adloom.pages.crawl.model import CrawlId, CrawlRunningError
-from adloom.pages.crawl.queue import put_crawl
-from adloom.runtime.jobs.queue import JobQueue
+from adloom.runtime.jobs.queue import JobQueue, NewJob, open_queue
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY
+
+QUEUE: Final = "site-crawls"
+CRAWL_SITE: Final = "site.crawl"
+# PostgreSQL has what came of crawls.
+ENDED_KEPT: Final = 100
+
+# Each restart of a crawler in the middle of a crawl is an attempt.
+open_crawl_queue: Final = partial(
+    open_queue,
+    QUEUE,
+    attempts_max=1_000,
+    backoff_milliseconds=1_000,
+    backoff_type="fixed",
+    done_kept=ENDED_KEPT,
+    dead_kept=ENDED_KEPT,
+)
+
+
+async def put_crawl(queue: JobQueue, crawl_id: CrawlId) -> None:
+    """Put the job of a crawl, unless it waits or runs."""
+    await queue.put_again([NewJob(id=crawl_id.hex, name=CRAWL_SITE, data={"crawlId": str(crawl_id)})])
+
 
 POLL_SECONDS: Final = 15.0
 AWAY: Final = (*POSTGRES_AWAY, *VALKEY_AWAY)

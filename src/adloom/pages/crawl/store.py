@@ -11,6 +11,7 @@ from asyncpg import UniqueViolationError
 from adloom.core.ids import SiteId
 from adloom.pages.crawl.frontier import FoundUrl
 from adloom.pages.crawl.model import (
+    REASON_CHARACTERS_MAX,
     Crawl,
     CrawledUrl,
     CrawlId,
@@ -27,7 +28,6 @@ from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetc
 from adloom.runtime.postgres import Connection, reset_after_use
 
 CRAWLS_KEPT: Final = 50  # Of a site: the latest.
-REASON_CHARACTERS_MAX: Final = 500
 
 CREATE: Final = """
     INSERT INTO site_crawls (public_id, site_id, state, created_at)
@@ -263,7 +263,6 @@ async def read_waiting(
 
 async def record_outcome(connection: Connection, key: int, url: str, outcome: UrlOutcome) -> None:
     """Write what came of an address; one that was written before stays as it is."""
-    is_page = outcome.state in {UrlState.FETCHED, UrlState.UNCHANGED} or not outcome.has_text
     await connection.execute(
         RECORD,
         key,
@@ -271,7 +270,7 @@ async def record_outcome(connection: Connection, key: int, url: str, outcome: Ur
         outcome.state,
         (outcome.reason or "")[:REASON_CHARACTERS_MAX] or None,
         outcome.content_hash,
-        int(is_page),
+        int(outcome.is_page),
         int(outcome.state is UrlState.UNCHANGED),
         int(outcome.state is UrlState.FAILED),
         int(not outcome.has_text),

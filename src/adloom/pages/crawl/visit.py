@@ -15,6 +15,7 @@ from adloom.pages.classify.request import ClassifyRequest, make_request
 from adloom.pages.crawl import store
 from adloom.pages.crawl.fetch import (
     BusyServer,
+    CrawlPace,
     FailedFetch,
     FetchedPage,
     FetchResult,
@@ -25,7 +26,6 @@ from adloom.pages.crawl.fetch import (
 )
 from adloom.pages.crawl.frontier import FoundUrl, find_pages, read_address
 from adloom.pages.crawl.model import CrawlPlan, UrlOutcome, UrlState, WaitingUrl, describe_canonical
-from adloom.pages.crawl.pace import CrawlPace
 from adloom.pages.crawl.robots import RobotsCache
 from adloom.pages.model import PageSource, compute_expiry
 from adloom.pages.text.extracted import ExtractedPage, UnreadablePage

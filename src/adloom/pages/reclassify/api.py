@@ -8,8 +8,7 @@ from pydantic import Field
 
 from adloom.catalog.site import sites
 from adloom.pages.classify.queue import ClassifyQueue
-from adloom.pages.reclassify.job import Reclassification
-from adloom.pages.reclassify.store import request_reclassification
+from adloom.pages.reclassify.job import Reclassification, request_reclassification
 from adloom.resource.api import PublisherWrites
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer

@@ -17,21 +17,56 @@ from adloom.core.ids import SiteId
 from adloom.pages.follow import store as pages_store
 from adloom.pages.follow.page_table import PageMark
 from adloom.pages.notice import PAGE_NOTICES
-from adloom.pages.site import store
 from adloom.pages.site.messages import (
     ChangePages,
     CheckSite,
     ConfigureSite,
     ReadPages,
+    SiteConfig,
+    SlotConfig,
     make_site_address,
 )
 from adloom.pages.site.step import SiteKind
-from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together
+from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together, read_version
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.loops import PollLoop
-from adloom.runtime.postgres import Pool, raise_if_away
+from adloom.runtime.postgres import Pool, raise_if_away, read_snapshot
 from adloom.runtime.valkey import ANYTHING_AWAY, Subscription, Valkey
+
+SITES: Final = """
+    SELECT public_id, domain, verified_host IS NOT NULL AS is_verified, is_suspended
+      FROM sites WHERE public_id = ANY ($1::uuid[])
+"""
+SLOTS: Final = """
+    SELECT site.public_id AS site_id, slug, recommended_width AS width, recommended_height AS height
+      FROM placements AS placement
+      JOIN sites AS site ON site.id = placement.site_id
+     WHERE placement.delivery = 'contextual' AND placement.is_active AND site.public_id = ANY ($1::uuid[])
+     ORDER BY slug
+"""
+
+
+async def read_sites(pool: Pool, site_ids: Sequence[SiteId]) -> dict[SiteId, ConfigureSite]:
+    """Read sites at one version of the catalog; of one that is gone, that it is."""
+    with raise_if_away("Sites cannot be read"):
+        async with read_snapshot(pool) as connection:
+            version = await read_version(connection)
+            rows = await connection.fetch(SITES, site_ids)
+            slots: dict[SiteId, list[SlotConfig]] = {}
+            for site_id, *slot in await connection.fetch(SLOTS, site_ids):
+                slots.setdefault(SiteId(site_id), []).append(SlotConfig(*slot))
+    found = {
+        SiteId(site_id): SiteConfig(
+            domain=domain,
+            is_verified=is_verified,
+            is_suspended=is_suspended,
+            slots=tuple(slots.get(SiteId(site_id), ())),
+        )
+        for site_id, domain, is_verified, is_suspended in rows
+    }
+    return {site_id: ConfigureSite(version, found.get(site_id)) for site_id in site_ids}
+
 
 CHANGES_MAX: Final = 200  # In one message; beyond, the actor reads all of its pages.
 STATES: Final = "SELECT state, format FROM brain_states WHERE kind = $1"
@@ -63,7 +98,7 @@ class SiteReader:
         self, addresses: Sequence[Address]
     ) -> Mapping[Address, Sequence[msgspec.Struct]]:
         site_ids = [SiteId(UUID(address.key)) for address in addresses]
-        configured = await store.read_sites(self._pool, site_ids)
+        configured = await read_sites(self._pool, site_ids)
         self.configured |= configured
         found: dict[Address, Sequence[msgspec.Struct]] = {}
         for address, site_id in zip(addresses, site_ids, strict=True):
@@ -164,7 +199,7 @@ class SiteFollower:
         if version == self._catalog_version:
             return
         before = dict(self._reader.configured)
-        for site_id, now in (await store.read_sites(self._pool, list(before))).items():
+        for site_id, now in (await read_sites(self._pool, list(before))).items():
             if now.config != before[site_id].config:
                 await self._ask(site_id, now)
                 self._reader.configured[site_id] = now

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from adloom.pages.classify.protocol import CONFIDENCE_MIN, Classification, Classifier, PageContent
-from adloom.pages.classify.providers.apis import PROVIDERS
-from adloom.pages.classify.providers.classifier import LanguageModelClassifier
-from adloom.pages.classify.providers.limits import CircuitBreaker, ModelRequestBucket
-from adloom.pages.classify.providers.prompts import (
+from adloom.pages.classify.providers.classifier import (
+    CircuitBreaker,
+    LanguageModelClassifier,
+    ModelRequestBucket,
+)
+from adloom.pages.classify.providers.questions import (
+    PROVIDERS,
     RELIABILITY,
     ModelAnswerError,
     build_question,
