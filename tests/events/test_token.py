@@ -20,6 +20,7 @@ from adloom.events.ingest.token import (
     OfferToken,
     TokenKeys,
     TokenRejection,
+    TokenSigner,
     build_charge,
     pack_charge,
     pack_terms,
@@ -268,19 +269,29 @@ def test_a_secret_of_any_length_makes_a_key() -> None:
 
 @given(user=st.uuids(), request_id=st.uuids(), other=st.uuids())
 def test_the_user_of_an_offer_is_sealed_for_its_request(user: UUID, request_id: UUID, other: UUID) -> None:
-    sealed = KEYS.signer.seal_user(request_id.bytes, user.bytes)
+    signer = KEYS.signer
+    sealed = signer.seal_user(request_id.bytes, user.bytes)
 
-    assert KEYS.open_user(sealed, request_id.bytes) == user
-    assert (
-        TokenKeys("another secret of the tests, long", older=[SECRET]).open_user(sealed, request_id.bytes)
-        == user
-    )
+    assert signer.open_user(sealed, request_id.bytes) == user
     assert user.bytes not in raw(sealed)
-    assert other == request_id or KEYS.open_user(sealed, other.bytes) != user
+    assert other == request_id or signer.open_user(sealed, other.bytes) != user
+
+
+def test_the_secret_that_signed_an_offer_opens_its_user() -> None:
+    user = UUID(int=7)
+    older = TokenSigner(SECRET)
+    others = [TokenSigner(f"another secret of the tests, {number}") for number in range(2_000)]
+    newest = next(number for number, one in enumerate(others) if one.key_id == older.key_id)
+    keys = TokenKeys(f"another secret of the tests, {newest}", older=[SECRET])
+
+    offer = keys.verify(a_token(), now=NOW)
+
+    assert isinstance(offer, OfferToken)
+    assert offer.signer.open_user(older.seal_user(offer.request, user.bytes), offer.request) == user
 
 
 @given(st.binary(max_size=40))
 def test_a_text_that_is_no_sealed_user_is_nobody(text: bytes) -> None:
-    user = KEYS.open_user(text, REQUEST.bytes)
+    user = KEYS.signer.open_user(text, REQUEST.bytes)
 
     assert user is None or KEYS.signer.seal_user(REQUEST.bytes, user.bytes) == text

@@ -146,4 +146,4 @@ async def test_the_pixel_of_an_offer_has_the_user_so_that_it_counts() -> None:
     address: str = banner["impressionUrl"]
     [sealed] = parse_qs(urlsplit(address).query)["u"]
     assert str(USER) not in address
-    assert KEYS.open_user(sealed.encode(), UUID(body["requestId"]).bytes) == USER
+    assert KEYS.signer.open_user(sealed.encode(), UUID(body["requestId"]).bytes) == USER

@@ -18,7 +18,7 @@ from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.ivt.minute_counts import MINUTE_SECONDS, WIDE_FACTOR, MinuteCounts
-from adloom.events.ingest.token import OfferTerms, OfferToken
+from adloom.events.ingest.token import OfferTerms, OfferToken, TokenSigner
 from adloom.events.log.event import ChargedBy
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastResult, FastRoute
 from adloom.serving.index.rows import OfferPrice
@@ -88,6 +88,9 @@ def test_offers_beyond_the_bound_of_an_address_hold_nothing_until_the_holds_are_
     assert may_hold(1) == [True]
 
 
+SIGNER = TokenSigner("a secret of the tests, long enough")
+
+
 def an_offer(number: int, *, charge: int = 1, **fields: Any) -> OfferToken:
     terms = OfferTerms(
         banner_id=BannerId(UUID(int=1)),
@@ -102,6 +105,7 @@ def an_offer(number: int, *, charge: int = 1, **fields: Any) -> OfferToken:
         second=int(NOON.timestamp()),
         tick=0,
         is_expired=False,
+        signer=SIGNER,
         lease=9,
     )
     return msgspec.structs.replace(token, **fields)

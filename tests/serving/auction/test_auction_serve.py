@@ -64,7 +64,7 @@ def test_the_answer_has_the_published_shape() -> None:
     }
     pixel, _, sealed = ad["impressionUrl"].partition("?u=")
     assert pixel == f"https://ads.example/i/{token}"
-    assert KEYS.open_user(sealed.encode(), UUID(ad["auctionId"]).bytes) == USER
+    assert KEYS.signer.open_user(sealed.encode(), UUID(ad["auctionId"]).bytes) == USER
 
 
 def test_the_token_carries_what_one_impression_costs() -> None:

@@ -320,7 +320,7 @@ class EventRoutes:
     def _find_user(self, query: bytes, offer: OfferToken) -> UUID | None:
         """Return the user of a pixel's address, sealed or not; None where it makes no sense: a pixel has no errors."""
         if query.startswith(SEALED_USER):
-            return self._tokens.open_user(query[len(SEALED_USER) :], offer.request_id.bytes)
+            return offer.signer.open_user(query[len(SEALED_USER) :], offer.request_id.bytes)
         if not query.startswith(_USER):
             return None
         try:

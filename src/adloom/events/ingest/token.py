@@ -125,6 +125,7 @@ class OfferToken(msgspec.Struct, frozen=True, gc=False):
     second: int  # Since the epoch: when the offer was made.
     tick: int  # Of that second.
     is_expired: bool
+    signer: "TokenSigner"  # Who signed it, and sealed its user.
     lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
     read_at: float = 0.0  # When the token was verified, in seconds since the epoch.
 
@@ -263,11 +264,21 @@ class TokenSigner:
         return mac.digest()
 
     def seal_user(self, request_id: bytes, user_id: bytes) -> bytes:
-        """Encrypt the user of an offer for an address, which others may log; `TokenKeys.open_user` reads it."""
+        """Encrypt the user of an offer for an address, which others may log; `open_user` reads it."""
         mac = self._of_users.copy()
         mac.update(request_id)
         sealed = (_to_number(mac.digest(), "big") ^ _to_number(user_id, "big")).to_bytes(_ID_BYTES, "big")
         return _to_base64(self._sealed_prefix + sealed, newline=False).translate(_TO_URL)
+
+    def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:
+        """Return the user of an offer that we signed; None where there is none, or the text is none of ours."""
+        try:
+            raw = _from_base64(sealed.translate(_FROM_URL), strict_mode=True)
+        except binascii.Error:
+            return None
+        if len(sealed) != _SEALED_CHARACTERS or not raw.startswith(self._sealed_prefix):
+            return None
+        return UUID(int=_to_number(self.hash_user(request_id)) ^ _to_number(raw[2:]))
 
     def read_terms(self, encrypted: bytes) -> OfferTerms:
         return keep_terms(self._read, encrypted, _parse_terms(self._decrypt(encrypted)))
@@ -327,24 +338,13 @@ class TokenKeys:
             self._begin_second(now)
         is_expired = second < self._fresh_since and now - _find_moment(second, tick) > self._lifetime
         read_at = self._second + now.microsecond / 10**6
-        return OfferToken(request, slot, terms, second, tick, is_expired, lease, read_at)
+        return OfferToken(request, slot, terms, second, tick, is_expired, signer, lease, read_at)
 
     def _begin_second(self, now: datetime) -> None:
         self._second_begins = now.replace(microsecond=0)
         self._second_ends = self._second_begins + _SECOND
         self._second = self._second_begins.timestamp()
         self._fresh_since = ceil((self._second_ends - self._lifetime).timestamp())
-
-    def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:
-        """Return the user of an offer; None where there is none, or the text is none of ours."""
-        try:
-            raw = _from_base64(sealed.translate(_FROM_URL), strict_mode=True)
-        except binascii.Error:
-            return None
-        if len(sealed) != _SEALED_CHARACTERS or raw[0] != _SEALED_VERSION or raw[1] not in self._accepted:
-            return None
-        mask = self._accepted[raw[1]][0].hash_user(request_id)
-        return UUID(int=int.from_bytes(mask) ^ int.from_bytes(raw[2:]))
 
 
 def _find_moment(second: int, tick: int) -> datetime:
