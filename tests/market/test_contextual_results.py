@@ -22,6 +22,7 @@ from adloom.events.log.event import Click, Impression, LogEvent, Mark
 from adloom.events.ports import CursorMovedError, DecodedEntry, ProjectionStore
 from adloom.events.tables.store import EventTables
 from adloom.market import ranker
+from adloom.market.auctioneer.state import FloorTick
 from adloom.market.messages import LoadResults, RecordResults
 from adloom.market.results.follower import ResultsFollower
 from adloom.market.results.publish import publish_results
@@ -380,3 +381,24 @@ async def test_a_delivery_process_holds_the_sites_that_are_asked_for(valkey: Val
 
     assert len(loader) == 2
     assert loader.find(sites[2]).banners == {1: (2, 1)}
+
+
+async def test_moving_floors_hear_of_a_quarter_of_an_hour_twice_in_case_the_message_was_lost(
+    site_pool: Pool, valkey: Valkey
+) -> None:
+    await site_pool.execute("UPDATE sites SET floor_mode = 'sweep'")
+    clock, told = ManualClock(NOW), list[int]()
+
+    class Heard:
+        def tell(self, _: object, message: object) -> bool:
+            if isinstance(message, FloorTick):
+                told.append(message.number)
+            return True
+
+    following = ResultsFollower(site_pool, valkey, Heard(), clock)  # pyright: ignore[reportArgumentType] - it only tells
+    for _ in range(30):
+        await following.poll()
+        clock.advance(timedelta(minutes=1))
+
+    _, number, *_ = sorted(set(told))
+    assert told.count(number) == 2

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
+from adloom.budgets.messages import CheckClock
 from adloom.budgets.worker import WorkerIdentity
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
@@ -26,7 +27,7 @@ from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketTerm, MarketWriter
 from adloom.market.weights import FORGOTTEN_AFTER
 from adloom.market.worker import OWNER_KEY, NoticeBroadcaster, make_market
-from adloom.runtime.actors.actor import SHARDS, FencedOutError, find_shard
+from adloom.runtime.actors.actor import SHARDS, Address, FencedOutError, find_shard
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
@@ -204,9 +205,12 @@ class LosesPages:
     def __init__(self) -> None:
         self.lost: PagesClassified | None = None
         self.told: set[str] = set()
+        self.woken: list[Address] = []
 
-    def tell(self, _: object, message: object, *, is_fresh: bool = False) -> bool:
+    def tell(self, address: Address, message: object, *, is_fresh: bool = False) -> bool:
         del is_fresh
+        if isinstance(message, CheckClock):
+            self.woken.append(address)
         if isinstance(message, PagesClassified):
             if self.lost is None:
                 self.lost = message
@@ -233,6 +237,23 @@ async def test_pages_are_told_again_in_case_the_message_was_lost(
         return "example.com/new" in host.told
 
     await becomes(is_told, seconds=8)
+
+
+@pytest.mark.parametrize("kind", [follower.MarketFollower, SharedMarketFollower])
+async def test_an_auctioneer_is_woken_twice_in_case_the_message_was_lost(
+    pool: Pool, valkey: Valkey, site_id: SiteId, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    monkeypatch.setattr(follower, "PAGES_AGAIN_SECONDS", 0.5)
+    host = LosesPages()
+    following = kind(pool, valkey, host)
+    await write_page(pool, site_id, "example.com/known", at=NOW())
+    auctioneer = make_auctioneer_address(site_id)
+
+    async def is_woken_again() -> bool:
+        await following.poll()
+        return host.woken.count(auctioneer) >= 2
+
+    await becomes(is_woken_again, seconds=8)
 
 
 async def test_shortlists_are_removed_a_day_after_they_expired(pool: Pool, site_id: SiteId) -> None:

@@ -112,14 +112,14 @@ def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: 
     return StepResult(after, tuple(effects))
 
 
-def make_tally_kind(**options: Any) -> ActorKind[Tally, Add | Nap | Woken]:
+def make_tally_kind(messages: Any = Add | Nap | Woken, **options: Any) -> ActorKind[Tally, Add | Nap | Woken]:
     return ActorKind(
         "tally",
         Tally,
         tally_step,
         lambda key, _: Tally(key),
         on_waking=Woken(),
-        messages=Add | Nap | Woken,
+        messages=messages,
         replies=Count,
         **options,
     )

@@ -187,8 +187,10 @@ class MarketFollower:
         before, after = self._pages_before
         self._pages_before = after, dict(self._pages)
         for site_id, version in after.items():
-            known = before.get(site_id, version)
-            if known < version:
+            known = before.get(site_id)
+            if known is None:
+                self._wake(site_id)
+            elif known < version:
                 changed = await read_changes(self._pool, site_id, known)
                 for start in range(0, 1 if changed is None else len(changed), PART_MAX):
                     part = None if changed is None else changed[start : start + PART_MAX]

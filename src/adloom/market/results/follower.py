@@ -31,6 +31,7 @@ PUBLISH_ALL: Final = timedelta(minutes=1)  # Minutes leave the window, and Valke
 CLEAN_EVERY: Final = timedelta(hours=1)
 TICK: Final = timedelta(minutes=15)
 TICK_DELAY: Final = timedelta(seconds=30)  # For events of the quarter that are still on their way.
+TICK_AGAIN: Final = timedelta(minutes=1)  # Then a quarter is told once more, in case the message was lost.
 
 
 class ResultsFollower:
@@ -51,6 +52,7 @@ class ResultsFollower:
         self._windows = ResultWindows()
         self._publish_all_at = self._clean_at = datetime.min.replace(tzinfo=UTC)
         self._ticked = 0
+        self._tick_again_at = datetime.max.replace(tzinfo=UTC)
 
     async def run(self, stop: asyncio.Event) -> None:
         self._begin()
@@ -119,7 +121,8 @@ class ResultsFollower:
     async def _tick(self, now: datetime) -> None:
         """Tell sites whose floors move how the last quarter of an hour was, once it is over."""
         number = int((now - TICK_DELAY).timestamp() // TICK.total_seconds()) - 1
-        if number <= self._ticked:
+        is_again = number == self._ticked
+        if number < self._ticked or (is_again and now < self._tick_again_at):
             return
         since = datetime.fromtimestamp(number * TICK.total_seconds(), UTC)
         results = await store.read_categories(self._pool, since=since, until=since + TICK)
@@ -130,3 +133,4 @@ class ResultsFollower:
             }
             self._host.tell(make_auctioneer_address(site_id), FloorTick(number, by_category))
         self._ticked = number
+        self._tick_again_at = datetime.max.replace(tzinfo=UTC) if is_again else now + TICK_AGAIN

@@ -13,6 +13,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.runtime.actors.actor import SHARDS, Address, find_shard
 from adloom.runtime.actors.nats import balance, pinned
+from adloom.runtime.actors.nats.groups import LEFT_MAX, open_group
 from adloom.runtime.actors.nats.messages import (
     MessageResult,
     SentMessage,
@@ -21,12 +22,12 @@ from adloom.runtime.actors.nats.messages import (
     encode_message,
 )
 from adloom.runtime.actors.nats.outbox_sweep import OutboxSweep
-from adloom.runtime.actors.nats.pinned import ID_HEADER
+from adloom.runtime.actors.nats.pinned import ID_HEADER, Delivered
 from adloom.runtime.actors.nats.ports import Received
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import SEND, Outbox, OutboxMessage, ShardCommit, ShardStore
 from adloom.runtime.postgres import Pool
-from tests.support.actors import START, TALLY, Add, Catalog, Count, Nap, a_tally
+from tests.support.actors import START, TALLY, Add, Catalog, Count, Nap, Woken, a_tally, make_tally_kind
 from tests.support.eventually import becomes, eventually, measure_fastest
 from tests.support.nats import Rows, SharedWorker, load_tallies, tally_of
 from tests.support.nats_server import connected, delete_stream
@@ -205,3 +206,35 @@ async def test_what_another_worker_has_left_is_sent_while_other_messages_wait(ta
         await sweep.sweep()
         assert left.id in sender.list_waiting()
         assert sender.waiting == 2
+
+
+async def test_what_an_older_version_cannot_read_is_left_to_a_newer_one(nats_url: str, tables: Pool) -> None:
+    older = SharedWorker(nats_url, tables, name="one", kinds=(make_tally_kind(messages=Woken),))
+    newer = SharedWorker(nats_url, tables, name="two")
+
+    async with older.running(), newer.running(shards_min=45):
+        await eventually(lambda: older.shards + newer.shards == SHARDS, seconds=30)
+        keys = [tally_of(shard).key for shard in older.host.pulls.list_held()[:3]]
+        counts = [await _ask(newer, key, 7) for key in keys]
+
+    assert counts == [7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("times", "has_others", "is_left"), [(1, True, True), (LEFT_MAX + 1, True, False), (1, False, False)]
+)
+async def test_what_no_version_can_read_fails_after_a_while(
+    times: int, *, has_others: bool, is_left: bool
+) -> None:
+    ids = SystemIds()
+    known = SentMessage(ids.make(), *a_tally(), TALLY.encode_message(Add()), is_exact=True)
+    unknown = SentMessage(ids.make(), "unknown", "a", b"", is_exact=True)
+
+    for data in (b"\xc1", encode_group([known, unknown])):
+        delivered = Delivered(0, data, "", "", times, 0)
+        opened = open_group(delivered, {"tally": TALLY}, SystemClock().now(), has_others=has_others)
+
+        assert opened.is_left == is_left
+        is_read = not is_left and data != b"\xc1"
+        assert [one.id for one in opened.envelopes] == [known.id] * is_read
+        assert [one.id for one in opened.unreadable if one.is_final] == [unknown.id] * is_read

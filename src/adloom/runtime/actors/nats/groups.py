@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -22,27 +22,52 @@ from adloom.runtime.actors.nats.pinned import Delivered
 from adloom.runtime.actors.runner import NeverKeptError
 
 GREETING = MessageGroup(0, ())
+LEFT_MAX: Final = 20  # Deliveries of a group that a worker leaves to others; then it fails for good.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
+class _TooOldError(UnreadableMessageError):
+    """A message of which no worker knows whether it was applied."""
+
+
 class DeliveredGroup(NamedTuple):
-    """A group, its messages as envelopes, and the results of those that cannot be run."""
+    """A group, its messages as envelopes, and the results of those that cannot be run.
+
+    One that `is_left` to other workers is not run here at all.
+    """
 
     delivered: Delivered
     group: MessageGroup
     envelopes: list[Envelope]
     unreadable: list[MessageResult]
+    is_left: bool = False
 
 
-def open_group(delivered: Delivered, kinds: Mapping[str, AnyKind], now: datetime) -> DeliveredGroup:
-    """Decode a group; what this version cannot read, or must not apply, fails for good."""
-    opened = DeliveredGroup(delivered, _decode(delivered), [], [])
-    for message in opened.group.messages:
+def open_group(
+    delivered: Delivered, kinds: Mapping[str, AnyKind], now: datetime, *, has_others: bool = False
+) -> DeliveredGroup:
+    """Decode a group; what this version cannot read is left to other workers, and fails for good if none can.
+
+    While workers are updated, one of them can: the version that has sent it.
+    """
+    may_leave = has_others and delivered.times <= LEFT_MAX
+    try:
+        group = decode_group(delivered.data) if delivered.data else GREETING
+    except UnreadableGroupError as error:
+        log.warning("message_group_unreadable", shard=delivered.shard, reason=str(error), is_left=may_leave)
+        return DeliveredGroup(delivered, GREETING, [], [], is_left=may_leave)
+    opened = DeliveredGroup(delivered, group, [], [])
+    for message in group.messages:
         try:
             opened.envelopes.append(_open_message(message, kinds, now))
         except UnreadableMessageError as error:
-            log.warning("message_unreadable", kind=message.kind, key=message.key, reason=str(error))
+            is_left = may_leave and not isinstance(error, _TooOldError)
+            log.warning(
+                "message_unreadable", kind=message.kind, key=message.key, reason=str(error), is_left=is_left
+            )
+            if is_left:
+                return DeliveredGroup(delivered, group, [], [], is_left=True)
             opened.unreadable.append(
                 MessageResult(message.id, is_kept=False, reason=str(error), is_final=True)
             )
@@ -55,16 +80,6 @@ def list_results(work: DeliveredGroup, kinds: Mapping[str, AnyKind]) -> list[Mes
     return [*work.unreadable, *ran]
 
 
-def _decode(delivered: Delivered) -> MessageGroup:
-    if not delivered.data:
-        return GREETING
-    try:
-        return decode_group(delivered.data)
-    except UnreadableGroupError as error:
-        log.warning("message_group_unreadable", shard=delivered.shard, reason=str(error))
-        return GREETING
-
-
 def _open_message(message: SentMessage, kinds: Mapping[str, AnyKind], now: datetime) -> Envelope:
     kind = kinds.get(message.kind)
     if kind is None:
@@ -73,7 +88,7 @@ def _open_message(message: SentMessage, kinds: Mapping[str, AnyKind], now: datet
     if not message.is_exact:
         return Envelope(message.address, body, is_fresh=message.is_fresh)
     if not is_current(message.id, now):
-        raise UnreadableMessageError("It is too old: whether it was applied is not known.")
+        raise _TooOldError("It is too old: whether it was applied is not known.")
     loop = asyncio.get_running_loop()
     return Envelope(
         message.address,

@@ -203,7 +203,9 @@ class NatsActorHost:
     async def _work(self, delivered: Sequence[Delivered]) -> None:
         """Run one batch, and acknowledge what is durable then."""
         now = self._clock.now()
-        work = [open_group(one, self._kind_of, now) for one in delivered]
+        has_others = bool(self._peers.list_alive(asyncio.get_running_loop().time()))
+        work = [open_group(one, self._kind_of, now, has_others=has_others) for one in delivered]
+        self._unwanted.update(one.delivered.shard for one in work if one.is_left)
         self.counts.failed += sum(len(one.unreadable) for one in work)
         is_repeated = any(one.delivered.times > 1 or one.group.attempt > 1 for one in work)
         for runner in self._runners:
@@ -227,7 +229,7 @@ class NatsActorHost:
         results = list_results(work, self._kind_of)
         if work.group.results_to and results:
             await self._connection.publish(work.group.results_to, encode_results(results))
-        is_again = any(not one.is_kept and not one.is_final for one in results)
+        is_again = work.is_left or any(not one.is_kept and not one.is_final for one in results)
         await self.pulls.acknowledge(work.delivered, again_after=RETRY_SECONDS if is_again else None)
 
     async def _hand_over(self) -> None:
