@@ -150,6 +150,11 @@ class AdsOfSite:
 
         self._console.in_database(insert)
 
+    def rename(self, title: str, other: str) -> None:
+        with self._console.api() as api:
+            (banner,) = api.get("/admin/banners", params={"search": title}).raise_for_status().json()["items"]
+            api.patch(f"/admin/banners/{banner['id']}", json={"title": other}).raise_for_status()
+
     def listed(self, state: str) -> list[tuple[str, str | None]]:
         """Return the titles and reasons of the ads in a state."""
         with self._console.api() as api:
@@ -190,4 +195,12 @@ def test_ads_are_decided_about_by_keys_one_by_one_and_together(visit: Visit, con
     expect(page.get_by_text("2 ads are approved.")).to_be_visible()
     assert [title for title, _ in ads.listed("approved")] == ["Ceylon", "Earl Grey", "Formosa"]
     expect(current).to_contain_text("Assam")
+
+    ads.rename("Assam", "Something else")
+    page.keyboard.press("a")
+    expect(page.get_by_text("was changed after you read it")).to_be_visible()
+    expect(current).to_contain_text("Something else")
+    assert ads.listed("pending") == [("Something else", None)]
+    page.keyboard.press("a")
+    expect(page.get_by_text("No ad waits for you")).to_be_visible()
     assert visit.errors == []

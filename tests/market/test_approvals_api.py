@@ -1,9 +1,13 @@
 """What publishers see and decide of the banners on their sites, over HTTP."""
 
+import asyncio
+from uuid import UUID
+
 import pytest
 
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
+from adloom.market.approvals.store import LOCK_BANNERS
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, admin, control
@@ -130,6 +134,44 @@ async def test_who_decided_is_named_to_those_who_may_know(
     assert known["decidedByName"] == "ann@example.com"
     assert unknown["decidedByName"] is None
     assert unknown["decidedBy"] == known["decidedBy"]
+
+
+async def test_a_banner_that_has_changed_since_it_was_looked_at_is_not_approved(
+    admin: Client, site: Json
+) -> None:
+    path, banner_id = f"/admin/sites/{site['id']}/approvals", site["bannerId"]
+
+    async def decide(updated_at: object) -> tuple[int, str, str]:
+        body = {"decision": "approve", "bannerIds": [banner_id], "updatedAt": {banner_id: updated_at}}
+        answer = (await admin.post(path, json=body)).json()
+        (row,) = (await admin.get(path)).json()["items"]
+        return answer.get("status", 200), answer.get("errorCode", ""), row["state"]
+
+    (row,) = (await admin.get(path)).json()["items"]
+    await admin.patch(f"/admin/banners/{banner_id}", json={"headline": "Something else"})
+    stale = await decide(row["bannerUpdatedAt"])
+    malformed = await decide("yesterday")
+    (row,) = (await admin.get(path)).json()["items"]
+    fresh = await decide(row["bannerUpdatedAt"])
+
+    assert stale == (409, "STALE_WRITE", "pending")
+    assert malformed == (400, "VALIDATION_FAILED", "pending")
+    assert fresh == (200, "", "approved")
+
+
+async def test_a_change_waits_for_an_approval_that_is_being_written(
+    admin: Client, site: Json, pool: Pool
+) -> None:
+    path = f"/admin/banners/{site['bannerId']}"
+    async with asyncio.TaskGroup() as group, pool.acquire() as connection, connection.transaction():
+        await connection.fetch(LOCK_BANNERS, [UUID(site["bannerId"])])
+        change = group.create_task(admin.patch(path, json={"headline": "Something else"}))
+        done, _ = await asyncio.wait([change], timeout=0.5)
+        await connection.execute("UPDATE site_approvals SET state = 'approved'")
+    (row,) = (await admin.get(f"/admin/sites/{site['id']}/approvals")).json()["items"]
+
+    assert not done
+    assert row["state"] == "pending"
 
 
 async def test_a_banner_that_looks_otherwise_is_decided_again(admin: Client, site: Json) -> None:

@@ -125,8 +125,8 @@ class StaleWriteError(ConflictError):
 
     code = "STALE_WRITE"
 
-    def __init__(self) -> None:
-        super().__init__("This was changed after you read it; nothing was written. Read it again first.")
+    def __init__(self, what: str = "This") -> None:
+        super().__init__(f"{what} was changed after you read it; nothing was written. Read it again first.")
 
 
 class BodyTooLargeError(AdloomError):

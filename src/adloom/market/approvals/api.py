@@ -1,6 +1,6 @@
 """Approvals over HTTP: a publisher's inbox of banners, and its decisions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites,
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import CurrentCaller, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
-from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255
+from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text, Text255
 
 BANNERS_MAX: Final = 100
 
@@ -46,10 +46,14 @@ class SiteDecisionsQuery(ListQuery):
 
 
 class ApprovalBody(Body):
-    """A decision about banners; it holds for the whole site. The advertiser reads the reason."""
+    """A decision about banners; it holds for the whole site. The advertiser reads the reason.
+
+    With `updatedAt`, the `bannerUpdatedAt` of banners by their ids, it is refused if one has changed since.
+    """
 
     decision: ApprovalDecision
     banner_ids: Annotated[Sequence[UUID], Field(min_length=1, max_length=BANNERS_MAX)]
+    updated_at: Annotated[Mapping[UUID, Moment], Field(max_length=BANNERS_MAX)] = {}
     reason: Annotated[Text | None, Field(max_length=500)] = None
 
 
@@ -117,6 +121,7 @@ async def decide_site_approvals(
             list(dict.fromkeys(body.banner_ids)),
             body.decision,
             body.reason,
+            updated_at=body.updated_at,
         )
         if unknown:
             raise NotFoundError(

@@ -12,6 +12,7 @@ import msgspec
 from adloom.catalog.banner_content import CONTENT, BannerContent, write_columns
 from adloom.catalog.site import Site
 from adloom.core.caller import Caller, Role
+from adloom.core.errors import StaleWriteError
 from adloom.core.ids import SiteId
 from adloom.market.approval import ApprovalState
 from adloom.pages.live.store import CAMPAIGN_OF_APPROVAL
@@ -69,7 +70,7 @@ SOURCE: Final = RowSource(
     columns=f"""
         banner.public_id AS banner_id, campaign.public_id AS campaign_id, campaign.name AS campaign_name,
         payer.public_id AS advertiser_id, payer.name AS advertiser_name, {write_columns(CONTENT)},
-        banner.width, banner.height,
+        banner.width, banner.height, banner.updated_at AS banner_updated_at,
         campaign.ad_product_category, it.state, it.reason, it.first_seen_at, it.decided_at, it.decided_by
     """,
     tables=f"""
@@ -106,6 +107,10 @@ SITES_TABLES: Final = """
        LEFT JOIN (SELECT it.site_id, it.state FROM {tables} WHERE {wanted}) AS live ON live.site_id = owned.id
       GROUP BY owned.id, owner.public_id) AS it
 """
+# First, as a change of a banner does: it stays as it is until it is decided.
+LOCK_BANNERS: Final = """
+    SELECT public_id, updated_at FROM banners WHERE public_id = ANY ($1::uuid[]) ORDER BY id FOR SHARE
+"""
 LOCK: Final = """
     SELECT it.site_id, it.banner_id, banner.public_id, it.state FROM site_approvals AS it
       JOIN sites AS site ON site.id = it.site_id
@@ -129,6 +134,7 @@ class Approval(BannerContent, frozen=True, kw_only=True):
     advertiser_name: str | None
     width: int | None
     height: int | None
+    banner_updated_at: datetime
     ad_product_category: str | None
     state: ApprovalState
     reason: str | None
@@ -223,14 +229,22 @@ def _list_products() -> tuple[list[str], list[str]]:
     return [node for node, _ in pairs], [above for _, above in pairs]
 
 
-async def decide(
+async def decide(  # noqa: PLR0913 - all that a decision says
     write: CatalogWrite,
     site: Site,
     banner_ids: Sequence[UUID],
     decision: ApprovalDecision,
     reason: str | None,
+    *,
+    updated_at: Mapping[UUID, datetime],
 ) -> tuple[int, list[UUID]]:
-    """Decide about banners; return how many changed, and those that were never candidates on the site."""
+    """Decide about banners; return how many changed, and those that were never candidates on the site.
+
+    StaleWriteError if one has changed since a moment of `updated_at`: somebody else's content would be approved.
+    """
+    for banner_id, at in await write.connection.fetch(LOCK_BANNERS, banner_ids):
+        if updated_at.get(banner_id, at) != at:
+            raise StaleWriteError(f"The banner {banner_id}")
     rows = await write.connection.fetch(LOCK, site.id, banner_ids)
     known = {row[2] for row in rows}
     unknown = [banner_id for banner_id in banner_ids if banner_id not in known]

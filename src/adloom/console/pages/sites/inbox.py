@@ -11,7 +11,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
+from adloom.console.client import Json, ProblemError
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.categories import describe_node
 from adloom.console.components.format import format_ago, format_count, format_quantity
@@ -65,6 +65,7 @@ NEXT, PREVIOUS, SELECT, ALL = "j", "k", "x", "*"
 REASON_LENGTH_MAX: Final = 500
 ROWS_MAX: Final = 100
 LAYOUT: Final = "inline_card"
+VERSION: Final = ("bannerId", "bannerUpdatedAt")
 CURRENT: Final = '[data-act="open"][aria-current]'
 APPROVED_BY_MODE: Final = {
     "automatic": "by the site's settings",
@@ -113,13 +114,19 @@ class ApprovalInbox:
         answer = await self._visit.api.get(
             self._path, state=self._state, pageSize=ROWS_MAX, sort="firstSeenAt"
         )
+        before = self._find_current()
         self._rows, self._total = answer["items"], answer["totalCount"]
         known = [row["bannerId"] for row in self._rows]
         self._checked &= set(known)
         if self._current not in known:
             self._current = known[min(place, len(known) - 1)] if known else ""
+        after = self._find_current()
+        if before is None or after is None or any(before[name] != after[name] for name in VERSION):
             self._show_current()
         self._show_list()
+
+    def _find_current(self) -> Json | None:
+        return next((row for row in self._rows if row["bannerId"] == self._current), None)
 
     def _find_place(self) -> int:
         return next((at for at, row in enumerate(self._rows) if row["bannerId"] == self._current), 0)
@@ -160,7 +167,7 @@ class ApprovalInbox:
 
     def _show_current(self) -> None:
         """Show the ad that is looked at, and what there is to know about it."""
-        row = next((one for one in self._rows if one["bannerId"] == self._current), None)
+        row = self._find_current()
         self._buttons.clear()
         self._facts.clear()
         if row is None:
@@ -238,8 +245,16 @@ class ApprovalInbox:
             return
         self._is_busy = True
         try:
-            body = {"decision": decision, "bannerIds": chosen, "reason": reason}
-            changed = (await self._visit.api.post(self._path, body))["changed"]
+            body: Json = {"decision": decision, "bannerIds": chosen, "reason": reason}
+            if decision == "approve":
+                body["updatedAt"] = {
+                    row["bannerId"]: row["bannerUpdatedAt"] for row in self._rows if row["bannerId"] in chosen
+                }
+            try:
+                changed = (await self._visit.api.post(self._path, body))["changed"]
+            except ProblemError:
+                await self._reload()  # An ad that has changed is shown as it is now.
+                raise
             self._checked.clear()
             self._said.set_text("")
             await self._reload()
