@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.core.delivery import Rotation
-from adloom.core.ids import BannerId
+from adloom.core.ids import BannerId, CampaignId
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
 from adloom.explain.reasons import CandidateOutcome, RequestFacts
 from adloom.schedule.schedule import Schedule, ScheduleStatus
@@ -162,3 +162,12 @@ def test_nothing_takes_turns_where_all_fit() -> None:
     verdicts = explain(a_row(1), a_row(2), rotation=Rotation.BEST, max_banners=2)
 
     assert {one.reason for one in verdicts} == {"The banner fills a slot."}
+
+
+def test_a_banner_that_another_campaign_shows_already_says_so() -> None:
+    other = a_row(campaign_id=CampaignId(an_id(8)), campaign_priority=-1)
+
+    first, second = explain(a_row(), other, max_banners=2)
+
+    assert (first.outcome, second.outcome) == (CandidateOutcome.WON, CandidateOutcome.LOST)
+    assert "fills a slot already" in second.reason

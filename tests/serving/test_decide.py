@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.core.ids import BannerId
+from adloom.core.ids import BannerId, CampaignId
 from adloom.schedule.schedule_window import is_open
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
@@ -76,6 +76,18 @@ def test_fallbacks_fill_the_remaining_slots_by_priority_if_partial_render_is_all
 
     assert titles(placement_of(*rows, allow_partial_render=True)) == ["primary", "sooner", "later"]
     assert titles(placement_of(*rows, allow_partial_render=False)) == ["primary"]
+
+
+def test_a_banner_of_two_campaigns_fills_one_slot() -> None:
+    first, second = (
+        a_row("leaves", campaign_key=key, campaign_id=CampaignId(an_id(key)), campaign_priority=-key)
+        for key in (7, 8)
+    )
+    alone = placement_of(first, second, max_banners=2)
+    beside = placement_of(first, second, a_row("tea", 4, weight=1), max_banners=2)
+
+    assert titles(alone) == ["leaves"]
+    assert titles(beside) == ["leaves", "tea"]
 
 
 def test_slots_are_filled_across_blocks() -> None:

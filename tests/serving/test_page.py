@@ -5,7 +5,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
+from adloom.serving.direct.page import PageChoice, fill_page, has_no_repeats
+from adloom.serving.eligibility.decide import dedupe_banners
 from adloom.serving.index.index import Candidate
 
 BANNERS = st.lists(st.integers(1, 5), max_size=4, unique=True)

@@ -89,6 +89,17 @@ def test_beyond_the_bound_of_an_address_the_slot_of_a_capped_campaign_goes_to_th
     assert routes.leases.registry.leases[8].left == 3 * COST, "nothing is held"
 
 
+def test_a_banner_that_one_campaign_cannot_hold_is_shown_by_the_next() -> None:
+    rows = (
+        named(leased_row(1, 7), "leaves", display_order=1),
+        named(a_row(1, 8), "leaves of the house", display_order=2),
+    )
+    routes = LeasedRoutes(*rows, max_banners=1)
+    routes.grant(100, throttle=0.5)
+
+    assert [routes.served(), routes.served_page()] == [["leaves of the house"], ["leaves of the house"]]
+
+
 def test_after_the_candidates_come_the_fallbacks() -> None:
     rows = (
         named(leased_row(1, 7), "first", display_order=1),

@@ -54,7 +54,7 @@ def served(routes: ServeRoutes, slug: str = "home") -> tuple[bytes, dict[str, An
 
 
 def test_a_placement_gets_at_most_as_many_banners_as_a_token_has_slots() -> None:
-    rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(300)]
+    rows = [an_assignment_row(banner_id=BannerId(an_id(number)), banner_key=number) for number in range(300)]
 
     _, body = served(serve_routes(a_snapshot(*rows, max_banners=1_000)))
 

@@ -162,6 +162,8 @@ OUTCOMES: Final = _build_table(
      "Nothing is wrong. Where the rotation is weighted, raise its weight to show it more often."),
     ("slots_filled", "Banners that come before this one fill all slots.",
      "Lower its displayOrder or raise its weight, or raise maxBanners of the placement."),
+    ("shown_already", "The banner fills a slot already, for a campaign that comes before this one.",
+     "Nothing is wrong: no banner fills two slots. To show this campaign first, lower the displayOrder of its assignment."),
     ("fallback_not_needed", "The banner is a fallback, and other banners fill all slots.",
      "Nothing is wrong. To show it beside them, make it a primary banner (isFallback false)."),
     ("won_auction", "It has the highest eCPM, or the oldest campaign of those who have it."),

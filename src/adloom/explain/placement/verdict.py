@@ -20,7 +20,7 @@ from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
 from adloom.serving.eligibility.rotation import collect_tiers
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import Interner, compile_placement, fill_order
-from adloom.serving.index.rendered_banner import pack_ids
+from adloom.serving.index.rendered_banner import pack_ids, unpack_ids
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows
 from adloom.serving.index.steps import run_steps
 
@@ -105,6 +105,8 @@ def _judge(
         return CandidateOutcome.REMOVED, removal
     if pair in choice.in_turn:
         return CandidateOutcome.LOST, OUTCOMES["other_turn"]
+    if any(unpack_ids(winner)[0] == row.banner_id for winner in choice.winners):
+        return CandidateOutcome.LOST, OUTCOMES["shown_already"]
     return CandidateOutcome.LOST, OUTCOMES["fallback_not_needed" if row.is_fallback else "slots_filled"]
 
 

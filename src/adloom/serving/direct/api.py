@@ -27,8 +27,8 @@ from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPu
 from adloom.serving.direct.fill import SlotFill
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.direct.model import ChosenOffer, FilledPlacement, ServePageRequest
-from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
-from adloom.serving.eligibility.decide import iter_eligible
+from adloom.serving.direct.page import PageChoice, fill_page, has_no_repeats
+from adloom.serving.eligibility.decide import dedupe_banners, iter_eligible
 from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.eligibility.placement_state import (
     PlacementState,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from adloom.serving.eligibility.decide import iter_eligible
+from adloom.serving.eligibility.decide import dedupe_banners, iter_eligible
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates, RenderedOffer
 from adloom.serving.leases.reserve import ReservedOffers, Reserver
 from adloom.targeting.context import Context
@@ -29,7 +29,7 @@ class SlotFill:
             return self._states.decide_offers(state, context, second)
         unseen = iter_eligible(state.placement, context, state.available, without=seen)
         in_turn = self._states.iter_in_turn(state, unseen)
-        return state.build_offers(islice(in_turn, state.placement.slots_max))
+        return state.build_offers(dedupe_banners(in_turn, at_most=state.placement.slots_max))
 
     def reserve(
         self,
@@ -56,9 +56,13 @@ class SlotFill:
         """Give the slots of offers that could not be reserved to the next candidates."""
         offers, (reserved, leases) = tried
         made, its_leases = list(reserved), list(leases)
-        banners = on_page | {offer.candidate.banner_key for offer in offers}
+        shown = {offer.candidate.banner_key for offer in made}
+        # A banner that one campaign cannot pay for may be shown by another.
+        on_page -= {offer.candidate.banner_key for offer in offers} - shown
+        banners = on_page | shown
         kept = {offer.candidate.campaign_key for offer in made}
         keys = {offer.candidate.campaign_key for offer in offers}
+        asked = {offer.candidate.pair for offer in offers}
         candidates = iter_eligible(
             state.placement,
             context,
@@ -70,7 +74,7 @@ class SlotFill:
         for candidate in islice(in_turn, REFILL_CANDIDATES_MAX):
             if len(made) == len(offers):
                 break
-            if candidate.banner_key in banners:
+            if candidate.banner_key in banners or candidate.pair in asked:
                 continue
             banners.add(candidate.banner_key)
             lease = self._reserver.reserve(candidate, candidate.hold, second, is_drawn=True)

@@ -29,15 +29,6 @@ def has_no_repeats(answers: Iterable[Sequence[Candidate]]) -> bool:
     return len(banners) == len(set(banners))
 
 
-def dedupe_banners(candidates: Iterable[Candidate], *, at_most: int) -> list[Candidate]:
-    """Drop a banner's second campaign, and stop at as many as a page can use."""
-    found: dict[int, Candidate] = {}
-    for one in candidates:
-        if found.setdefault(one.banner_key, one) is one and len(found) == at_most:
-            break
-    return list(found.values())
-
-
 def fill_page(choices: Sequence[PageChoice], *, names_user: bool = False) -> list[list[Candidate]]:
     holders = _match_banners(choices)
     page: list[list[Candidate]] = []

@@ -6,8 +6,7 @@ narrowed to those that the request matches; the search ends as soon as the slots
 
 # pure
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from adloom.serving.index.index import Candidate, IndexedPlacement
 from adloom.targeting.context import Context
@@ -15,7 +14,16 @@ from adloom.targeting.context import Context
 
 def decide(placement: IndexedPlacement, context: Context, available: Sequence[int]) -> list[Candidate]:
     """Fill the slots: primaries first, then fallbacks; evergreens only if there is nothing else."""
-    return list(islice(iter_eligible(placement, context, available), placement.slots_max))
+    return dedupe_banners(iter_eligible(placement, context, available), at_most=placement.slots_max)
+
+
+def dedupe_banners(candidates: Iterable[Candidate], *, at_most: int) -> list[Candidate]:
+    """Drop a banner's second campaign, and stop at as many as can be used."""
+    found: dict[int, Candidate] = {}
+    for one in candidates:
+        if found.setdefault(one.banner_key, one) is one and len(found) == at_most:
+            break
+    return list(found.values())
 
 
 def iter_eligible(  # noqa: PLR0913 - all that may exclude a candidate
