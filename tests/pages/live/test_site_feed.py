@@ -17,9 +17,11 @@ from adloom.app.control import build_control
 from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
+from adloom.identity.access_token.store import revoke_issued
 from adloom.pages.live.feed import BOUNDS, PAGES_MAX, SiteFeed, SiteListener
 from adloom.pages.live.store import ApprovalEvent, find_changes
-from adloom.runtime.auth.access_token import issue_access_token
+from adloom.runtime.auth.access_token import issue_access_token, verify_access_token
+from adloom.runtime.http.api import event_stream
 from adloom.runtime.http.event_feed import (
     BEGINNING,
     HEARTBEAT,
@@ -318,6 +320,41 @@ async def test_a_stream_over_http_tells_and_ends_with_its_client(
             assert [part async for part in answer.aiter_bytes()] == [BEGINNING]
 
     assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+@pytest.mark.parametrize("end", ["revoked", "closed"])
+async def test_a_stream_ends_with_its_token(
+    database_url: str, redis_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(event_stream, "ACCESS_SECONDS", 0.2)
+    site_id, now = await insert_site(pool, "a.test"), SystemClock().now()
+    publisher_id = await pool.fetchval(
+        "INSERT INTO publishers (public_id, name, created_at, updated_at) VALUES ($1, 'P', $2, $2) RETURNING public_id",
+        SystemIds().make(),
+        now,
+    )
+    await pool.execute("UPDATE sites SET publisher_id = (SELECT id FROM publishers)")
+    caller = Caller(subject="test", role=Role.PUBLISHER, account_id=publisher_id)
+    token = issue_access_token(SECRET, caller, now=now, lifetime=timedelta(hours=1))
+    async with (
+        running(database_url, redis_url) as (url, feed),
+        httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client,
+        asyncio.timeout(IN_TIME),
+        client.stream("GET", f"/admin/sites/{site_id}/events") as answer,
+    ):
+        parts = answer.aiter_bytes()
+        await anext(parts)
+        await asyncio.sleep(1.0)
+        still = feed.listeners
+        if end == "revoked":
+            async with pool.acquire() as connection:
+                await revoke_issued(connection, verify_access_token(SECRET, token, now=now).id, now)
+        else:
+            await pool.execute("UPDATE publishers SET deleted_at = now()")
+        async for _ in parts:
+            pass
+
+    assert (still, feed.listeners) == (1, 0)
 
 
 async def test_a_program_has_so_many_streams(control: ControlPlane) -> None:

@@ -41,7 +41,8 @@ async def follow_site(
     state of the latest crawl, `page` a page that is new or has changed; with `isRemoved` some pages are gone.
     `pending` has a banner that waits for a decision, `approved`, `rejected`, `flagged` and `revoked` one about which
     somebody has decided. A comment every 30 seconds shows that the stream is alive. It ends after 15 minutes, when
-    the site or the server goes, or when too much waits for a slow client; then connect again.
+    the site or the server goes, within seconds of the end of its token, or when too much waits for a slow client; then
+    connect again.
     """
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)

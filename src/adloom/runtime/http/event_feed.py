@@ -18,7 +18,7 @@ HEARTBEAT: Final = b": still here\n\n"
 HEARTBEAT_SECONDS: Final = 15.0
 # Hundreds of events of one thing may come in a second; only its last state matters.
 PAUSE_SECONDS: Final = 0.25
-# Access is checked when a stream begins; this bound makes clients ask again.
+# What a caller may see is found when a stream begins; this bound makes clients ask again.
 LISTENING_SECONDS_MAX: Final = 900.0
 WAITING_MAX: Final = 10_000
 LISTENERS_MAX: Final = 200

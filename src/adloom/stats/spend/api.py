@@ -166,8 +166,8 @@ async def spend_stream(
 
     `listening` means that from here on nothing is left out: read now what you want to follow. It is sent again
     after updates may have been lost. `spend` has the state of a campaign; of several at once only the last is sent.
-    A comment every 15 seconds shows that the stream is alive. It ends after 15 minutes, when the server stops, or
-    when too much waits for a slow client; then connect again.
+    A comment every 15 seconds shows that the stream is alive. It ends after 15 minutes, when the server stops,
+    within seconds of the end of its token, or when too much waits for a slow client; then connect again.
     """
     key = caller.subject if scope.account_id is None else str(scope.account_id)
     feed.check_room(key)

@@ -1,5 +1,6 @@
 """What handlers of the control plane may ask for, and how their routes are described in OpenAPI."""
 
+import functools
 from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
 from http import HTTPStatus
@@ -118,11 +119,14 @@ class GuardedRoute(TimedRoute):
 
         async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
-            request.state.caller = await authenticator.authenticate(
+            # Kept for answers that go on for long.
+            authenticate = request.state.authenticate = functools.partial(
+                authenticator.authenticate,
                 authorization=request.headers.get("authorization"),
                 api_key=request.headers.get("x-api-key"),
                 origin=lambda: find_origin(request),
             )
+            request.state.caller = await authenticate()
             limits: CallerLimits = request.app.state.caller_limits
             async with limits.hold(request.state.caller, now=_get_now(request)):
                 _refuse_unknown_parameters(request, names)
