@@ -6,8 +6,14 @@ from uuid import UUID
 import pytest
 
 from adloom.core.caller import Role
-from adloom.core.ids import SystemIds
+from adloom.core.clock import ManualClock
+from adloom.core.ids import BannerId, CampaignId, SiteId, SystemIds
+from adloom.market.approval import ApprovalState
 from adloom.market.approvals.store import LOCK_BANNERS
+from adloom.market.shortlist.model import ApprovalSeen
+from adloom.market.site_store import load_sites
+from adloom.market.store import MarketWriter
+from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, admin, control
@@ -188,3 +194,29 @@ async def test_a_banner_that_looks_otherwise_is_decided_again(admin: Client, sit
     assert await change_approved(headline="Other words") == "pending"
     assert await change_approved(primaryImageAlt="What a screen reader says") == "pending"
     assert await change_approved(fallbackPlaceholderUrl="https://cdn.example.com/b.png") == "pending"
+
+
+async def test_the_mode_of_a_site_holds_for_what_waited_before_and_not_for_what_was_revoked(
+    admin: Client, site: Json, pool: Pool
+) -> None:
+    path, banner_id = f"/admin/sites/{site['id']}", BannerId(UUID(site["bannerId"]))
+    assert (await admin.patch(path, json={"approvalMode": "automatic"})).status_code == 200
+    seen = ApprovalSeen(
+        site_id=SiteId(UUID(site["id"])),
+        banner_id=banner_id,
+        campaign_id=CampaignId(UUID(site["campaignId"])),
+        advertiser_id=None,
+        state=ApprovalState.APPROVED,
+        at=NOON,
+    )
+
+    async def judge_and_record() -> tuple[ApprovalState, str]:
+        async with pool.acquire() as connection:
+            [configured] = (await load_sites(connection, [seen.site_id])).values()
+        await PostgresStateStore(pool, MarketWriter(), ManualClock(NOON)).commit([], [seen])
+        (row,) = (await admin.get(f"{path}/approvals")).json()["items"]
+        return configured.approvals.judge(banner_id, None), row["state"]
+
+    assert await judge_and_record() == (ApprovalState.APPROVED, "approved")
+    await admin.post(f"{path}/approvals", json={"decision": "revoke", "bannerIds": [site["bannerId"]]})
+    assert await judge_and_record() == (ApprovalState.PENDING, "pending")

@@ -10,7 +10,7 @@ import pytest
 from adloom.auction.site_modes import ApprovalMode
 from adloom.budgets.campaign.demand import WantedCreative
 from adloom.core.money import Micros
-from adloom.market.approval import ApprovalState
+from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.market.auctioneer.state import (
     PAGES_MAX,
     AuctionSlot,
@@ -215,6 +215,28 @@ def test_a_banner_that_was_never_seen_waits_for_its_approval(
 
     assert [one.is_pending for one in market.candidates()] == [expected is ApprovalState.PENDING]
     assert [seen.state for seen in market.approvals] == [expected]
+
+
+def test_a_banner_that_waits_is_approved_when_the_site_changes_to_approve_all_unless_it_was_revoked() -> None:
+    market = Market()
+    market.configure(mode=ApprovalMode.MANUAL, version=2)
+    for number in (1, 2):
+        market.campaigns.put(a_demand(number, "483"))
+    market.classify("483")
+    market.run(2)
+    assert [one.is_pending for one in market.candidates()] == [True, True]
+    waiting = {banner_id(number): ApprovalState.PENDING for number in (1, 2)}
+
+    rules = ApprovalRules(ApprovalMode.AUTOMATIC, waiting, revoked=frozenset({banner_id(2)}))
+    market.step(HOUSE, msgspec.structs.replace(a_site(version=3), approvals=rules))
+    market.run(2)
+
+    assert {one.banner_id: one.is_pending for one in market.candidates()} == {
+        banner_id(1): False,
+        banner_id(2): True,
+    }
+    seen = [(one.banner_id, one.state) for one in market.approvals[2:]]
+    assert seen == [(banner_id(1), ApprovalState.APPROVED)]
 
 
 def test_pending_banners_do_not_displace_approved_ones() -> None:

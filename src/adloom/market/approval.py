@@ -20,16 +20,17 @@ class ApprovalState(StrEnum):
 
 
 class ApprovalRules(msgspec.Struct, frozen=True):
-    """A site's decisions; `trusted` are the advertisers one of whose banners was approved."""
+    """A site's banners; `trusted` are the advertisers one of whose was approved, `revoked` those that are to wait."""
 
     mode: ApprovalMode = ApprovalMode.MANUAL
-    decided: dict[BannerId, ApprovalState] = {}
+    decided: dict[BannerId, ApprovalState] = {}  # Also of banners about which nobody has decided: pending.
     trusted: frozenset[AdvertiserId] = frozenset()
+    revoked: frozenset[BannerId] = frozenset()
 
     def judge(self, banner_id: BannerId, advertiser_id: AdvertiserId | None) -> ApprovalState:
-        """Return what holds for a banner, decided or not."""
-        decided = self.decided.get(banner_id)
-        if decided is not None:
+        """Return what holds for a banner: what somebody has decided, or else what the mode says today."""
+        decided = self.decided.get(banner_id, ApprovalState.PENDING)
+        if decided is not ApprovalState.PENDING or banner_id in self.revoked:
             return decided
         is_approved = self.mode is ApprovalMode.AUTOMATIC or (
             self.mode is ApprovalMode.TRUSTED and advertiser_id in self.trusted

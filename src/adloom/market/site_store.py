@@ -37,7 +37,8 @@ SLOTS: Final = """
      WHERE site_id = ANY ($1::integer[]) AND delivery = 'contextual' AND is_active ORDER BY id
 """
 APPROVALS: Final = """
-    SELECT approval.site_id, banner.public_id AS banner_id, approval.state, payer.public_id AS advertiser_id
+    SELECT approval.site_id, banner.public_id AS banner_id, approval.state, payer.public_id AS advertiser_id,
+           approval.decided_at IS NOT NULL AS is_decided
       FROM site_approvals AS approval
       JOIN banners AS banner ON banner.id = approval.banner_id
       JOIN campaigns AS campaign ON campaign.id = approval.campaign_id
@@ -164,11 +165,16 @@ def _build_terms(site: Record, slots: Sequence[Record], *, version: int) -> Site
 
 
 def build_approval_rules(mode: str, rows: Sequence[Record]) -> ApprovalRules:
-    """Build a site's decisions from rows with a banner, a state and an advertiser."""
+    """Build a site's decisions from rows with a banner, a state, whether somebody has decided, and an advertiser."""
     decided = {BannerId(row["banner_id"]): ApprovalState(row["state"]) for row in rows}
     trusted = frozenset(
         AdvertiserId(row["advertiser_id"])
         for row in rows
         if row["state"] == ApprovalState.APPROVED and row["advertiser_id"] is not None
     )
-    return ApprovalRules(ApprovalMode(mode), decided, trusted)
+    revoked = frozenset(
+        BannerId(row["banner_id"])
+        for row in rows
+        if row["state"] == ApprovalState.PENDING and row["is_decided"]
+    )
+    return ApprovalRules(ApprovalMode(mode), decided, trusted, revoked)

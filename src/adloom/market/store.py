@@ -59,9 +59,9 @@ SET_SHORTLISTS: Final = """
            expires_at = EXCLUDED.expires_at
      WHERE it.version < EXCLUDED.version
 """
-# A decision that was made meanwhile stays.
+# A decision that was made meanwhile stays; what waited for one is approved where the site's mode says so by now.
 ADD_APPROVALS: Final = """
-    INSERT INTO site_approvals
+    INSERT INTO site_approvals AS it
            (site_id, banner_id, campaign_id, state, first_seen_at, decided_at, decided_by)
     SELECT site.id, banner.id, campaign.id, said.state, said.at,
            CASE said.state WHEN 'approved' THEN said.at END,
@@ -71,7 +71,9 @@ ADD_APPROVALS: Final = """
       JOIN sites AS site ON site.public_id = said.site_id
       JOIN banners AS banner ON banner.public_id = said.banner_id
       JOIN campaigns AS campaign ON campaign.public_id = said.campaign_id
-    ON CONFLICT (site_id, banner_id) DO NOTHING
+    ON CONFLICT (site_id, banner_id) DO UPDATE
+       SET state = EXCLUDED.state, decided_at = EXCLUDED.decided_at, decided_by = EXCLUDED.decided_by
+     WHERE it.state = 'pending' AND it.decided_at IS NULL AND EXCLUDED.state = 'approved'
 """
 SET_FLOORS: Final = """
     INSERT INTO category_floors AS it (site_id, category, tick, state)

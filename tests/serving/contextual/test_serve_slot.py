@@ -9,6 +9,7 @@ import pytest
 from adloom.auction.site_modes import ApprovalMode, AuctionMode, FloorMode
 from adloom.budgets.messages import UNHELD_LEASE
 from adloom.core.errors import ValidationFailedError
+from adloom.core.ids import BannerId
 from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.market.approval import ApprovalRules, ApprovalState
@@ -136,7 +137,8 @@ def test_what_keeps_a_slot_empty_has_its_name(name: str, site: Site) -> None:
 )
 def test_only_what_is_approved_is_shown(state: ApprovalState, reason: str) -> None:
     site = Site(a_creative())
-    site.approvals = ApprovalRules(ApprovalMode.AUTOMATIC, {banner(1): state})
+    revoked = frozenset({banner(1)}) if state is ApprovalState.PENDING else frozenset[BannerId]()
+    site.approvals = ApprovalRules(ApprovalMode.AUTOMATIC, {banner(1): state}, revoked=revoked)
 
     assert site.reason() == ("known", reason)
 

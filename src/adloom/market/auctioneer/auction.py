@@ -186,8 +186,9 @@ class _Auction:
         return known
 
     def _see(self, bid: SlotBid, approval: ApprovalState) -> None:
-        """Record a banner that is seen for the first time, so that its publisher can decide about it."""
-        if bid.banner_id in self.decided:
+        """Record a banner that is seen for the first time, or that the site's mode approves by now."""
+        known = self.decided.get(bid.banner_id)
+        if known is approval or known not in {None, ApprovalState.PENDING}:
             return
         self.decided[bid.banner_id] = approval
         seen = ApprovalSeen(
