@@ -27,7 +27,7 @@ from adloom.events.projections.projection import Projection
 from adloom.runtime.actors.actor import Address, AnyKind
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.runtime.locks.leader import LeaderLoop
+from adloom.runtime.locks import LeaderLoop
 from adloom.runtime.loops import pause
 from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.decide import WinningBid

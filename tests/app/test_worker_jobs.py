@@ -14,7 +14,7 @@ import pytest
 
 from adloom.core.ids import SystemIds
 from adloom.identity.link.mail import put_link_mail
-from adloom.runtime.mail.queue import open_mail_queue
+from adloom.runtime.mail.send import open_mail_queue
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.support.forked import ForkedPopen

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 from adloom.budgets.addresses import OWNER_KEY
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
-from adloom.runtime.locks.leader import LeaderLoop
-from adloom.runtime.locks.lock import LEASE, HeldLocks, ValkeyLock
+from adloom.runtime.locks import LEASE, HeldLocks, LeaderLoop, ValkeyLock
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.budgets.worker_stage import UNIT, Process, Stage, insert_campaign

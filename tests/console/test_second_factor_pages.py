@@ -12,7 +12,7 @@ from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.identity.pending import LIFETIME, read_pending
 from adloom.identity.second_factor.totp import STEP_SECONDS, make_code
-from adloom.runtime.log_in.settings import LogInSettings
+from adloom.runtime.log_in_settings import LogInSettings
 from tests.console.visitor import Visitor, make_person, redirect_of
 from tests.support.control import SECRET, ControlPlane, control_settings, problem, running_control
 

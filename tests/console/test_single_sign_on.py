@@ -12,7 +12,7 @@ import pytest
 from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.identity.pending import LIFETIME
-from adloom.runtime.log_in.settings import LogInSettings, OidcSettings, parse_grants
+from adloom.runtime.log_in_settings import LogInSettings, OidcSettings, parse_grants
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of

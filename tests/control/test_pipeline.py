@@ -19,8 +19,8 @@ from adloom.app.control import ROUTERS
 from adloom.core.caller import Role
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.answering import find_postgres
-from adloom.runtime.http.api.database_timeout import ASK_AGAIN_SECONDS, WAIT_SECONDS, DatabaseTimeout
 from adloom.runtime.http.api.middleware import API_PATHS, BODY_BYTES_MAX
+from adloom.runtime.http.api.routes import ASK_AGAIN_SECONDS, WAIT_SECONDS, DatabaseTimeout
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.support.builders import banner_body

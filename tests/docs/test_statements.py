@@ -34,7 +34,7 @@ def variables_read() -> set[str]:
     """Return the variables that files of settings name, and those that other modules read."""
     named = {
         node.value
-        for path in (SOURCE / "runtime").rglob("settings.py")
+        for path in (SOURCE / "runtime").rglob("*settings.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and VARIABLE.fullmatch(node.value)
     }

@@ -22,7 +22,7 @@ from adloom.events.projections.group import (
     tries_key,
 )
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.locks.lock import HeldLocks
+from adloom.runtime.locks import HeldLocks
 from adloom.runtime.ports import find_port
 from adloom.runtime.valkey import Valkey, open_valkey
 

@@ -13,7 +13,7 @@ from adloom.core.setting import Secret
 from adloom.identity.link.mail import MAIL_LINK, LinkMailer
 from adloom.runtime.jobs.queue import JobQueue, JobState
 from adloom.runtime.jobs.worker import JobWorker
-from adloom.runtime.mail.queue import QUEUE
+from adloom.runtime.mail.send import QUEUE
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json

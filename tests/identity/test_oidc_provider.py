@@ -16,7 +16,7 @@ from adloom.core.errors import UnauthenticatedError, UnavailableError
 from adloom.core.setting import Secret, SettingsError
 from adloom.identity.single_sign_on.claims import choose_grant, read_person, read_words
 from adloom.identity.single_sign_on.provider import KEPT, OidcProvider
-from adloom.runtime.log_in.settings import LogInSettings, OidcSettings, parse_grants
+from adloom.runtime.log_in_settings import LogInSettings, OidcSettings, parse_grants
 from adloom.runtime.settings import read_control_settings
 from tests.support.builders import NOON
 

@@ -10,7 +10,7 @@ import pytest
 from adloom.core.caller import Role
 from adloom.core.setting import Secret
 from adloom.identity.second_factor.totp import STEP_SECONDS, make_code
-from adloom.runtime.log_in.settings import LogInSettings
+from adloom.runtime.log_in_settings import LogInSettings
 from adloom.runtime.postgres import Pool
 from tests.support.builders import Json
 from tests.support.control import (

@@ -16,8 +16,8 @@ from adloom.core.money import micros_from_paisa
 from adloom.events.ctr.store import LearningStore
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
-from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
-from adloom.runtime.mail.queue import open_mail_queue
+from adloom.runtime.mail.send import QUEUE as MAIL_QUEUE
+from adloom.runtime.mail.send import open_mail_queue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import FrozenProcess, Reading, record_frozen
 from adloom.runtime.valkey import Valkey

@@ -8,7 +8,7 @@ import pytest
 
 from adloom.core.caller import Caller, Role
 from adloom.core.errors import RateLimitedError
-from adloom.runtime.http.api.caller_limits import WAITING_MAX, CallerLimits
+from adloom.runtime.http.rate_limit import WAITING_MAX, CallerLimits
 from adloom.runtime.settings import QuotaSettings
 from tests.support.builders import NOON, banner_body, campaign_body, placement_body
 from tests.support.control import ControlPlane, control_settings, problem, running_control

@@ -23,7 +23,7 @@ from adloom.runtime.auth.passwords import (
     make_opaque_token,
     write_api_key_hint,
 )
-from adloom.runtime.secret_hash import hash_secret
+from adloom.runtime.auth.secret_hash import hash_secret
 from adloom.runtime.settings import TokenSettings
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, SECRET

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.runtime.geoip import ADDRESSES_REMEMBERED_MAX, Countries, open_countries
+from adloom.runtime.http.geoip import ADDRESSES_REMEMBERED_MAX, Countries, open_countries
 from adloom.runtime.settings import SettingsError
 from tests.support.mmdb import Value, database
 

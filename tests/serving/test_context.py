@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
 from adloom.events.ingest.accept import RequestInfo
-from adloom.runtime.geoip import Countries
 from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.http.geoip import Countries
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 from tests.support.for_each import for_each

@@ -20,7 +20,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.setting import Secret
 from adloom.identity.link.mail import MAIL_LINK, LinkMailer
 from adloom.runtime.jobs.worker import JobWorker
-from adloom.runtime.mail.queue import QUEUE
+from adloom.runtime.mail.send import QUEUE
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool

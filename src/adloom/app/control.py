@@ -86,17 +86,16 @@ from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.files.place import open_files
 from adloom.runtime.http.answering import make_postgres_question
-from adloom.runtime.http.api.caller_limits import CallerLimits
-from adloom.runtime.http.api.database_timeout import DatabaseTimeout
 from adloom.runtime.http.api.dependencies import build_document
 from adloom.runtime.http.api.document import name_servers, tidy_document
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
+from adloom.runtime.http.api.routes import DatabaseTimeout
 from adloom.runtime.http.background_check import run_checks
-from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.http.rate_limit import CallerLimits, RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
-from adloom.runtime.mail.queue import open_mail_queue
+from adloom.runtime.mail.send import open_mail_queue
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import ControlSettings, read_control_settings

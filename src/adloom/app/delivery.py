@@ -53,10 +53,10 @@ from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.failover.dedicated_connection import DedicatedConnection
 from adloom.runtime.files.place import open_files
-from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.fast.sampled_routes import trace_routes
+from adloom.runtime.http.geoip import open_countries
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.loops import Runnable

@@ -56,9 +56,9 @@ from adloom.runtime.files.store import FileStore
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.schedule import CronJob, CronSchedule
 from adloom.runtime.jobs.worker import Handler, JobWorker
-from adloom.runtime.locks.lock import HeldLocks
-from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
-from adloom.runtime.mail.queue import open_mail_queue
+from adloom.runtime.locks import HeldLocks
+from adloom.runtime.mail.send import QUEUE as MAIL_QUEUE
+from adloom.runtime.mail.send import open_mail_queue
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process.roles import WorkerRole
 from adloom.runtime.process.tuning import BATCH_THRESHOLD, freeze_startup_objects

@@ -32,8 +32,7 @@ from adloom.runtime.actors.nats.runner import ActorFamily
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
-from adloom.runtime.locks.leader import LeaderLoop, Run
-from adloom.runtime.locks.lock import HeldLocks, ValkeyLock
+from adloom.runtime.locks import HeldLocks, LeaderLoop, Run, ValkeyLock
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import make_system_chance
 from adloom.runtime.valkey import Valkey

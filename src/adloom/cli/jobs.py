@@ -93,7 +93,7 @@ async def retry_dead(
 def _choose_queues(named: str | None) -> list[str]:
     from adloom.catalog.schedule_sync import QUEUE as BANNERS
     from adloom.pages.crawl.schedule import QUEUE as CRAWLS
-    from adloom.runtime.mail.queue import QUEUE as MAILS
+    from adloom.runtime.mail.send import QUEUE as MAILS
     from adloom.sync.jobs import QUEUE as SYNC
 
     known = [BANNERS, SYNC, CRAWLS, MAILS]

@@ -19,7 +19,7 @@ from adloom.resource.audit.difference import describe_creation
 from adloom.resource.audit.entry import Author
 from adloom.resource.forms import build_answer
 from adloom.runtime.auth.passwords import make_api_key, write_api_key_hint
-from adloom.runtime.http.api.database_timeout import TimedRoute
+from adloom.runtime.auth.secret_hash import hash_secret
 from adloom.runtime.http.api.dependencies import (
     CurrentCaller,
     Database,
@@ -31,11 +31,11 @@ from adloom.runtime.http.api.dependencies import (
 )
 from adloom.runtime.http.api.origin import ClientOrigin, find_address, find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
+from adloom.runtime.http.api.routes import TimedRoute
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name, Text, Text255
 from adloom.runtime.http.client_address import find_rate_limit_key
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.postgres import Connection
-from adloom.runtime.secret_hash import hash_secret
 
 
 class LogInBody(Body):

@@ -15,9 +15,9 @@ from adloom.identity.model import LogInEndedError, User, is_use_due
 from adloom.identity.security_record import ACCESS_TOKEN, API_KEY, RepeatedEvents
 from adloom.resource.accounts import AccountRegistry
 from adloom.runtime.auth.access_token import AccessToken, verify_access_token
+from adloom.runtime.auth.secret_hash import API_KEY_PREFIX, hash_secret
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
-from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
 from adloom.runtime.settings import TokenSettings
 
 

@@ -19,9 +19,9 @@ from adloom.identity.security_record import USER, make_author, make_stranger, re
 from adloom.identity.sessions import Credentials, UserSessions, record_log_in
 from adloom.identity.store import find_user_of_token, read_user
 from adloom.runtime.auth.passwords import make_opaque_token
+from adloom.runtime.auth.secret_hash import hash_secret
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
-from adloom.runtime.secret_hash import hash_secret
 
 IDLE_MAX: Final = timedelta(hours=12)
 LIFETIME_MAX: Final = timedelta(days=7)

@@ -8,8 +8,8 @@ from adloom.core.ids import IdSource, UserId
 from adloom.identity import store
 from adloom.identity.model import User
 from adloom.runtime.auth.passwords import Passwords, make_opaque_token
+from adloom.runtime.auth.secret_hash import hash_secret
 from adloom.runtime.postgres import Pool
-from adloom.runtime.secret_hash import hash_secret
 
 WELCOME_LIFETIME: Final = timedelta(hours=24)
 

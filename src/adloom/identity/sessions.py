@@ -14,9 +14,9 @@ from adloom.identity.model import PASSWORD_LENGTH_MIN, RefreshState, RefreshVerd
 from adloom.identity.security_record import USER, RepeatedEvents, make_author, make_stranger, record_event
 from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.auth.passwords import Passwords, make_opaque_token
+from adloom.runtime.auth.secret_hash import hash_secret
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Connection, Pool
-from adloom.runtime.secret_hash import hash_secret
 from adloom.runtime.settings import TokenSettings
 
 INSERT_REFRESH = """

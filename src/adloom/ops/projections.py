@@ -27,7 +27,7 @@ from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.events.topics import publish
 from adloom.market.results import store as results
-from adloom.runtime.locks.lock import HeldLocks
+from adloom.runtime.locks import HeldLocks
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
 from adloom.runtime.valkey import Valkey

@@ -30,7 +30,7 @@ from adloom.core.setting import (
 from adloom.runtime.files.place import ASSETS_URL, AssetSettings
 from adloom.runtime.installation import find_default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
-from adloom.runtime.log_in.settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings, parse_secrets
+from adloom.runtime.log_in_settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings, parse_secrets
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.outbound.settings import OutboundSettings
 from adloom.runtime.process.roles import NatsSettings

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from adloom.runtime.http.api.late_route import LateRoute
+from adloom.runtime.http.api.routes import LateRoute
 
 
 async def read_thing(thing_id: int) -> dict[str, int]:

@@ -19,8 +19,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from adloom.core.setting import SettingValueError
 from adloom.runtime.outbound.address import Address
-from adloom.runtime.outbound.client import REDIRECTS_MAX, BodyLimit, OutboundClient, open_outbound
-from adloom.runtime.outbound.connect import CheckedBackend
+from adloom.runtime.outbound.client import (
+    REDIRECTS_MAX,
+    BodyLimit,
+    CheckedBackend,
+    OutboundClient,
+    open_outbound,
+)
 from adloom.runtime.outbound.failure import FailureKind, OutboundError
 from adloom.runtime.outbound.settings import LocalHost, OutboundSettings, parse_local_hosts
 from tests.support.for_each import for_each

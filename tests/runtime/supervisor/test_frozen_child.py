@@ -10,10 +10,16 @@ import msgspec
 import pytest
 
 from adloom.runtime.supervisor import watch
-from adloom.runtime.supervisor.activity import Activity, is_busy, list_under, measure_wait, read_activity
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
-from adloom.runtime.supervisor.watch import Watched
+from adloom.runtime.supervisor.watch import (
+    Activity,
+    Watched,
+    is_busy,
+    list_under,
+    measure_wait,
+    read_activity,
+)
 from tests.runtime.supervisor.programs import NOTES_ITS_START, OBEDIENT, a_child, noted, pids
 from tests.support.eventually import eventually
 

@@ -12,8 +12,7 @@ from adloom.core.currency import Currency
 from adloom.core.setting import Secret
 from adloom.runtime.jobs.queue import JobQueue, JobState
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
-from adloom.runtime.mail.queue import QUEUE, open_mail_queue
-from adloom.runtime.mail.send import MailError
+from adloom.runtime.mail.send import QUEUE, MailError, open_mail_queue
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report.send import MAIL_REPORT, DueReports, ReportMailer

@@ -14,7 +14,7 @@ from adloom.market.kinds import make_kinds as make_market_kinds
 from adloom.market.worker import make_market, share_market
 from adloom.pages.site.step import SiteKind
 from adloom.pages.site.worker import OWNER_KEY, make_site_actors, share_site_actors
-from adloom.runtime.locks.leader import LeaderLoop
+from adloom.runtime.locks import LeaderLoop
 from adloom.runtime.postgres import Pool
 from adloom.runtime.process.roles import NatsSettings, WorkerRole
 from adloom.runtime.settings import SettingsError, WorkerSettings

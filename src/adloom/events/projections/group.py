@@ -24,7 +24,7 @@ from adloom.events.log.event_group import FIELD, GROUP_BYTES_MAX, GROUP_FIELD, d
 from adloom.events.log.stream import ADD_GROUPS, STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.runtime.locks.lock import LEASE, HeldLocks, ValkeyLock
+from adloom.runtime.locks import LEASE, HeldLocks, ValkeyLock
 from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 CONSUMER_KEPT: Final = timedelta(hours=1)

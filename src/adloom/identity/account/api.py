@@ -22,7 +22,7 @@ from adloom.identity.account.changes import (
 )
 from adloom.identity.account.store import Person
 from adloom.identity.acting_for import check_acts_for
-from adloom.identity.api import SecurityAuthor, SessionsOfTheApp
+from adloom.identity.api import SecurityAuthor, SessionsOfTheApp, require_admin_of
 from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, User
 from adloom.identity.security_record import USER, record_event
 from adloom.resource.audit.difference import describe_change, describe_creation, describe_deletion
@@ -139,11 +139,6 @@ class OwnAccountAnswer(Answer):
     ]
 
 
-def _check_admin(caller: CurrentCaller) -> None:
-    if caller.role is not Role.ADMIN:
-        raise ForbiddenError("Only an admin may see and change accounts.")
-
-
 def _make_no_password_error() -> ForbiddenError:
     return ForbiddenError("Only a user who logs in with a password has one.", code="ACCOUNT_HAS_NO_PASSWORD")
 
@@ -200,7 +195,7 @@ class PasswordCheck:
 
 
 OwnPassword = Annotated[PasswordCheck, Depends(PasswordCheck)]
-ADMIN_ONLY = [Depends(_check_admin)]
+ADMIN_ONLY = [Depends(require_admin_of("accounts"))]
 
 router = make_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 503)
 

@@ -17,7 +17,6 @@ from adloom.identity.link.choose_password import PasswordLinks
 from adloom.identity.link.mail import put_link_mail
 from adloom.identity.link.store import LinkPurpose, create_link
 from adloom.identity.security_record import USER, record_event
-from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.dependencies import (
     Database,
     Ids,
@@ -27,6 +26,7 @@ from adloom.runtime.http.api.dependencies import (
     make_router,
 )
 from adloom.runtime.http.api.origin import ClientOrigin
+from adloom.runtime.http.api.routes import TimedRoute
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.jobs.queue import JobQueue
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.runtime.auth.secret_hash import hash_secret
 from adloom.runtime.postgres import Connection
-from adloom.runtime.secret_hash import hash_secret
 
 PAGE: Final = "/console/password"
 TOKEN_BYTES: Final = 32

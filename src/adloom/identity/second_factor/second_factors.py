@@ -24,10 +24,10 @@ from adloom.identity.second_factor.totp import (
 )
 from adloom.identity.security_record import USER, make_stranger, record_event
 from adloom.resource.audit.entry import Author, make_system_author
+from adloom.runtime.auth.secret_hash import hash_secret
 from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
-from adloom.runtime.secret_hash import hash_secret
 
 SECRET_BYTES: Final = 20  # As RFC 4226 recommends.
 RECOVERY_CODES: Final = 10

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from adloom.runtime.log_in.settings import RoleGrant
+from adloom.runtime.log_in_settings import RoleGrant
 
 
 class ProvenPerson(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from adloom.core.errors import UnauthenticatedError, UnavailableError
-from adloom.runtime.log_in.settings import OidcSettings
+from adloom.runtime.log_in_settings import OidcSettings
 
 SECONDS_MAX: Final = 8.0  # For one question; a log-in asks three at most.
 BYTES_MAX: Final = 2**20

@@ -24,7 +24,7 @@ from adloom.identity.single_sign_on.claims import ProvenPerson, choose_grant, re
 from adloom.identity.single_sign_on.provider import OidcProvider
 from adloom.resource.audit.difference import describe_creation
 from adloom.runtime.http.api.origin import ClientOrigin
-from adloom.runtime.log_in.settings import OidcSettings, RoleGrant
+from adloom.runtime.log_in_settings import OidcSettings, RoleGrant
 from adloom.runtime.postgres import Connection, Pool
 
 BY_SUBJECT: Final = "SELECT public_id FROM users WHERE oidc_issuer = $1 AND oidc_subject = $2"

@@ -41,7 +41,7 @@ from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobQueue
-from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
+from adloom.runtime.mail.send import QUEUE as MAIL_QUEUE
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader, read_frozen
 

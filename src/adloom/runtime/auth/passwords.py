@@ -12,7 +12,7 @@ from typing import Final, ParamSpec, TypeVar
 import argon2
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.secret_hash import API_KEY_PREFIX
+from adloom.runtime.auth.secret_hash import API_KEY_PREFIX
 
 P = ParamSpec("P")
 R = TypeVar("R")

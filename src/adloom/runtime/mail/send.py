@@ -1,4 +1,8 @@
-"""Sending an e-mail by SMTP. The server's answer decides whether another attempt can help."""
+"""The queue of e-mail, and sending one by SMTP.
+
+A job has the recipient and the reason; the worker writes the text when it sends it. The server's answer decides whether
+another attempt can help.
+"""
 
 import asyncio
 import smtplib
@@ -6,12 +10,28 @@ import ssl
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
+from functools import partial
 from typing import Final
 
 import msgspec
 
+from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.mail.settings import SmtpServer
 from adloom.runtime.outbound.address import is_this_machine
+
+QUEUE: Final = "mail"
+ENDED_KEPT: Final = 100
+
+# 15, 30, 60 … seconds between the attempts: a quarter of an hour in all, as greylisting asks for.
+open_mail_queue: Final = partial(
+    open_queue,
+    QUEUE,
+    attempts_max=7,
+    backoff_milliseconds=15_000,
+    done_kept=ENDED_KEPT,
+    dead_kept=ENDED_KEPT,
+)
+
 
 SECONDS_MAX: Final = 20.0  # For each step of the conversation.
 REFUSED_FOR_GOOD: Final = range(500, 600)

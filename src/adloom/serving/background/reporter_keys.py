@@ -14,10 +14,10 @@ import msgspec
 from adloom.core.caller import Role
 from adloom.core.errors import ForbiddenError, UnauthenticatedError
 from adloom.core.ids import CampaignId, PlacementId
+from adloom.runtime.auth.secret_hash import API_KEY_PREFIX, hash_secret
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
-from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
 from adloom.serving.index.index import Index
 
 REFRESH_SECONDS: Final = 2.0

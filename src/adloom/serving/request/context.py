@@ -14,9 +14,9 @@ import msgspec
 
 from adloom.events.ingest.accept import RequestInfo
 from adloom.events.ingest.ivt.flags import INTERNAL
-from adloom.runtime.geoip import Countries
 from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
+from adloom.runtime.http.geoip import Countries
 from adloom.runtime.settings import Network
 from adloom.serving.request.device import AGENT_CHARACTERS_MAX, DeviceParser
 from adloom.serving.request.overrides import Overrides, parse_query

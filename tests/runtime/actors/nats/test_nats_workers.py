@@ -21,10 +21,9 @@ from adloom.runtime.actors.nats.messages import (
     encode_group,
     encode_message,
 )
-from adloom.runtime.actors.nats.outbox_sweep import OutboxSweep
 from adloom.runtime.actors.nats.pinned import ID_HEADER, Delivered
 from adloom.runtime.actors.nats.ports import Received
-from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.actors.nats.sender import NatsSender, OutboxSweep
 from adloom.runtime.actors.nats.store import SEND, Outbox, OutboxMessage, ShardCommit, ShardStore
 from adloom.runtime.postgres import Pool
 from tests.support.actors import START, TALLY, Add, Catalog, Count, Nap, Woken, a_tally, make_tally_kind

@@ -26,11 +26,10 @@ from adloom.runtime.actors.nats.balance import (
 )
 from adloom.runtime.actors.nats.groups import DeliveredGroup, list_results, open_group
 from adloom.runtime.actors.nats.messages import encode_results
-from adloom.runtime.actors.nats.outbox_sweep import OutboxSweep
 from adloom.runtime.actors.nats.pinned import Delivered
 from adloom.runtime.actors.nats.ports import Messaging, Received
 from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
-from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.actors.nats.sender import NatsSender, OutboxSweep
 from adloom.runtime.actors.nats.shard_pulls import ShardPulls
 from adloom.runtime.actors.nats.store import maintain_days
 from adloom.runtime.loops import pass_on, pause

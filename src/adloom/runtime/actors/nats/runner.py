@@ -36,8 +36,13 @@ from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.host import IDLE_MAX
 from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.messages import SentMessage
-from adloom.runtime.actors.nats.store import AppliedMessage, OutboxMessage, ShardCommit, ShardStore
-from adloom.runtime.actors.nats.terms import StaleTermError
+from adloom.runtime.actors.nats.store import (
+    AppliedMessage,
+    OutboxMessage,
+    ShardCommit,
+    ShardStore,
+    StaleTermError,
+)
 from adloom.runtime.actors.runner import BatchRunner
 
 REFUSALS_MAX: Final = 3

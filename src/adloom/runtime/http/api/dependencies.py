@@ -15,10 +15,10 @@ from fastapi.params import Cookie, Header, Path
 from adloom.core.caller import Caller
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
-from adloom.runtime.http.api.caller_limits import CallerLimits
-from adloom.runtime.http.api.database_timeout import TimedRoute
 from adloom.runtime.http.api.origin import ClientOrigin, find_origin
+from adloom.runtime.http.api.routes import TimedRoute
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE
+from adloom.runtime.http.rate_limit import CallerLimits
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 

@@ -26,7 +26,7 @@ from adloom.core.errors import (
     UnavailableError,
     ValidationFailedError,
 )
-from adloom.runtime.http.api.database_timeout import describe_outage
+from adloom.runtime.http.api.routes import describe_outage
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()

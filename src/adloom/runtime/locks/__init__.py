@@ -1,1 +1,0 @@
-"""Which of several workers does a piece of work."""

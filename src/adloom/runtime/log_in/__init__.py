@@ -1,1 +1,0 @@
-"""How people log in: the settings of it."""
