@@ -236,9 +236,27 @@ def test_campaigns_without_reports_for_days_are_removed() -> None:
     bench = AdvertiserBench()
     bench.take(a_request(A, 0))
 
-    bench.take(CheckClock(), after=timedelta(days=5))
+    bench.take(CheckClock(), after=timedelta(days=4))
+    bench.take(CheckClock(), after=timedelta(days=1))
 
     assert bench.state.slices == {}
+
+
+def test_what_was_not_reported_before_an_outage_of_days_is_in_the_total_of_its_day() -> None:
+    bench = AdvertiserBench()
+    bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
+    bench.take(a_request(B, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
+    bench.now += timedelta(days=9)
+    later = bench.now.date()
+
+    bench.take(a_request(B, 0, sequence=2, day=later, spent_by_day={TODAY: 5 * UNIT, later: UNIT}))
+
+    assert bench.recorded(DayTotal)[-2:] == [
+        DayTotal(
+            kind="advertiser", id=bench.state.configured.advertiser_id, day=TODAY, spent=Micros(6 * UNIT)
+        ),
+        DayTotal(kind="advertiser", id=bench.state.configured.advertiser_id, day=later, spent=UNIT),
+    ]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -246,7 +264,8 @@ def test_a_day_of_which_slices_are_forgotten_keeps_its_total(*, is_first: bool) 
     """A campaign that nobody touched for days goes on to report the last day that it spent on."""
     bench = AdvertiserBench()
     bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
-    bench.now += timedelta(days=4)
+    for _ in range(5):
+        bench.take(CheckClock(), after=timedelta(days=1))
     later = bench.now.date()
     if not is_first:
         bench.take(a_request(A, 0, sequence=2, day=later))

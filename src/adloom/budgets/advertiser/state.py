@@ -49,6 +49,7 @@ class AdvertiserState(msgspec.Struct, frozen=True, kw_only=True):
 
     config: ConfigureAdvertiser | None = None
     day: date = date.min
+    known_from: date | None = None  # Slices have what was spent on this day and later.
     slices: dict[CampaignId, Slice] = {}
     # Of today, over all slices: kept, because an advertiser may have thousands of campaigns.
     spent: Micros = NOTHING

@@ -34,7 +34,9 @@ from adloom.core.random import Chance
 from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow, Reply, StepResult, Wake
 from adloom.schedule.budget_day import build_budget_day, find_budget_day
 
-DAYS_KEPT: Final = timedelta(days=3)  # Longer than anything of a day may still be charged.
+DAYS_KEPT: Final = timedelta(
+    days=3
+)  # Before a day that ends. Longer than anything of a day may still be charged.
 
 _changed = msgspec.structs.replace
 
@@ -83,12 +85,14 @@ def _roll_day(state: AdvertiserState, day: date, effects: list[Effect]) -> Adver
     """Start a new day; days never go back. Campaigns report theirs themselves."""
     if day <= state.day:
         return state
-    oldest = day - DAYS_KEPT if day - date.min > DAYS_KEPT else date.min
+    # Of the last days that it has lived through: after an outage campaigns still report what they spent before it.
+    oldest = (state.day if state.day > date.min else day) - DAYS_KEPT
     slices = {campaign_id: one for campaign_id, one in state.slices.items() if one.day >= oldest}
     effects.append(Persist())
     return _changed(
         state,
         day=day,
+        known_from=oldest,
         slices=slices,
         spent=Micros(sum(one.get_spent(day) for one in slices.values())),
         allotted=Micros(sum(one.get_allotted(day) for one in slices.values())),
@@ -123,7 +127,7 @@ def _apply_report(
     effects.append(Persist())
     if known is None or number > (known.incarnation, known.sequence):
         state = _roll_day(state, report.day, effects)
-        oldest = state.day - DAYS_KEPT
+        oldest = state.known_from or state.day - DAYS_KEPT
         one = _build_slice(report, known, oldest=oldest)
         state = replace_slice(state, report.campaign_id, one)
         # What other campaigns spent on days before is forgotten.
