@@ -20,7 +20,7 @@ SERVED_SECONDS_MAX = 60.0
 CATS, PETS = "424", "422"
 SENSITIVE, CONFLICT = "v9i3On", "I4GWl6"
 # Each magazine has a topic to itself: campaigns of other tests do not come there.
-TOPICS = iter(["240", "241", "242", "243", "244", "245", "246", "247"])
+TOPICS = iter(["240", "241", "242", "243", "244", "245", "246", "247", "248"])
 
 
 class Magazine:
@@ -216,6 +216,28 @@ def test_a_slot_is_explained(clients: tuple[httpx.Client, httpx.Client]) -> None
     assert (told["winner"], told["page"]["state"]) == (banner_id, "known")
     assert 0.5 <= told["priceCpm"] <= 5
     assert by_banner[cheap_id]["removedBy"] == "below_floor"
+
+
+def test_an_explanation_for_a_visitor_knows_what_it_has_seen(
+    clients: tuple[httpx.Client, httpx.Client],
+) -> None:
+    magazine = Magazine(*clients)
+    _, banner_id = magazine.sell()
+    cap = {"adId": banner_id, "maxImpressionsPerUser": 1, "window": "Day"}
+    magazine.post("/api/v1/admin/frequency/caps", cap)
+    asked = {"slot": magazine.slot["slug"], "url": magazine.url, "userId": str(uuid4())}
+    magazine.wait_for(banner_id)
+    offered = magazine.page.get("/v1/serve", params=asked).json()
+    time.sleep(0.2)  # A report within a moment of its offer is not believed.
+    assert magazine.page.get(offered["impressionUrl"]).status_code == 200
+
+    def find_reason() -> str | None:
+        return magazine.page.get("/v1/serve", params=asked).headers.get("adloom-reason")
+
+    wait_until(lambda: find_reason() == "frequency", seconds=30, what="the cap holds")
+    for question, removed_by in ((asked, "frequency"), ({**asked, "userId": None}, None)):
+        [told] = magazine.admin.post("/v1/explain", json=question).json()["candidates"]
+        assert told["removedBy"] == removed_by
 
 
 def test_the_next_campaign_fills_a_page_that_the_best_excludes_and_pays_nothing_for_it(

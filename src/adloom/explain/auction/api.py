@@ -19,9 +19,8 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import NO_USER
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.ctr.publish import MODEL
-from adloom.events.frequency.counts import FrequencyCounters
-from adloom.events.frequency.windows import Window
 from adloom.explain.auction.verdict import AuctionFacts, ExplainedMarket, JudgedBid, explain_market
+from adloom.explain.frequency import find_seen_enough
 from adloom.explain.placement.api import ExplainQuery, RemovedCounts, build_visitor_request, parse_context
 from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
@@ -174,23 +173,13 @@ async def _load_learned(valkey: Valkey) -> LearnedScoring:
 
 async def _find_seen_enough(
     market: ExplainedRows, user_id: UUID, valkey: Valkey, settings: AuctionSettings, now: datetime
-) -> set[int]:
+) -> frozenset[int]:
     """Return the banners that the user has seen often enough, by key; without a user, as the operator decided."""
-    capped = {
-        str(row.banner_id): row for one in market.placements for row in one.assignments if row.frequency
-    }
-    if not capped:
-        return set()
-    if user_id == NO_USER:
-        is_withheld = settings.frequency_without_user == CappedAds.WITHHOLD
-        return {row.banner_key for row in capped.values()} if is_withheld else set()
-    found = await FrequencyCounters(valkey).read([(str(user_id),)], dict.fromkeys(Window, 1), now)
-    return {
-        row.banner_key
-        for window, banner, times in found.get(0, ())
-        if (row := capped.get(banner)) is not None
-        and any(cap.window is window and times >= cap.impressions_max for cap in row.frequency)
-    }
+    rows = [row for one in market.placements for row in one.assignments]
+    if user_id != NO_USER:
+        return await find_seen_enough(valkey, rows, user_id, now)
+    is_withheld = settings.frequency_without_user == CappedAds.WITHHOLD
+    return frozenset(row.banner_key for row in rows if row.frequency and is_withheld)
 
 
 def _show(found: ExplainedMarket, account_id: UUID | None, names: Mapping[UUID, str]) -> ExplainedAuction:

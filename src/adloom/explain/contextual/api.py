@@ -1,6 +1,7 @@
 """The explanation of a contextual slot over HTTP, on the control plane."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -11,8 +12,10 @@ from pydantic import Field
 from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.caller import Caller, Role
 from adloom.core.errors import PlacementNotFoundError
+from adloom.core.ids import NO_USER
 from adloom.explain.contextual.store import SlotFacts, read_slot
 from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
+from adloom.explain.frequency import find_seen_enough
 from adloom.explain.placement.api import VisitorQuery, build_visitor_request, parse_context
 from adloom.explain.publisher_view import show_name_to_publisher
 from adloom.explain.reasons import CandidateOutcome
@@ -20,10 +23,17 @@ from adloom.market.auctioneer.select import expand_categories
 from adloom.pages.follow.page_table import PageState
 from adloom.resource.names import read_names
 from adloom.resource.shapes import PriceShown
-from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, make_router
+from adloom.runtime.http.api.dependencies import (
+    CurrentCaller,
+    CurrentValkey,
+    Database,
+    Now,
+    make_router,
+)
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.random import make_chance
 from adloom.runtime.settings import AuctionSettings
+from adloom.runtime.valkey import Valkey
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
 from adloom.serving.contextual.page_lookup import find_obstacle
 from adloom.serving.contextual.prepare import build_rules
@@ -96,15 +106,16 @@ router = make_router("/v1/explain", "delivery", 400, 401, 403, 404, 413, 503)
 
 
 @router.post("")
-async def explain_contextual_slot(
+async def explain_contextual_slot(  # noqa: PLR0913, PLR0917 - what the framework hands in
     body: SlotQuestion,
     _visitor: Annotated[VisitorQuery, Query()],  # Read from the request.
     request: Request,
     caller: CurrentCaller,
     pool: Database,
+    valkey: CurrentValkey,
     now: Now,
 ) -> SlotExplanation:
-    """Say of every creative that wants a slot of a page why it is shown there or not.
+    """Say of every creative that wants a slot of a page why it is shown there or not; with `userId`, to this visitor.
 
     An advertiser sees its own creatives. A publisher sees its own slots, without bids, scores, prices and pace. The
     winner is drawn anew with every question, as it is with every visitor.
@@ -135,6 +146,7 @@ async def explain_contextual_slot(
         context=parse_context(build_visitor_request(request), facts.placement.timezone, now),
         now=now,
         budgets=facts.budgets,
+        seen_enough=await _find_seen_enough(valkey, facts, body.user_id, now),
         obstacle=find_obstacle(facts.site, facts.state),
         floors=facts.floors,
         listed=facts.listed,
@@ -148,6 +160,16 @@ async def explain_contextual_slot(
     async with pool.acquire() as connection:
         names = await read_names(connection, (one.campaign_id for one in verdicts))
     return _show(url.text, facts, verdicts, throttle, names)
+
+
+async def _find_seen_enough(
+    valkey: Valkey, facts: SlotFacts, user_id: UUID | None, now: datetime
+) -> frozenset[int]:
+    """Return the banners that the visitor has seen often enough; none without a visitor, as in delivery."""
+    if user_id is None or user_id == NO_USER:
+        return frozenset()
+    rows = (row.assignment for rows in facts.campaigns for row in rows)
+    return await find_seen_enough(valkey, rows, user_id, now)
 
 
 def _show_to(caller: Caller, facts: SlotFacts, verdicts: Sequence[CreativeVerdict]) -> list[CreativeVerdict]:

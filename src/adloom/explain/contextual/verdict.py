@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -19,6 +19,7 @@ from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.serving.contextual.decide import (
     BUDGET,
     CAMPAIGN_INACTIVE,
+    FREQUENCY,
     PACING,
     TARGETING,
     Eligible,
@@ -47,6 +48,7 @@ class AskedSlot(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     now: datetime
     budgets: Mapping[int, str]  # By campaign, the budget that it lacks.
+    seen_enough: Collection[int] = frozenset()  # Banners by key, as often as their frequency caps allow.
     obstacle: str | None = None  # What keeps all ads from the page.
     floors: Mapping[str, Micros] = {}  # By category, where they move.
     # By banner and campaign, what delivery chooses from; None where the page was not auctioned yet.
@@ -106,7 +108,11 @@ def _judge(
     if reason is not None:
         return reason
     if not own.blocks[number].targeting.find_eligible(asked.context, 1 << place):
-        return TARGETING
+        reason = TARGETING
+    elif creative.banner_key in asked.seen_enough:
+        reason = FREQUENCY
+    if reason is not None:
+        return reason
     missing = asked.budgets.get(row.assignment.campaign_key)
     if missing is not None:
         return PACING if missing == PACING else BUDGET
