@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.app.listeners import get_port, listen
-from adloom.app.up.listener_group import ListenerGroup, choose_open
+from adloom.app.up.watching import ListenerGroup, choose_open
 
 CONNECTIONS = 48
 

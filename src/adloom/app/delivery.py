@@ -4,23 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from adloom.app.delivery_auctions import (
     AuctionParts,
-    RecordingParts,
     build_auctions,
+    build_contextual,
     build_frequency,
     build_markets,
 )
-from adloom.app.delivery_contextual import (
-    ContextualParts,
-    SiteLoaders,
-    build_contextual,
-)
+from adloom.app.delivery_parts import PublicParts, RecordingParts, Running, SiteLoaders
 from adloom.app.delivery_traffic import (
-    AddressBounds,
-    TrafficParts,
     build_bounds,
     build_preview_keys,
     build_sharer,
@@ -41,12 +35,11 @@ from adloom.app.metrics.delivery import (
     register_spool,
 )
 from adloom.app.process import run_process
-from adloom.core.clock import Clock, SystemClock
+from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.conversion_api import ConversionRoutes
-from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.permissions import PermissionCheck
 from adloom.events.log.spool.drain import DiskSpool, open_spool
@@ -60,7 +53,7 @@ from adloom.runtime.http.geoip import open_countries
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.loops import Runnable
-from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.postgres import open_pool
 from adloom.runtime.process.tuning import (
     REQUEST_THRESHOLD,
     count_connections_max,
@@ -111,26 +104,6 @@ Part = TypeVar("Part", bound=Runnable)
 
 def main() -> None:
     run_process(lambda variables: lift_limits(read_delivery_settings(variables)), deliver)
-
-
-class Running(NamedTuple):
-    """What runs beside the requests of a process, and what they all need."""
-
-    clock: Clock
-    pool: Pool
-    line: DedicatedConnection
-    spool: DiskSpool | None
-    appender: EventAppender
-    recording: RecordingParts
-    leases: LeaseClient
-    models: ModelLoader
-    reporters: ReporterKeys
-    sites: SiteLoaders
-    valkey: Valkey
-    refresher: IndexRefresher
-    bounds: AddressBounds
-    site_traffic: SiteTraffic
-    page_traffic: PageTraffic
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
@@ -230,12 +203,12 @@ def _build_public_routes(
     settings: DeliverySettings, metrics: Metrics, running: Running
 ) -> tuple[list[FastRoute], AuctionParts, ServeFigures]:
     """Build the public routes and their metrics. The auctions have to be flushed at the end."""
-    clock, refresher, appender, leases = running.clock, running.refresher, running.appender, running.leases
-    keys = build_token_keys(settings)
+    clock, refresher, appender = running.clock, running.refresher, running.appender
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     traffic = build_traffic(settings, contexts, running.bounds, refresher.get_current)
-    detector, senders = traffic.detector, traffic.senders
     frequency = build_frequency(settings, running.line, clock)
+    public = PublicParts(build_token_keys(settings), contexts, traffic, frequency)
+    detector, keys = traffic.detector, public.keys
     offers = ServeRoutes(
         refresher.get_current,
         keys.signer,
@@ -244,41 +217,42 @@ def _build_public_routes(
         public_url=settings.link_url,
         contexts=contexts,
         states=refresher.states,
-        leases=leases.leases,
+        leases=running.leases.leases,
         publisher=ServedEventPublisher(appender.enqueue) if settings.has_served_events else None,
-        senders=senders,
+        senders=traffic.senders,
         frequency=DirectFrequency(frequency),
         count_traffic=running.site_traffic.count,
     )
-    events = _build_events(settings, running, keys, contexts, traffic)
-    auctions = build_auctions(
-        settings,
-        refresher,
-        frequency,
-        clock,
-        keys=keys,
-        contexts=contexts,
-        models=running.models,
-        leases=leases.leases,
-        appender=appender,
-        recording=running.recording.appender,
-        senders=senders,
-        count_traffic=running.site_traffic.count_auction,
-    )
+    events = _build_events(settings, running, public)
+    auctions = build_auctions(settings, running, public)
     register_events(metrics, events, (detector, traffic.offers), appender)
-    register_senders(metrics, traffic.limiter, senders)
+    register_senders(metrics, traffic.limiter, traffic.senders)
     register_spool(metrics, running.spool, settings.spool_directory)
-    _register_running(metrics, running, auctions)
-    contextual = _build_contextual(settings, running, keys, contexts, traffic, auctions)
+    register_auctions(metrics, auctions, frequency, running.recording)
+    register_index(metrics, refresher, clock)
+    register_leases(metrics, running.leases)
+    register_model(metrics, running.models)
+    contextual = build_contextual(settings, running, public, auctions)
     register_contextual(metrics, contextual, running.sites.pages)
     (figures := ServeFigures(offers, auctions.routes, contextual.slots, detector.peers)).register(metrics)
-    page_slots = _build_page_slots(running, offers, auctions, contextual, figures)
+    page_slots = PageSlotRoutes(
+        refresher.get_current,
+        clock,
+        SystemIds(),
+        direct=offers,
+        auctions=auctions.routes,
+        contextual=contextual.slots,
+        states=refresher.states,
+        frequency=DirectFrequency(frequency),
+        is_paced=running.leases.leases.registry.is_paced,
+        unknown=figures.unknown_slugs,
+    )
     served = (offers, auctions.routes, page_slots, contextual.slots)
     routes = [
         *(route for part in served for route in trace_routes(figures.measure(part.list_routes()))),
         *contextual.texts.list_routes(),
         *events.list_routes(),
-        *ConversionRoutes(running.appender, keys, clock, reporters=running.reporters).list_routes(),
+        *ConversionRoutes(appender, keys, clock, reporters=running.reporters).list_routes(),
         *AdEventRoutes(refresher.get_current, keys, clock, events).list_routes(),
         *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).list_routes(),
         *PreviewRoutes(running.pool, build_preview_keys(settings), clock, SystemIds()).list_routes(),
@@ -286,83 +260,24 @@ def _build_public_routes(
     return traffic.limiter.limit(routes), auctions, figures
 
 
-def _build_events(
-    settings: DeliverySettings,
-    running: Running,
-    keys: TokenKeys,
-    contexts: ContextParser,
-    traffic: TrafficParts,
-) -> EventRoutes:
+def _build_events(settings: DeliverySettings, running: Running, public: PublicParts) -> EventRoutes:
     return EventRoutes(
         running.refresher.get_current,
         running.appender,
-        keys,
+        public.keys,
         running.clock,
-        detector=traffic.detector,
-        offer_check=traffic.offers,
-        read_request_info=contexts.read_request_info,
+        detector=public.traffic.detector,
+        offer_check=public.traffic.offers,
+        read_request_info=public.contexts.read_request_info,
         reporters=running.reporters,
         refuses_unbound=settings.unbound_events == "refuse",
-        on_seen=traffic.senders.note_seen,
-    )
-
-
-def _build_page_slots(
-    running: Running,
-    offers: ServeRoutes,
-    auctions: AuctionParts,
-    contextual: ContextualParts,
-    figures: ServeFigures,
-) -> PageSlotRoutes:
-    return PageSlotRoutes(
-        running.refresher.get_current,
-        running.clock,
-        SystemIds(),
-        direct=offers,
-        auctions=auctions.routes,
-        contextual=contextual.slots,
-        states=running.refresher.states,
-        frequency=DirectFrequency(auctions.frequency),
-        is_paced=running.leases.leases.registry.is_paced,
-        unknown=figures.unknown_slugs,
-    )
-
-
-def _build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them all
-    settings: DeliverySettings,
-    running: Running,
-    keys: TokenKeys,
-    contexts: ContextParser,
-    traffic: TrafficParts,
-    auctions: AuctionParts,
-) -> ContextualParts:
-    return build_contextual(
-        settings,
-        running.refresher,
-        running.sites,
-        running.valkey,
-        running.clock,
-        leases=running.leases.leases,
-        signer=keys.signer,
-        contexts=contexts,
-        traffic=traffic,
-        auctions=auctions,
-        count_traffic=running.site_traffic.count,
-        count_page=running.page_traffic.count,
-        publish_served=running.appender.enqueue if settings.has_served_events else None,
+        on_seen=public.traffic.senders.note_seen,
     )
 
 
 def _follow_index(index: Index, leases: LeaseClient, sites: SiteLoaders) -> None:
     leases.update(index)
     sites.prepare(index)
-
-
-def _register_running(metrics: Metrics, running: Running, auctions: AuctionParts) -> None:
-    register_auctions(metrics, auctions, running.recording)
-    register_index(metrics, running.refresher, running.clock)
-    register_leases(metrics, running.leases)
-    register_model(metrics, running.models)
 
 
 @asynccontextmanager

@@ -17,6 +17,10 @@ class Runnable(Protocol):
     async def run(self, stop: asyncio.Event) -> None: ...
 
 
+def read_loop_seconds() -> float:
+    return asyncio.get_running_loop().time()
+
+
 async def pause(seconds: float, until: asyncio.Event) -> None:
     """Wait, but not longer than until an event, such as the one that stops it."""
     loop = asyncio.get_running_loop()

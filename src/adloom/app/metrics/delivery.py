@@ -4,8 +4,8 @@ import math
 from pathlib import Path
 from shutil import disk_usage
 
-from adloom.app.delivery_auctions import AuctionParts, RecordingParts
-from adloom.app.delivery_contextual import ContextualParts
+from adloom.app.delivery_auctions import AuctionParts, ContextualParts
+from adloom.app.delivery_parts import RecordingParts
 from adloom.core.clock import Clock
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import PeerCounter, TrafficDetector
@@ -22,6 +22,7 @@ from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.background.site_tables import PageLoader
 from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.rate_limit import RequestLimiter
 from adloom.serving.request.sender_limits import SenderCheck
@@ -256,8 +257,10 @@ def register_leases(metrics: Metrics, leases: LeaseClient) -> None:
     metrics.add_counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
 
 
-def register_auctions(metrics: Metrics, auctions: AuctionParts, recording: RecordingParts) -> None:
-    routes, frequency, recorder, _ = auctions
+def register_auctions(
+    metrics: Metrics, auctions: AuctionParts, frequency: FrequencyLookup, recording: RecordingParts
+) -> None:
+    routes, recorder, _ = auctions
     metrics.add_counters(
         "adloom_auctions",
         "Auctions by outcome; all but won are answered 204, by the cause.",

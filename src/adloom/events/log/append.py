@@ -118,9 +118,7 @@ class EventAppender:
         self._now: Callable[[], float]
         self._task: asyncio.Task[None] | None = None
         # A full disk fails every batch, hundreds a second.
-        self._log_failure = RepeatedLine(
-            log, "ledger_append_failed", now=lambda: asyncio.get_running_loop().time()
-        )
+        self._log_failure = RepeatedLine(log, "ledger_append_failed")
         # Plain counters, read by the metrics.
         self.appended = 0
         self.spooled = 0

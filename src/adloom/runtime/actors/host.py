@@ -26,7 +26,7 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
-from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.loops import pass_on, pause, read_loop_seconds
 from adloom.runtime.telemetry.logs import RepeatedLine
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
@@ -68,9 +68,7 @@ class ActorHost:
         self._is_open = False
         self._has_work = asyncio.Event()
         self.counts = ActorCounts()
-        self._log_waiting = RepeatedLine(
-            log, "entity_host_waits", now=lambda: asyncio.get_running_loop().time()
-        )
+        self._log_waiting = RepeatedLine(log, "entity_host_waits")
         self._runner = BatchRunner(
             self._kinds,
             store,
@@ -166,7 +164,7 @@ class ActorHost:
                 await asyncio.sleep(RETRY_AFTER.total_seconds())
             else:
                 self._runner.set_alarms(timers)
-                self._poll_at = asyncio.get_running_loop().time() + POLL_SECONDS
+                self._poll_at = read_loop_seconds() + POLL_SECONDS
                 return
 
     async def _reload_due_alarms(self) -> None:
@@ -188,7 +186,7 @@ class ActorHost:
         self._has_work.clear()
         now = self._clock.now()
         due = [at for at in (self._runner.alarms.find_next_at(), self._find_idle_at()) if at is not None]
-        until_poll = self._poll_at - asyncio.get_running_loop().time()
+        until_poll = self._poll_at - read_loop_seconds()
         await pause(min([until_poll, *((at - now).total_seconds() for at in due)]), self._has_work)
 
     def _find_idle_at(self) -> datetime | None:

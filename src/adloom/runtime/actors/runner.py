@@ -73,9 +73,7 @@ class BatchRunner:
         self._actors: OrderedDict[Address, ActiveActor] = OrderedDict()  # Least recently used first.
         self.alarms = Alarms()
         # While the database is away all messages fail, several times a second.
-        self._log_forgotten = RepeatedLine(
-            log, "entities_forgotten", now=lambda: asyncio.get_running_loop().time()
-        )
+        self._log_forgotten = RepeatedLine(log, "entities_forgotten")
 
     def __len__(self) -> int:
         return len(self._actors)

@@ -20,6 +20,7 @@ from structlog.processors import ExceptionRenderer
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from adloom.runtime.loops import read_loop_seconds
 from adloom.runtime.settings import Telemetry
 
 REDACTED: Final = "[redacted]"
@@ -190,7 +191,9 @@ def _hide_secrets(text: str) -> str:
 class RepeatedLine:
     """Writes a line at most once a second; what was left out is counted in the next one, as `times`."""
 
-    def __init__(self, log: structlog.stdlib.BoundLogger, event: str, *, now: Callable[[], float]) -> None:
+    def __init__(
+        self, log: structlog.stdlib.BoundLogger, event: str, *, now: Callable[[], float] = read_loop_seconds
+    ) -> None:
         self._log = log
         self._event = event
         self._now = now

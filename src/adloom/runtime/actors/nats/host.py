@@ -32,7 +32,7 @@ from adloom.runtime.actors.nats.runner import ActorFamily, ShardRunner
 from adloom.runtime.actors.nats.sender import NatsSender, OutboxSweep
 from adloom.runtime.actors.nats.shard_pulls import ShardPulls
 from adloom.runtime.actors.nats.store import maintain_days
-from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.loops import pass_on, pause, read_loop_seconds
 from adloom.runtime.postgres import Pool
 
 BEATS: Final = "adloom.workers"
@@ -156,7 +156,7 @@ class NatsActorHost:
             await self._work(self.pulls.take(BATCH_MAX))
             await self._hand_over()
             for runner in self._runners:
-                await runner.configure_next(asyncio.get_running_loop().time())
+                await runner.configure_next(read_loop_seconds())
             await self._passivate()
         except UnavailableError as error:
             log.warning("entity_host_waits", reason=error.detail)
@@ -202,7 +202,7 @@ class NatsActorHost:
     async def _work(self, delivered: Sequence[Delivered]) -> None:
         """Run one batch, and acknowledge what is durable then."""
         now = self._clock.now()
-        has_others = bool(self._peers.list_alive(asyncio.get_running_loop().time()))
+        has_others = bool(self._peers.list_alive(read_loop_seconds()))
         work = [open_group(one, self._kind_of, now, has_others=has_others) for one in delivered]
         self._unwanted.update(one.delivered.shard for one in work if one.is_left)
         self.counts.failed += sum(len(one.unreadable) for one in work)
@@ -277,7 +277,7 @@ class NatsActorHost:
     async def _on_beat(self, received: Received) -> None:
         beat = _decode_beat(received.data)
         if beat.name != self.name:
-            self._peers.record_beat(beat, at=asyncio.get_running_loop().time())
+            self._peers.record_beat(beat, at=read_loop_seconds())
 
     async def _beat(self, *, is_leaving: bool = False) -> None:
         beat = WorkerBeat(self.name, tuple(self.pulls.list_held()), self._version, is_leaving)
@@ -300,7 +300,7 @@ class NatsActorHost:
             await self._beat()
         held = self.pulls.list_held()
         self._sweep.shards = held
-        peers = self._peers.list_alive(asyncio.get_running_loop().time())
+        peers = self._peers.list_alive(read_loop_seconds())
         if self.pulls.is_pulling and self._connection.is_connected:
             for shard in sorted(find_unowned(held, peers)):
                 await self.pulls.offer_shard(shard)

@@ -30,7 +30,7 @@ from adloom.runtime.actors.nats.messages import (
 from adloom.runtime.actors.nats.pinned import ID_HEADER, JetStreamError, check_answer, name_subject
 from adloom.runtime.actors.nats.ports import Messaging, Received
 from adloom.runtime.actors.nats.store import Outbox
-from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.loops import pass_on, pause, read_loop_seconds
 from adloom.runtime.postgres import Pool
 
 WAITING_MAX: Final = 20_000  # Messages that JetStream has not acknowledged; beyond, they are refused.
@@ -190,7 +190,7 @@ class NatsSender:
         for (shard, attempt), messages in unsent.items():
             for group in split_groups(messages):
                 await self._publish(shard, group, attempt)
-        now = _read_loop_seconds()
+        now = read_loop_seconds()
         for number, published in list(self._published.items()):
             if published.again_at <= now and self._connection.is_connected:
                 self.repeated += len(published.messages)
@@ -253,7 +253,7 @@ class NatsSender:
         await self._publish_group(self._number, published)
 
     async def _publish_group(self, number: int, published: _Published) -> None:
-        published.again_at = _read_loop_seconds() + PUBLISH_AGAIN_SECONDS
+        published.again_at = read_loop_seconds() + PUBLISH_AGAIN_SECONDS
         await self._connection.publish(
             name_subject(published.shard),
             published.data,
@@ -263,7 +263,7 @@ class NatsSender:
 
     def _repeat_late(self) -> None:
         """Send again what has no result yet, and give up what has waited too long."""
-        now = _read_loop_seconds()
+        now = read_loop_seconds()
         for message_id, awaited in list(self._awaited.items()):
             if awaited.done.done():
                 del self._awaited[message_id]
@@ -313,10 +313,6 @@ class NatsSender:
             if not awaited.done.done():
                 awaited.done.set_exception(error)
         self._awaited.clear()
-
-
-def _read_loop_seconds() -> float:
-    return asyncio.get_running_loop().time()
 
 
 SWEEP_SECONDS: Final = 0.5

@@ -12,6 +12,7 @@ from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.actors.nats import pinned
 from adloom.runtime.actors.nats.pinned import Delivered, PullStatus
 from adloom.runtime.actors.nats.ports import Messaging, Received
+from adloom.runtime.loops import read_loop_seconds
 
 PULL_MAX: Final = 64
 # Of a shard that we have: a frozen worker's last pull may take messages for so long, and holds its pin two seconds more.
@@ -96,7 +97,7 @@ class ShardPulls:
 
     async def open_pulls(self) -> None:
         """Make the stream where it is missing, and pull where no pull is open."""
-        now = _read_loop_seconds()
+        now = read_loop_seconds()
         if not self._is_made and now >= self._make_at and self._connection.is_connected:
             await self._make(now)
         if self._is_made and self.is_pulling:
@@ -110,7 +111,7 @@ class ShardPulls:
 
     async def give_up(self, shards: Iterable[int]) -> None:
         """Hand shards over, all at once: the next message of each pins another worker."""
-        until = _read_loop_seconds() + GIVEN_UP_SECONDS
+        until = read_loop_seconds() + GIVEN_UP_SECONDS
         async with asyncio.TaskGroup() as group:
             for number in shards:
                 self._shards[number].paused_until = until
@@ -129,10 +130,10 @@ class ShardPulls:
     async def offer_shard(self, number: int) -> None:
         """Send a shard without an owner a message without content: a shard gets its owner with a message."""
         shard = self._shards[number]
-        if shard.paused_until - _read_loop_seconds() < GIVEN_UP_SECONDS - TAKEN_SECONDS:
+        if shard.paused_until - read_loop_seconds() < GIVEN_UP_SECONDS - TAKEN_SECONDS:
             shard.paused_until = 0.0  # Those that it was given up for have not taken it.
         subject = pinned.name_subject(number)
-        second = int(_read_loop_seconds() / OWN_PULL_SECONDS)
+        second = int(read_loop_seconds() / OWN_PULL_SECONDS)
         await self._connection.publish(
             subject, b"", headers={pinned.ID_HEADER: f"{self._inbox}-{number}-{second}"}
         )
@@ -175,7 +176,7 @@ class ShardPulls:
             self._is_made = self._is_made and found.status is not PullStatus.GONE
         shard.pulled_until = 0.0
         if self.is_pulling and self._is_made:
-            await self._pull(found.shard, _read_loop_seconds())
+            await self._pull(found.shard, read_loop_seconds())
 
     def _take_in(self, shard: _Shard, found: Delivered) -> None:
         if found.pin != shard.pin:
@@ -197,7 +198,3 @@ class ShardPulls:
             self._lost.add(number)
             self._got.discard(number)
             self.has_work.set()
-
-
-def _read_loop_seconds() -> float:
-    return asyncio.get_running_loop().time()
