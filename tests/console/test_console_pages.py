@@ -13,10 +13,11 @@ from structlog.testing import capture_logs
 from adloom.console.page import REGISTERED, PageVisit, register_page
 from adloom.console.shell import ENTRIES, list_entries
 from adloom.core.caller import ACCOUNT_ROLES, Role
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person, redirect_of
 from tests.support.builders import NOON
-from tests.support.control import ControlPlane, problem
+from tests.support.control import ControlPlane, control_settings, problem, running_control
 from tests.support.for_each import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,6 +93,24 @@ async def test_the_overview_is_shown_for_every_span(span: str, ann: Visitor) -> 
 
     assert answer.status_code == 200
     assert "This could not be loaded" not in answer.text
+
+
+async def test_the_overview_is_there_without_valkey_and_says_so(database_url: str) -> None:
+    settings = control_settings(
+        database_url, f"redis://127.0.0.1:{find_port()}", public_url="http://control.test"
+    )
+    async with running_control(settings, has_console=True) as plane:
+        await make_person(plane, "ann@example.com", Role.ADMIN)
+        async with Visitor(plane) as ann:
+            await ann.log_in("ann@example.com")
+
+            overview = await ann.get("/console")
+            jobs = await ann.get("/console/jobs")
+
+    assert overview.status_code == 200
+    assert "not known now" in overview.text
+    assert "Valkey: does not answer" in overview.text
+    assert "Valkey does not answer. Try again in a moment." in jobs.text
 
 
 @register_page("/console/broken", title="Broken")

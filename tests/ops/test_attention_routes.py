@@ -18,13 +18,14 @@ from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
 from adloom.runtime.mail.send import QUEUE as MAIL_QUEUE
 from adloom.runtime.mail.send import open_mail_queue
+from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import FrozenProcess, Reading, record_frozen
 from adloom.runtime.valkey import Valkey
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
-from tests.support.control import Client, ControlPlane
+from tests.support.control import Client, ControlPlane, control_settings, running_control
 from tests.support.eventually import eventually
 from tests.support.heartbeats import publish_heartbeat
 
@@ -58,6 +59,22 @@ async def test_missing_processes_are_reported(admin: Client) -> None:
 
     assert len(messages) == 2
     assert "no delivery process runs" in messages[0]
+
+
+async def test_a_valkey_that_does_not_answer_is_said_to_staff_and_keeps_nothing_else_back(
+    database_url: str,
+) -> None:
+    settings = control_settings(database_url, f"redis://127.0.0.1:{find_port()}")
+    async with running_control(settings) as plane:
+        async with plane.acting_as(Role.ADMIN) as admin:
+            await active(admin, name="Leaves", endsAt=(NOON + timedelta(days=2)).isoformat())
+            items = await found(admin)
+        async with plane.acting_as(Role.ADVERTISER) as advertiser:
+            theirs = await found(advertiser)
+
+    assert [(item["kind"], item["level"]) for item in items] == [("processes", "bad"), ("expiring", "info")]
+    assert "Valkey: does not answer" in items[0]["message"]
+    assert theirs == []
 
 
 async def test_an_index_behind_the_catalog_is_reported(admin: Client, valkey: Valkey) -> None:

@@ -7,7 +7,8 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.console.client import Json
+from adloom.console import strings
+from adloom.console.client import Json, ProblemError
 from adloom.console.components.charts.chart import Series
 from adloom.console.components.charts.svg_chart import SvgChart
 from adloom.console.components.format import (
@@ -46,6 +47,8 @@ SLOW_EVERY: Final = 5
 DAY_SECONDS: Final = 86_400
 REMEMBERED: Final = 60
 LAG_SECONDS_GOOD: Final = 10.0
+UNAVAILABLE: Final = 503
+NOW: Final = ("requests", "fill", "latency", "lag")  # Figures that only Valkey has.
 # Label, hint, and who sees it.
 TILES: Final = {
     "requests": (
@@ -187,6 +190,17 @@ class OverviewFigures:
         """Refresh the figures that only exist for the present."""
         if not self._is_house:
             return
+        try:
+            await self._refresh_traffic()
+            await self._refresh_lag()
+        except ProblemError as error:
+            if error.status != UNAVAILABLE:
+                raise
+            # The other figures are in the database; what needs attention says what does not answer.
+            for name in NOW:
+                self._tiles[name].update(strings.NONE, note="not known now", kind="warn")
+
+    async def _refresh_traffic(self) -> None:
         traffic = await self._visit.api.get("/admin/system/traffic")
         minutes = traffic["minutes"]
         self._tiles["requests"].update(
@@ -204,7 +218,6 @@ class OverviewFigures:
             note=f"99 % under {format_duration(traffic['p99Seconds'])}",
             values=_remember(self._latencies, traffic["p50Seconds"]),
         )
-        await self._refresh_lag()
 
     async def _refresh_lag(self) -> None:
         ledger = await self._visit.api.get("/admin/system/ledger")
@@ -301,6 +314,7 @@ class AttentionList:
         self._nothing = ui.element("div")
         with self._nothing:
             add_empty_state("task_alt", "Nothing needs your attention.", "")
+        self._nothing.set_visibility(False)  # Until that is known.
 
     async def refresh(self) -> None:
         answer = await self._visit.api.get("/admin/attention")

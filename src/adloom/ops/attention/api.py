@@ -25,7 +25,13 @@ from adloom.ops.attention.model import (
     list_unknown_slugs,
 )
 from adloom.ops.attention.store import knows_countries
-from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_failed_mail, judge_lag
+from adloom.ops.checks.event_log import (
+    judge_dead,
+    judge_failed_jobs,
+    judge_failed_mail,
+    judge_lag,
+    report_unreachable,
+)
 from adloom.ops.checks.processes import (
     judge_frozen,
     judge_heartbeats,
@@ -44,6 +50,7 @@ from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.mail.send import QUEUE as MAIL_QUEUE
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader, read_frozen
+from adloom.runtime.valkey import ANYTHING_AWAY
 
 
 class AttentionItem(Answer):
@@ -78,9 +85,14 @@ async def read_attention(
 ) -> AttentionAnswer:
     """Return what needs attention: accounts see their own, admins and viewers also the installation's."""
     found: list[Attention] = []
-    knows = await knows_countries(HeartbeatReader(request.app.state.valkey), now=now)
+    knows = True
+    try:
+        knows = await knows_countries(HeartbeatReader(request.app.state.valkey), now=now)
+        found += await _check_installation(request, pool, now) if caller.sees_all else ()
+    except ANYTHING_AWAY as error:
+        if caller.sees_all:
+            found += describe_findings(AttentionKind.PROCESSES, [report_unreachable(error)])
     if caller.sees_all:
-        found += await _check_installation(request, pool, now)
         found += judge_calibrations((await read_calibrations(pool)).reports)
     if caller.sees_all or caller.role is Role.ADVERTISER:
         scope = Scope(caller.account_id)

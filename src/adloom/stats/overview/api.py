@@ -1,6 +1,7 @@
 """The figures of the first page over HTTP, in one request, so that it can be repeated every few seconds."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -23,7 +24,7 @@ from adloom.runtime.http.api.dependencies import (
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.stats.api import CountsUnbound
 from adloom.stats.model import UTC_ZONE, Counts, Grouping, StatsQuestion
 from adloom.stats.store import read_revenue, read_statistics
@@ -193,7 +194,8 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
             for hour, micros in await read_revenue(connection, since=first):
                 at = find_begin(hour, span, zone=zone)
                 paid[at] = Micros(paid.get(at, 0) + micros)
-        asked = await _read_traffic_counts(valkey, span, now, zone=zone)
+        with suppress(*VALKEY_AWAY):  # All but the requests is in the database.
+            asked = await _read_traffic_counts(valkey, span, now, zone=zone)
     points = [
         _build_point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), caller)
         for at in moments

@@ -54,6 +54,7 @@ async def show_processes(visit: PageVisit) -> None:
         nothing = ui.element("div")
         with nothing:
             add_empty_state("dns", *NO_PROCESSES)
+        nothing.set_visibility(False)
 
     async def refresh() -> None:
         answer = await visit.api.get("/admin/system/processes")

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic.alias_generators import to_camel
 from redis.exceptions import ConnectionError as ValkeyConnectionError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as ValkeyTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -198,7 +199,8 @@ def find_outage(error: Exception, method: str) -> UnavailableError | None:
     if is_wrong_call or not isinstance(error, (*OUTAGES, asyncpg.InterfaceError)):
         return None
     _log_cause(error)
-    detail = describe_outage("A part that is needed for this does not answer.", method)
+    part = "Valkey" if isinstance(error, RedisError) else "A part that is needed for this"
+    detail = describe_outage(f"{part} does not answer.", method)
     return UnavailableError(detail, retry_after_seconds=RETRY_SECONDS)
 
 
