@@ -155,12 +155,28 @@ def test_a_late_answer_changes_nothing() -> None:
     assert bench.recorded(BidRow) == []
 
 
-def test_without_a_daily_budget_bids_are_made_in_full() -> None:
-    bench = a_bidder(daily_budget=None, total_budget=Micros(100 * UNIT), bid_strategy=BidStrategy.PACER)
+@pytest.mark.parametrize("budget", [None, Micros(0)])
+async def test_without_a_daily_budget_bids_are_made_in_full_and_counted(budget: Micros | None) -> None:
+    bench = a_bidder(daily_budget=budget, total_budget=Micros(100 * UNIT), bid_strategy=BidStrategy.PACER)
     answer = bench.answered(report=1)
+    [decided], _ = await decide_with(decide_with_shadows, request=asked(bench))
+    later = msgspec.structs.replace(decided, counts=decided.counts + BidCounts(30, 2, 1))
+    bench.take(later)
 
     assert answer.multiplier == 1.0
-    assert [row.reason for row in bench.recorded(BidRow)] == ["fallback: no daily budget"]
+    [row] = bench.recorded(BidRow)
+    assert (row.multiplier, row.reason, row.shadows) == (1.0, "fallback: no daily budget", {})
+    assert (row.impressions, row.clicks, row.conversions) == (30, 2, 1)
+
+
+def test_without_a_daily_budget_a_campaign_that_hears_nothing_bids_in_full() -> None:
+    bench = a_bidder(daily_budget=None, bid_strategy=BidStrategy.PACER)
+    lease = bench.answered(report=1).lease
+    bench.take(a_usage(report=2, lease=lease), after=timedelta(seconds=ANSWER_SECONDS_MAX))
+
+    assert [(row.multiplier, row.reason) for row in bench.recorded(BidRow)] == [
+        (1.0, "fallback: no daily budget")
+    ]
 
 
 def test_a_day_begins_without_the_counts_of_the_one_before() -> None:
@@ -342,7 +358,11 @@ class FixedCounts:
 
 
 async def decide_with(
-    strategy: "object", *, seconds_max: float = 5.0, rounds: int = 1
+    strategy: "object",
+    *,
+    seconds_max: float = 5.0,
+    rounds: int = 1,
+    request: MultiplierRequest | None = None,
 ) -> tuple[list[BidsDecided], BidDecider]:
     """Ask the decider, whose strategies are replaced."""
     told: list[BidsDecided] = []
@@ -356,7 +376,7 @@ async def decide_with(
     decider = BidDecider(FixedCounts(), load_nets=Nets, decide=strategy, seconds_max=seconds_max)  # type: ignore[arg-type]
     decider.tell = tell
     for _ in range(rounds):
-        await decider.answer([a_request()])
+        await decider.answer([request or a_request()])
     return told, decider
 
 

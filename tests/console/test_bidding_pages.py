@@ -63,24 +63,6 @@ async def test_a_campaign_shows_its_multipliers_reasons_and_shadow(
     assert "It has no bid" in empty
 
 
-async def test_decisions_show_results_only_where_they_are_counted(
-    console: ControlPlane, ann: Visitor, pool: Pool
-) -> None:
-    async with console.acting_as(Role.ADMIN) as admin:
-        counted = await admin.make_campaign(**BID)
-        without_budget = await admin.make_campaign(bidAmount=5)
-    for campaign in (counted, without_budget):
-        await decide(pool, campaign, BidDecision(multiplier=1.0, reason="fixed"))
-
-    tables = [
-        (await ann.get(f"/console/campaigns/{one['id']}?tab=bidding")).text.partition("The last decisions")[2]
-        for one in (counted, without_budget)
-    ]
-
-    assert ["Spent" in table for table in tables] == [True, True]
-    assert ["Impressions" in table for table in tables] == [True, False]
-
-
 async def test_a_site_shows_its_usual_day(console: ControlPlane, ann: Visitor) -> None:
     async with console.acting_as(Role.ADMIN) as admin:
         site = await admin.make_site()

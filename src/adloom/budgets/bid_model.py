@@ -10,11 +10,12 @@ import msgspec
 
 from adloom.bidding.decide import WindowRequest
 from adloom.bidding.state import BidState
-from adloom.bidding.window import WINDOWS, BidDecision, BidRules, BidStrategy, BidWindow
+from adloom.bidding.window import FALLBACK, WINDOWS, BidDecision, BidRules, BidStrategy, BidWindow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 
 BIDS_TOPIC: Final = "bids"
+NO_DAILY_BUDGET: Final = "no daily budget"
 
 
 class BidCounts(msgspec.Struct, frozen=True):
@@ -95,6 +96,11 @@ class MultiplierRequest(msgspec.Struct, frozen=True, kw_only=True, tag="bid_requ
     counted_before: BidCounts
     days_before: BidCounts
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether there is a budget of the day to spread: else no strategy decides."""
+        return self.window.budget > 0
+
 
 class BidsDecided(msgspec.Struct, frozen=True, kw_only=True, tag="bids_decided.v1"):
     """The answer: decision and memory for a window, what the other strategies would have bid, and the counts."""
@@ -130,6 +136,13 @@ def build_decided(
         counts=request.counts,
         counted_before=request.counted_before,
     )
+
+
+def bid_in_full(request: MultiplierRequest) -> BidsDecided:
+    """Answer a campaign without a daily budget."""
+    strategy = request.strategy
+    reason = strategy if strategy is BidStrategy.FIXED else FALLBACK + NO_DAILY_BUDGET
+    return build_decided(request, BidDecision(multiplier=1.0, reason=reason), request.memory, {})
 
 
 class BidRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from adloom.budgets.bid_model import (
     BidsDecided,
     FoundCounts,
     MultiplierRequest,
+    bid_in_full,
     build_decided,
     build_window_request,
 )
@@ -43,16 +44,17 @@ class SimulatedStrategies:
         asked, self._asked = self._asked, []
         if not asked:
             return []
-        complete = [add_counts(one, self._count(one)) for one in asked]
+        complete = [add_counts(one, self._count(one)) for one in asked if one.has_budget]
         requests = [build_window_request(one) for one in complete]
         has_nets = any(one.strategy in WITH_NETS for one in requests)
         answers = decide_all(requests, _load_once(self._weights) if has_nets else NO_NETS)
-        return [
-            (
-                make_campaign_address(request.campaign_id, request.advertiser_id),
-                build_decided(request, answer.decision, answer.state, {}),
-            )
+        decided = [
+            (request, build_decided(request, answer.decision, answer.state, {}))
             for request, answer in zip(complete, answers, strict=True)
+        ]
+        decided += [(one, bid_in_full(one)) for one in asked if not one.has_budget]
+        return [
+            (make_campaign_address(one.campaign_id, one.advertiser_id), answer) for one, answer in decided
         ]
 
 

@@ -20,8 +20,10 @@ from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.bid_model import (
     BIDS_TOPIC,
     NOTHING_FOUND,
+    BidsDecided,
     FoundCounts,
     MultiplierRequest,
+    bid_in_full,
     build_decided,
     build_window_request,
 )
@@ -118,12 +120,18 @@ class BidDecider:
         """Decide for some campaigns, and tell each."""
         found = await self._counts.read(requests)
         complete = [add_counts(one, found.get(one.campaign_id, NOTHING_FOUND)) for one in requests]
-        answers = await self._run_strategies([build_window_request(one) for one in complete])
-        for request, answer in zip(complete, answers, strict=False):
-            address = make_campaign_address(request.campaign_id, request.advertiser_id)
-            self.decided += self.tell(
-                address, build_decided(request, answer.decision, answer.state, answer.shadows)
-            )
+        for request in complete:
+            if not request.has_budget:
+                self._answer(request, bid_in_full(request))
+        asked = [one for one in complete if one.has_budget]
+        if not asked:
+            return
+        answers = await self._run_strategies([build_window_request(one) for one in asked])
+        for request, answer in zip(asked, answers, strict=False):
+            self._answer(request, build_decided(request, answer.decision, answer.state, answer.shadows))
+
+    def _answer(self, request: MultiplierRequest, decided: BidsDecided) -> None:
+        self.decided += self.tell(make_campaign_address(request.campaign_id, request.advertiser_id), decided)
 
     async def _run_strategies(self, asked: Sequence[WindowRequest]) -> Sequence[ShadowedAnswer]:
         """Run them in the thread; nothing is answered while a run hangs."""

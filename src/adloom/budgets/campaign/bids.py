@@ -15,7 +15,7 @@ import msgspec
 from adloom.bidding.decide import decide
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
-from adloom.bidding.window import FALLBACK, WINDOWS, BidDecision, BidRules, BidStrategy, BidWindow
+from adloom.bidding.window import FALLBACK, WINDOWS, BidDecision, BidRules, BidWindow
 from adloom.budgets.bid_model import (
     BIDS_TOPIC,
     NO_COUNTS,
@@ -23,6 +23,7 @@ from adloom.budgets.bid_model import (
     BidRow,
     BidsDecided,
     MultiplierRequest,
+    bid_in_full,
     build_decided,
     build_window_request,
 )
@@ -42,7 +43,6 @@ MULTIPLIER_MIN: Final = 0.01
 KEPT_A_DAY: Final = 0.8  # Of what earlier days brought.
 NOT_ANSWERED: Final = "the strategies did not answer in time"
 NO_NUMBER: Final = "the strategy answered no number"
-NO_DAILY_BUDGET: Final = "no daily budget"
 NETS_AWAY: Final = Nets(NOT_ANSWERED, NOT_ANSWERED)
 
 _changed = msgspec.structs.replace
@@ -74,8 +74,6 @@ def update_bids(
     is_new_strategy = bids.decided_at is not None and bids.strategy is not config.bid_strategy
     if window <= bids.window and not is_new_strategy:
         return _changed(state, bids=bids)
-    if config.daily_budget is None or config.daily_budget <= 0:
-        return _decide_without_budget(state, bids, window, now, effects)
     if bids.asked_window == window and bids.asked_at is not None and not is_new_strategy:
         waits = bids.asked_at <= now < bids.asked_at + timedelta(seconds=ANSWER_SECONDS_MAX)
         if waits:
@@ -156,7 +154,7 @@ def _build_request(
     state: CampaignState, bids: BidProgress, shape: TrafficShape | None, window: int
 ) -> MultiplierRequest:
     config, day = state.configured, find_current_day(state)
-    assert config.daily_budget is not None
+    budget = config.daily_budget or Micros(0)
     curve = build_day_curve(shape or TrafficShape(), day.starts_at, day.ends_at)
     begins = curve.compute_share(find_window_start(day, window, bids.windows))
     ends = curve.compute_share(find_window_start(day, window + 1, bids.windows))
@@ -170,8 +168,8 @@ def _build_request(
         window=BidWindow(
             window=window,
             windows=bids.windows,
-            budget=float(config.daily_budget),
-            remaining=float(config.daily_budget - state.spent_window),
+            budget=float(budget),
+            remaining=float(budget - state.spent_window),
             target=float(config.target) if config.target else None,
             cost=float(state.spent_today),
             value=0.0,
@@ -198,6 +196,8 @@ def _find_share_let_through(bids: BidProgress) -> float:
 
 def _decide_here(request: MultiplierRequest) -> BidsDecided:
     """Decide without the nets: the pacer where the campaign has a net for a strategy."""
+    if not request.has_budget:
+        return bid_in_full(request)
     try:
         answer = decide(build_window_request(request), NETS_AWAY)
         memory, decision = answer.state, answer.decision
@@ -206,25 +206,6 @@ def _decide_here(request: MultiplierRequest) -> BidsDecided:
         memory = BidState()
         decision = BidDecision(multiplier=1.0, reason=FALLBACK + NO_NUMBER)
     return build_decided(request, decision, memory, {})
-
-
-def _decide_without_budget(
-    state: CampaignState, bids: BidProgress, window: int, now: datetime, effects: list[Effect]
-) -> CampaignState:
-    """Bid in full: without a daily budget there is nothing to spread."""
-    strategy = state.configured.bid_strategy
-    reason = strategy if strategy is BidStrategy.FIXED else FALLBACK + NO_DAILY_BUDGET
-    decided = BidsDecided(
-        day=state.day,
-        window=window,
-        strategy=strategy,
-        decision=BidDecision(multiplier=1.0, reason=reason),
-        memory=bids.memory,
-        shadows={},
-        counts=bids.counts,
-        counted_before=bids.counted_before,
-    )
-    return _use(state, bids, decided, now, effects)
 
 
 def _use(

@@ -56,8 +56,7 @@ async def show_bidding(visit: PageVisit, campaign: Json, _: Reload) -> None:
     _show_multipliers(history, zone)
     if found["shadows"]:
         _show_shadows(found)
-    # What ads have brought is read for a strategy, and without a daily budget none decides.
-    _show_decisions(history, zone, has_results=bool(found["plan"]))
+    _show_decisions(history, zone)
 
 
 def _show_now(visit: PageVisit, found: Json) -> None:
@@ -152,11 +151,10 @@ def _show_totals(found: Json) -> None:
         )
 
 
-def _show_decisions(history: Sequence[Json], zone: tzinfo, *, has_results: bool) -> None:
+def _show_decisions(history: Sequence[Json], zone: tzinfo) -> None:
     rows = [{**one, "time": name_time(one["at"], zone)} for one in history[-DECISIONS_SHOWN_MAX:][::-1]]
-    columns = (*DECISION_COLUMNS, *RESULT_COLUMNS) if has_results else DECISION_COLUMNS
     with add_card("The last decisions", classes="flush"):
-        add_html(build_plain_table(columns, rows))
+        add_html(build_plain_table(DECISION_COLUMNS, rows))
 
 
 def collect_shadows(history: Sequence[Json]) -> Mapping[str, list[float | None]]:
@@ -224,8 +222,6 @@ DECISION_COLUMNS: Final = (
     Column("Multiplier", lambda row: f"{row['multiplier']:.2f}", is_number=True),
     Column("Why", "explanation"),
     make_number_column("Spent", "spentPaisa", format_money),
-)
-RESULT_COLUMNS: Final = (
     make_number_column("Impressions", "impressions", is_wide_only=True),
     make_number_column("Clicks", "clicks", is_wide_only=True),
     make_number_column("Conversions", "conversions", is_wide_only=True),
