@@ -51,6 +51,19 @@ def test_the_article_is_read_without_menu_and_footer() -> None:
     assert page.has_text
 
 
+@for_each(
+    "oddity",
+    [
+        "\f", "\x0b", "\x1e", "&#12;", "&#30;", "\ufffe", "&#xD800;", '<img alt="\x02">', "<b {{hidden}}>x</b>",
+        "<b<i>x</b<i>", '<b @click="x" :a [b]="c" (d)="e" {f}=g>x</b>', "<1>", "<o:p>x</o:p>", "<p =a 'b>",
+    ],
+)  # fmt: skip
+def test_what_no_tree_can_have_keeps_no_page_from_being_read(oddity: str) -> None:
+    page = read(a_page(article=f"{oddity}<p>{STORY}</p>", attributes='class="a\x03"'))
+
+    assert STORY in page.text
+
+
 def test_a_title_that_begins_the_first_word_leaves_it_whole() -> None:
     page = read(f"<title>Five</title><body><main><p>Fivefold {STORY}</p></main>".encode())
 

@@ -75,6 +75,11 @@ DEPTH_MAX: Final = 200
 ATTRIBUTES_MAX: Final = 50
 VALUE_CHARACTERS_MAX: Final = 2_048
 TEXT_CHARACTERS_MAX: Final = 100_000
+# Characters that no tree can have; pages have them all the same, as a form feed or a rest of a word processor.
+_NOT_STORED: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# Names that a tree can have; pages have others by mistake, such as `<b<i>`, or what a template has left: `<p {{hidden}}>`.
+_NAME: Final = re.compile(r"""[^{&<>/"'\s][^&<>/"'\s]*""")
+_ANY_TAG: Final = "span"
 # Nothing below these is text for readers.
 _DROPPED: Final = frozenset(
     ["script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "select", "textarea"]
@@ -130,14 +135,14 @@ class BoundedBuilder:
         if is_built:
             self._elements += 1
             self._depth += 1
-            self._builder.start(tag, _limit(attributes))
+            self._builder.start(_name_tag(tag), _limit(attributes))
 
     def end(self, tag: str) -> None:
         if not self._is_built:
             return
         if self._is_built.pop():
             self._depth -= 1
-            self._builder.end(tag)
+            self._builder.end(_name_tag(tag))
         elif self._dropped_depth:
             self._dropped_depth -= 1
 
@@ -146,7 +151,7 @@ class BoundedBuilder:
         if self._dropped_depth or not self._depth or self._characters > TEXT_CHARACTERS_MAX:
             return
         self._characters += len(text)
-        self._builder.data(text[:TEXT_CHARACTERS_MAX])
+        self._builder.data(_NOT_STORED.sub(" ", text[:TEXT_CHARACTERS_MAX]))
 
     def close(self) -> HtmlElement | None:
         if not self._elements:
@@ -157,13 +162,21 @@ class BoundedBuilder:
 def parse_tree(text: str) -> HtmlElement | None:
     """Parse a page; None where it has no element at all."""
     parser = _etree.HTMLParser(encoding="utf-8", target=BoundedBuilder())
-    body = text.replace("\0", "").encode("utf-8", "replace")
+    body = _NOT_STORED.sub(" ", text.replace("\0", "")).encode("utf-8")
     return cast("HtmlElement | None", _etree.fromstring(body, parser=parser))
+
+
+def _name_tag(tag: str) -> str:
+    return tag if _NAME.fullmatch(tag) else _ANY_TAG
 
 
 def _limit(attributes: Mapping[str, str]) -> dict[str, str]:
     pairs = list(attributes.items())[:ATTRIBUTES_MAX]
-    return {name: value[:VALUE_CHARACTERS_MAX] for name, value in pairs}
+    return {
+        name: _NOT_STORED.sub(" ", value[:VALUE_CHARACTERS_MAX])
+        for name, value in pairs
+        if _NAME.fullmatch(name)
+    }
 
 
 _config.set("DEFAULT", "MIN_OUTPUT_SIZE", "1")
