@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.console.components.format import format_quantity
-from adloom.console.components.forms.amounts import (
+from adloom.console.components.forms.checks import INTEGER_MAX, check_natural, check_positive
+from adloom.console.components.forms.inputs import (
     NO_AMOUNT,
     check_price,
     count_paisa,
@@ -14,7 +15,6 @@ from adloom.console.components.forms.amounts import (
     read_integer,
     write_amount,
 )
-from adloom.console.components.forms.checks import INTEGER_MAX, check_natural, check_positive
 from adloom.console.components.forms.values import list_zones, offer_zone
 from adloom.core.currency import Currency
 from tests.support.for_each import for_each

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from adloom.console.client import Json
-from adloom.console.pages.comparison import describe_leader
+from adloom.console.pages.campaigns.overview import describe_leader
 from adloom.console.pages.placements import suggest_rotation
 from adloom.core.caller import Role
 from adloom.runtime.postgres import Pool

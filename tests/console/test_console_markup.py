@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from adloom import console
-from adloom.console.components.charts.chart import scatter_options
+from adloom.console.components.charts.chart import build_scatter_options
 
 NAME = "<img src=x onerror=window.pwned=1>"
 
 
 def test_a_tooltip_shows_a_name_as_text() -> None:
-    options = scatter_options({"feed": [(9.0, 7.01, NAME)]}, across="eCPM", up="`${price}`")
+    options = build_scatter_options({"feed": [(9.0, 7.01, NAME)]}, across="eCPM", up="`${price}`")
 
     assert options["series"][0]["data"] == [[9.0, 7.01, NAME, 1]]
     assert options["tooltip"][":formatter"] == (

@@ -5,7 +5,7 @@ from typing import Any
 from nicegui import Client, ui
 
 from adloom.console.components.forms.form import Form
-from adloom.console.components.forms.selects import LongSelect
+from adloom.console.components.forms.inputs import LongSelect
 
 CHOICES = {"a": "Apple", "b": "Pear", "c": "Plum"}
 

@@ -1,6 +1,6 @@
 """The palette of Ctrl-K: pages by name, and things that somebody may see."""
 
-from adloom.console.palette import Hit, find_pages, find_things
+from adloom.console.shell import Hit, find_pages, find_things
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds
 from tests.console.visitor import Visitor

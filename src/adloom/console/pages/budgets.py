@@ -10,7 +10,7 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_all, fetch_names
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import Part, split, split_key
-from adloom.console.components.charts.chart import DayChart
+from adloom.console.components.charts.chart import ThemedChart, build_day_options
 from adloom.console.components.forms.form import Form, open_form_dialog
 from adloom.console.components.layout import (
     Tile,
@@ -294,7 +294,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
     words = add_hint()
     _show_end(words, budget, visit)
     with add_card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
-        chart = DayChart(day, now=visit.now)
+        chart = ThemedChart(build_day_options(day, now=visit.now), description=strings.AGAINST_PLAN)
         if day["dailyBudgetPaisa"] is None:
             add_hint("No daily budget: there is no plan to keep to.")
     with add_card("Where the day's budget is"):
@@ -303,7 +303,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
     async def refresh() -> None:
         budget, day = await read()
         _update_tiles(tiles, budget, day)
-        chart.update(day, now=visit.now)
+        chart.redraw(build_day_options(day, now=visit.now))
         where.content = _describe_place(budget)
         _show_end(words, budget, visit)
 

@@ -29,8 +29,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.status import build_campaign_badge, build_switch_badge, build_thumbnail
 from adloom.console.components.table import Column, make_number_column
 from adloom.console.page import PageVisit
-from adloom.console.pages.campaigns.overview import apply_overrides, show_results
-from adloom.console.pages.comparison import show_comparison
+from adloom.console.pages.campaigns.overview import apply_overrides, show_comparison, show_results
 from adloom.console.pages.consent import show_ads
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import PUBLISHER_SIDE

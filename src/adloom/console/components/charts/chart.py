@@ -1,7 +1,7 @@
 """Charts in the colours of the theme: series over labels, the spend of a day, and two figures by group."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from nicegui import ui
 
-from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import format_moment
 from adloom.console.components.layout import set_attributes
@@ -23,6 +22,13 @@ POINT_SIZE_MAX: Final = 48
 
 QUIET: Final = {":color": "adloom.ink('quiet')"}
 RULE: Final = {"lineStyle": {":color": "adloom.ink('line')"}}
+FONT: Final = {"fontFamily": "system-ui, sans-serif"}
+TOOLTIP: Final = {
+    "confine": True,
+    ":backgroundColor": "adloom.ink('card')",
+    ":borderColor": "adloom.ink('line')",
+    "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
+}
 BRIEF_MONEY: Final = "(value) => adloom.briefMoney(value)"
 
 Unit = Literal["number", "percent", "money", "millis"]
@@ -49,8 +55,15 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 class ThemedChart:
     """An ECharts element in the colours of the theme; `redraw` replaces its options without a flash."""
 
-    def __init__(self, options: dict[str, Any], *, classes: str = "tall", description: str = "") -> None:
-        self._element = ui.echart(options).classes(f"al-chart {classes}")
+    def __init__(
+        self,
+        options: dict[str, Any],
+        *,
+        classes: str = "tall",
+        description: str = "",
+        on_point_click: Callable[[Any], object] | None = None,
+    ) -> None:
+        self._element = ui.echart(options, on_point_click=on_point_click).classes(f"al-chart {classes}")
         set_attributes(self._element, role="img", aria_label=description)
         # Colours are read when the chart is painted, so a new theme needs a repaint.
         ui.on("adloom_theme", self._element.update)
@@ -73,29 +86,6 @@ class Chart(ThemedChart):
         self.redraw(build_chart_options(labels, series))
 
 
-class DayChart(ThemedChart):
-    """The spend of a day over its hours, next to the plan."""
-
-    def __init__(self, day: Json, *, now: datetime) -> None:
-        super().__init__(_build_day_options(day, now), description=strings.AGAINST_PLAN)
-
-    def update(self, day: Json, *, now: datetime) -> None:
-        self.redraw(_build_day_options(day, now))
-
-
-class Scatter(ThemedChart):
-    """Two figures by group, one series a group, with the line where both are equal."""
-
-    def __init__(
-        self, groups: Mapping[str, Sequence[Point]], *, across: str, up: str, description: str
-    ) -> None:
-        self._across, self._up = across, up
-        super().__init__(scatter_options(groups, across=across, up=up), description=description)
-
-    def update(self, groups: Mapping[str, Sequence[Point]]) -> None:
-        self.redraw(scatter_options(groups, across=self._across, up=self._up))
-
-
 def _build_options(
     *,
     top: int,
@@ -105,15 +95,13 @@ def _build_options(
 ) -> dict[str, Any]:
     return {
         "animation": False,
-        "textStyle": {"fontFamily": "system-ui, sans-serif"},
+        "textStyle": FONT,
         "grid": {"left": 8, "right": 20, "top": top, "bottom": 4, "containLabel": True},
         "legend": {
             "type": "scroll", "left": 0, "top": 0, "icon": "roundRect", "itemWidth": 12, "itemHeight": 4, "textStyle": QUIET,
         },
         "tooltip": {
-            "trigger": trigger, "confine": True, **({":formatter": tooltip} if tooltip else {}),
-            ":backgroundColor": "adloom.ink('card')", ":borderColor": "adloom.ink('line')",
-            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
+            **TOOLTIP, "trigger": trigger, **({":formatter": tooltip} if tooltip else {}),
             "axisPointer": {"label": {"show": False}},
         },
         **parts,
@@ -229,7 +217,8 @@ def _write_axis_formatter(unit: Unit) -> str:
             return "(value) => adloom.brief(value)"
 
 
-def _build_day_options(day: Json, now: datetime) -> dict[str, Any]:
+def build_day_options(day: Json, *, now: datetime) -> dict[str, Any]:
+    """Draw the spend of a day over its hours, next to the plan."""
     starts, ends = _parse_time(day["startsAt"]), _parse_time(day["endsAt"])
     length = (ends - starts).total_seconds()
     present = min(max(0.0, (now - starts).total_seconds()), length)
@@ -293,7 +282,8 @@ def _write_clock_formatter(starts: datetime, timezone: str) -> str:
     )
 
 
-def scatter_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
+def build_scatter_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
+    """Draw two figures by group, one series a group, with the line where both are equal."""
     most = max((max(one[:2]) for points in groups.values() for one in points), default=1)
     equal = {
         "type": "line", "silent": True, "symbol": "none", "data": [[0, 0], [most, most]],

@@ -4,11 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
-from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.charts.chart import COLOURS
-from adloom.console.components.layout import set_attributes
+from adloom.console.components.charts.chart import COLOURS, FONT, TOOLTIP, ThemedChart
 
 LABEL_AREA_MIN: Final = 900  # In square pixels: a label in less room says nothing.
 
@@ -29,13 +27,10 @@ def build_treemap_options(parts: Sequence[TreemapPart]) -> dict[str, Any]:
     ordered = sorted(roots.items(), key=lambda item: -sum(part.pages for part in item[1]))
     return {
         "animation": False,
-        "textStyle": {"fontFamily": "system-ui, sans-serif"},
-        "tooltip": {
-            "confine": True,
+        "textStyle": FONT,
+        "tooltip": TOOLTIP
+        | {
             ":formatter": "(one) => adloom.lines(one.data.path, one.value === 1 ? '1 page' : adloom.number(one.value) + ' pages')",
-            ":backgroundColor": "adloom.ink('card')",
-            ":borderColor": "adloom.ink('line')",
-            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
         },
         "series": [
             {
@@ -79,18 +74,14 @@ def _build_root(name: str, parts: Sequence[TreemapPart], index: int) -> dict[str
     }
 
 
-class Treemap:
-    """The chart; `on_choose` is called with the id of the category that is clicked."""
+def add_treemap(
+    parts: Sequence[TreemapPart], *, on_choose: Callable[[str], object], description: str
+) -> None:
+    """Show the chart; `on_choose` is called with the id of the category that is clicked."""
 
-    def __init__(
-        self, parts: Sequence[TreemapPart], *, on_choose: Callable[[str], object], description: str
-    ) -> None:
-        def choose(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
-            part: Json = event.data
-            if "id" in part:
-                on_choose(part["id"])
+    def choose(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        part: Json = event.data
+        if "id" in part:
+            on_choose(part["id"])
 
-        element = ui.echart(build_treemap_options(parts), on_point_click=choose).classes("al-chart tall")
-        set_attributes(element, role="img", aria_label=description)
-        # Colours are read when the chart is painted, so a new theme needs a repaint.
-        ui.on("adloom_theme", element.update)
+    ThemedChart(build_treemap_options(parts), description=description, on_point_click=choose)

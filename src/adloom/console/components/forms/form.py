@@ -14,8 +14,7 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.forms import amounts, checks
-from adloom.console.components.forms.selects import LongSelect, TextsSelect
+from adloom.console.components.forms import checks, inputs
 from adloom.console.components.forms.unsaved import UnsavedMark
 from adloom.console.components.forms.values import convert_to_local, convert_to_utc, flatten, nest, offer_zone
 from adloom.console.components.layout import add_div, set_attributes
@@ -96,23 +95,23 @@ class Form:
         return field
 
     def add_integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
-        field = amounts.IntegerField(label, self._initial.get(name))
+        field = inputs.IntegerField(label, self._initial.get(name))
         check = checks.check_positive if is_positive else checks.check_natural
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: value if isinstance(value, int) else None
         return field
 
-    def add_price(self, name: str, label: str, *, hint: str = "") -> amounts.AmountField:
+    def add_price(self, name: str, label: str, *, hint: str = "") -> inputs.AmountField:
         """Add a field for a price, which is sent as a decimal number."""
-        field = amounts.add_price_field(label, self._initial.get(name))
-        self._add(name, field, hint=hint, check=amounts.check_price)
+        field = inputs.add_price_field(label, self._initial.get(name))
+        self._add(name, field, hint=hint, check=inputs.check_price)
         return field
 
     def add_money(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
         """Shown with the decimals of the currency, sent in hundredths; one that has to be positive is required."""
-        field, check = amounts.add_money_field(label, self._initial.get(name), is_positive=is_positive)
+        field, check = inputs.add_money_field(label, self._initial.get(name), is_positive=is_positive)
         self._add(name, field, is_required=is_positive, hint=hint, check=check)
-        self._encoders[name] = amounts.count_paisa
+        self._encoders[name] = inputs.count_paisa
         return field
 
     def add_choice(  # noqa: PLR0913 - what fields differ in
@@ -129,7 +128,7 @@ class Form:
         """Choose one value; a mapping gives each value its label. One that is not offered is not chosen."""
         choices: Any = dict(options) if isinstance(options, Mapping) else list(options)
         given = self._initial.get(name)
-        field = LongSelect(
+        field = inputs.LongSelect(
             choices,
             label=label,
             value=given if given in choices else None,
@@ -143,7 +142,7 @@ class Form:
         self, name: str, label: str, *, hint: str = "", check: checks.Check | None = None
     ) -> ui.select:
         """Add a field for several texts; Enter adds one."""
-        field = TextsSelect(label, self._initial.get(name) or [])
+        field = inputs.TextsSelect(label, self._initial.get(name) or [])
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: list(value or [])
         return field
@@ -159,7 +158,7 @@ class Form:
     ) -> ui.select:
         """Choose several values; the options give each its label."""
         value = list(self._initial.get(name) or [])
-        field = LongSelect(dict(options), label=label, value=value, multiple=True, with_input=True)
+        field = inputs.LongSelect(dict(options), label=label, value=value, multiple=True, with_input=True)
         field.props("use-chips")
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: list(value or [])
@@ -307,7 +306,7 @@ class Form:
         async def save() -> None:
             self._refused = {}
             for field in self._fields.values():
-                if isinstance(field, TextsSelect):
+                if isinstance(field, inputs.TextsSelect):
                     field.add_typed()
             if not self.is_valid():
                 return

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -12,7 +12,7 @@ from adloom.console import strings
 from adloom.console.client import Json, fetch_all, parse_id, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import build_shares
-from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
+from adloom.console.components.charts.chart import Chart, Point, Series, ThemedChart, build_scatter_options
 from adloom.console.components.forms.fields import add_picker
 from adloom.console.components.layout import (
     add_card,
@@ -295,13 +295,14 @@ def _show_tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
 
 
 async def _show_charts(view: AuctionsView) -> None:
+    def draw(points: Mapping[str, Sequence[Point]]) -> dict[str, Any]:
+        return build_scatter_options(points, across=strings.WINNER_ECPM, up="Price")
+
     points = await _group_points(view)
     count = sum(map(len, points.values()))
     with add_div("grid-of two"):
         with add_card("Price against eCPM", note=f"the last {count}; on the line nothing was saved"):
-            scatter = Scatter(
-                points, across=strings.WINNER_ECPM, up="Price", description="Price against eCPM"
-            )
+            scatter = ThemedChart(draw(points), description="Price against eCPM")
         with add_card("Auctions by hour"):
             hours = Chart(*await _sum_by_hour(view), classes="tall", description="Auctions by hour")
         with add_card("Win rate by campaign"):
@@ -310,7 +311,7 @@ async def _show_charts(view: AuctionsView) -> None:
             types = add_html(await _build_type_table(view))
 
     async def refresh() -> None:
-        scatter.update(await _group_points(view))
+        scatter.redraw(draw(await _group_points(view)))
         hours.update(*await _sum_by_hour(view))
         campaigns.content = await _build_campaign_table(view)
         types.content = await _build_type_table(view)

@@ -1,9 +1,10 @@
-"""The overview and the calendar of a campaign."""
+"""The overview of a campaign; the results of a campaign, a banner or a placement, and its banners side by side."""
 
 from datetime import timedelta
 from typing import Final
 
 from markupsafe import Markup
+from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
@@ -20,12 +21,13 @@ from adloom.console.components.layout import (
     add_link_button,
     add_notice,
     build_meter,
+    set_attributes,
 )
 from adloom.console.components.status import format_bid, format_dates
 from adloom.console.components.targeting_sentence import describe_rules
 from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import show_budget
-from adloom.console.pages.comparison import show_comparison
+from adloom.console.pages.campaigns.targeting import fetch_rules
 from adloom.console.resource_pages import Reload
 from adloom.console.words.campaign_words import (
     describe_campaign_status,
@@ -35,7 +37,6 @@ from adloom.console.words.campaign_words import (
 from adloom.core.caller import Role
 
 RESULT_DAYS: Final = 14
-RULES_MAX: Final = 100
 
 
 async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
@@ -153,7 +154,7 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
 
 
 async def _show_facts(visit: PageVisit, campaign: Json) -> None:
-    rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
+    rules = await fetch_rules(visit, campaign["id"])
     owner = campaign["advertiserId"]
     name = await fetch_name(visit.api, "/admin/advertisers", owner)
     whose: str | Markup = strings.THE_HOUSE
@@ -162,7 +163,7 @@ async def _show_facts(visit: PageVisit, campaign: Json) -> None:
     with add_card("At a glance"):
         add_facts(
             [
-                ("Targeting", describe_rules(rules["items"])),
+                ("Targeting", describe_rules(rules)),
                 ("Dates", f"{format_dates(campaign)} ({campaign['timezone']})"),
                 ("Bid", format_bid(campaign)),
                 ("Pacing", strings.PACINGS[campaign["pacingStrategy"]]),
@@ -194,3 +195,61 @@ def apply_overrides(banner: Json, row: Json) -> Json:
         "ctaUrl": row["overrideCtaUrl"],
     }
     return {**banner, **{name: value for name, value in said.items() if value is not None}}
+
+
+SURE: Final = 0.95
+BANNERS_MIN: Final = 2
+TOO_FEW: Final = "Nothing leads yet: two banners need 100 impressions each."
+
+
+async def show_comparison(visit: PageVisit, owner: str) -> None:
+    """Show the banners of `placements/{id}` or `campaigns/{id}`, where there are several."""
+    answer = await visit.api.get(f"/admin/{owner}/comparison")
+    items = answer["items"]
+    if len(items) < BANNERS_MIN:
+        return
+    highest = max(item["ctrHigh"] or item["ctr"] for item in items) or 1.0
+    with add_card("Banners side by side", note="The last 30 days"):
+        ui.label(describe_leader(answer))
+        rows = Markup("").join(
+            _build_row(item, highest, has_link=visit.role is not Role.PUBLISHER) for item in items
+        )
+        set_attributes(add_html(rows, tag="ul").classes("al-shares"), role="list")
+
+
+def describe_leader(answer: Json) -> str:
+    """Say in one sentence which banner leads, and how sure that is."""
+    leader = next((item for item in answer["items"] if item["bannerId"] == answer["leader"]), None)
+    if leader is None:
+        return TOO_FEW
+    certainty = _format_certainty(answer["certainty"])
+    if answer["certainty"] >= SURE:
+        return f"“{leader['title']}” leads with {certainty} certainty."
+    return f"“{leader['title']}” is ahead, but it may be chance: {certainty}."
+
+
+def _format_certainty(share: float) -> str:
+    """Never 100 %: nothing that is counted is certain."""
+    return f"{min(share * 100, 99.9):.1f} %" if share > 0.99 else f"{share * 100:.0f} %"  # noqa: PLR2004 - of a hundred
+
+
+def _build_row(item: Json, highest: float, *, has_link: bool) -> Markup:
+    figures = (
+        f"{format_quantity(item['impressions'], 'impression')} · {format_quantity(item['clicks'], 'click')}"
+    )
+    if item["ctrLow"] is None:
+        span, note = Markup(""), f"{figures} · too few to compare"
+    else:
+        low, high = item["ctrLow"] / highest * 100, item["ctrHigh"] / highest * 100
+        span = Markup(
+            '<span class="al-range" aria-hidden="true"><i style="left: {:.2f}%; width: {:.2f}%"></i></span>'
+        ).format(low, max(high - low, 0.5))
+        note = f"{figures} · between {format_percent(item['ctrLow'])} and {format_percent(item['ctrHigh'])}"
+    name = (
+        Markup('<a class="cut" href="/console/banners/{}">{}</a>')
+        if has_link
+        else Markup('<span class="cut" data-id="{}">{}</span>')
+    )
+    return Markup('<li>{}<b class="num">{}</b>{}<span class="quiet small num">{}</span></li>').format(
+        name.format(item["bannerId"], item["title"]), format_percent(item["ctr"]), span, note
+    )

@@ -29,8 +29,8 @@ from adloom.console.pages.campaigns.campaign_list import (
 )
 from adloom.console.pages.campaigns.contextual import add_contextual_fields, show_contextual
 from adloom.console.pages.campaigns.moves import add_move_buttons
-from adloom.console.pages.campaigns.overview import RULES_MAX, show_overview
-from adloom.console.pages.campaigns.targeting import show_targeting
+from adloom.console.pages.campaigns.overview import show_overview
+from adloom.console.pages.campaigns.targeting import fetch_rules, show_targeting
 from adloom.console.pages.campaigns.what_if import show_what_if
 from adloom.console.resource_pages import Reload, ResourcePages, Tab, save_changes
 from adloom.console.shell import ADVERTISER_SIDE
@@ -64,15 +64,15 @@ def _show_dates(visit: PageVisit, campaign: Json, reload: Reload) -> None:
 async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> None:
     """Show the dates, the calendar of the campaign, and those of its banners that have a schedule."""
     _show_dates(visit, campaign, reload)
-    rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
-    is_on = is_campaign_on(campaign, rules["items"])
+    rules = await fetch_rules(visit, campaign["id"])
+    is_on = is_campaign_on(campaign, rules)
     with add_card(strings.NEXT_WEEKS):
         add_hint(
             "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
         )
         zone = visit.choose_zone(campaign["timezone"])
         show_calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
-        if any(is_timed(rule) for rule in rules["items"]):
+        if any(map(is_timed, rules)):
             add_hint(
                 "Hours and days of conditions are those of each placement's time zone. They are drawn as if that were"
                 f" {campaign['timezone']}, the campaign's."

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.forms.selects import TextsSelect
+from adloom.console.components.forms.inputs import TextsSelect
 from adloom.console.components.layout import add_card, add_div, add_empty_state, add_html, add_notice
 from adloom.console.components.messages import notify_success, notify_undoable, open_dialog
 from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
@@ -31,6 +31,13 @@ CHOICES: Final[Mapping[str, Mapping[Any, str]]] = {
 }
 RULES_MAX: Final = 100
 Save = Callable[[Json | None, Json], Awaitable[None]]
+
+
+async def fetch_rules(visit: PageVisit, campaign_id: str) -> list[Json]:
+    """Return the targeting rules of a campaign, the oldest first."""
+    return await visit.api.get_items(
+        "/admin/targeting-rules", campaignId=campaign_id, pageSize=RULES_MAX, sort="createdAt"
+    )
 
 
 class RuleDialog:
@@ -193,10 +200,7 @@ class _Targeting:
 
     @ui.refreshable_method
     async def show(self) -> None:
-        answer = await self._visit.api.get(
-            "/admin/targeting-rules", campaignId=self._campaign["id"], pageSize=RULES_MAX, sort="createdAt"
-        )
-        rules = answer["items"]
+        rules = await fetch_rules(self._visit, self._campaign["id"])
         with add_card("Targeting"):
             add_html(
                 Markup('<p class="al-sentence">{}</p><p class="quiet small">{}</p>').format(

@@ -13,8 +13,8 @@ from adloom.console.client import Json
 from adloom.console.components.categories import add_category_field
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import get_shown_currency
-from adloom.console.components.forms.amounts import PAISA_PLACES
 from adloom.console.components.forms.form import Form
+from adloom.console.components.forms.inputs import PAISA_PLACES
 from adloom.console.components.layout import (
     add_card,
     add_div,
@@ -27,7 +27,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.table import Column, build_plain_table
 from adloom.console.components.targeting_sentence import describe_rule, describe_rules
 from adloom.console.page import PageVisit
-from adloom.console.pages.campaigns.targeting import RULES_MAX, RuleDialog
+from adloom.console.pages.campaigns.targeting import RuleDialog, fetch_rules
 from adloom.console.resource_pages import Reload
 from adloom.taxonomy.iab import load_content
 
@@ -73,7 +73,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
                 form.add_price("targetCpa", "What a conversion should cost", hint="Empty: not said.")
                 _add_dates(form, campaign)
         _add_categories(form)
-        rules = TriedRules(await _read_rules(visit, campaign))
+        rules = TriedRules(await fetch_rules(visit, campaign["id"]))
 
         async def ask() -> None:
             shown.clear()
@@ -142,13 +142,6 @@ class TriedRules:
 
 def _take_rule(rule: Json) -> Json:
     return {name: rule[name] for name in ("ruleType", "operator", "value")}
-
-
-async def _read_rules(visit: PageVisit, campaign: Json) -> Sequence[Json]:
-    answer = await visit.api.get(
-        "/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX, sort="createdAt"
-    )
-    return answer["items"]
 
 
 def _add_dates(form: Form, campaign: Json) -> None:

@@ -12,7 +12,7 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError, parse_id, shorten_id
 from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import add_day_field, add_picker
-from adloom.console.components.forms.selects import LongSelect
+from adloom.console.components.forms.inputs import LongSelect
 from adloom.console.components.forms.values import offer_zone
 from adloom.console.components.layout import (
     Tile,

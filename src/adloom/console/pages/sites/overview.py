@@ -9,7 +9,7 @@ from nicegui import ui
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.categories import describe_category
-from adloom.console.components.charts.treemap import Treemap, TreemapPart
+from adloom.console.components.charts.treemap import TreemapPart, add_treemap
 from adloom.console.components.format import (
     format_ago,
     format_count,
@@ -126,7 +126,7 @@ def show_topics(site: Json, topics: Json) -> None:
             TreemapPart(id=one["id"], path=one["path"] or [one["name"]], pages=one["pages"]) for one in items
         ]
         with add_div("grid-of side"):
-            Treemap(
+            add_treemap(
                 parts,
                 on_choose=lambda category: ui.navigate.to(f"{pages_tab}&category={category}"),
                 description="Areas by the number of pages of each category",

@@ -24,6 +24,7 @@ from adloom.console.components.layout import (
     set_attributes,
 )
 from adloom.console.page import PageVisit
+from adloom.console.pages.campaigns.targeting import fetch_rules
 from adloom.console.pages.why.candidates import AUCTION, STEPS, count_by_step
 from adloom.console.words.field_labels import name_fields
 
@@ -78,7 +79,7 @@ async def show_campaign(visit: PageVisit) -> None:
     kind: NoticeKind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
     title = "How does “{name}” deliver?" if kind == "good" else "Why does “{name}” not deliver?"
     add_notice(name_fields(found["verdict"]), kind=kind, title=title.format(name=found["name"]))
-    rules = await visit.api.get_items("/admin/targeting-rules", campaignId=campaign_id, pageSize=LISTED_MAX)
+    rules = await fetch_rules(visit, campaign_id)
     if any(rule["ruleType"] == "country" and rule["operator"] == "in" and rule["isActive"] for rule in rules):
         await warn_of_unknown_countries(visit)
     _show_figures(found)

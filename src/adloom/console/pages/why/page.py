@@ -13,7 +13,7 @@ from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import build_funnel
 from adloom.console.components.forms.fields import add_picker
-from adloom.console.components.forms.selects import LongSelect
+from adloom.console.components.forms.inputs import LongSelect
 from adloom.console.components.layout import (
     add_card,
     add_div,
