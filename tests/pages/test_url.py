@@ -19,7 +19,7 @@ HOSTS = st.sampled_from(
 )  # fmt: skip
 PIECES = st.sampled_from(
     ["/", "//", "..", ".", "%2e", "%2E%2e", "%", "%4", "%41", "%C3%A4", "ä", "a", "B", " ", "+", "?", "&", "=", ";",
-     "utm_source=x", "&ref=1", "&b=2", "&a=1", "%26", "%3f", "\\", "#", "\t", "\n", "@", ":", "\0", "\ud800", '"']
+     "utm_source=x", "&ref=1", "&b=2", "&a=1", "%26", "%3f", ";jsessionid=1", "\\", "#", "\t", "\n", "@", ":", "\0", "\ud800", '"']
 )  # fmt: skip
 ADDRESSES = st.builds(
     "{}{}{}".format,
@@ -45,6 +45,11 @@ ADDRESSES = st.builds(
         ("https://example.com/?utm_source=a&UTM_Medium=b&fbclid=1", "example.com"),
         ("https://example.com/a?adloom-preview=abc&adloom-debug&b=1", "example.com/a?b=1"),
         ("https://example.com/a?PHPSESSID=ab12&jsessionid=3&b=1", "example.com/a?b=1"),
+        (
+            "https://example.com/shop;jsessionid=0A1B!-12/tea;v=2;JSESSIONID=3?b=1",
+            "example.com/shop/tea;v=2?b=1",
+        ),
+        ("https://example.com/;jsessionid=0A1B", "example.com"),
         ("https://example.com/?utm%5Fsource=a&id=7", "example.com?id=7"),
         ("https://example.com/?reference=a", "example.com?reference=a"),
         ("https://example.com/?&&a=1&", "example.com?a=1"),

@@ -40,6 +40,8 @@ _PLAIN_HOST: Final = re.compile(
 _PLAIN_QUERY: Final = re.compile(r"[A-Za-z0-9._~/?!$&'()*+,;=:@-]*", re.ASCII)
 _ESCAPE_OR_OTHER: Final = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~/?!$&'()*+,;=:@-]", re.ASCII)
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+# Servers of Java put it into every link of a reader without cookies, and so of a crawler.
+_SESSION: Final = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
 _IGNORED: Final = str.maketrans("", "", "\t\r\n")
 _ENDS_IGNORED: Final = "".join(map(chr, range(33)))
 
@@ -141,6 +143,8 @@ def _split_authority(authority: str) -> tuple[str, str | None]:
 def _normalize_path(path: str) -> str:
     if not _PLAIN_PATH.fullmatch(path):
         path = _normalize_escapes(path, in_path=True)
+    if ";" in path:
+        path = _SESSION.sub("", path)
     if "/." in path:
         path = _remove_dot_segments(path)
     return path.rstrip("/")
