@@ -103,7 +103,9 @@ def test_a_lazy_slot_is_asked_for_when_it_comes_near_and_only_once(
         page.evaluate("hidden.hidden = false")
         page.wait_for_function("adloom.inspect()[1].answer")
         assert list_asked(page) == ["hero", "bar", "slides"]
-        assert len(visit.requests_to("/v1/serve/page")) == before + 2
+        asked = visit.sent_json("/v1/serve/page")
+        assert len(asked) == before + 2
+        assert [len(one["shown"]) for one in (asked[0], *asked[-2:])] == [0, 1, 4]
 
     with a_visit(chromium) as visit:
         page = visit.page

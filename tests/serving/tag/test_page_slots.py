@@ -389,6 +389,33 @@ async def test_one_look_up_keeps_what_a_visitor_has_seen_often_enough_from_all_s
     assert len(publisher.server.counts.asked) == 1
 
 
+def test_what_the_page_shows_already_is_shown_again_only_if_nothing_else_can_be() -> None:
+    rows = [a_banner(11), a_banner(12), a_bid(21, "9"), a_bid(22, "2")]
+    publisher = Publisher(*rows, creatives=(a_creative(31), a_creative(32)))
+    publisher.server.index = msgspec.structs.replace(
+        publisher.server.index,
+        banner_ids=publisher.server.index.banner_ids.with_more(
+            (an_id(2_000 + number), number) for number in (31, 32)
+        ),
+    )
+
+    def ask_beside(*shown: dict[str, Any]) -> dict[str, list[str]]:
+        return titles(publisher.ask("hero", "feed-1", "top", shown=shown))
+
+    def name(number: int) -> dict[str, Any]:
+        return {"bannerId": str(an_id(2_000 + number))}
+
+    alone = titles(publisher.ask("hero", "feed-1"))
+    others = ask_beside(*map(name, (11, 21, 31)))
+    again = ask_beside(*map(name, (11, 12, 21, 22)), {"bannerId": str(USER)})
+    campaign = ask_beside({**name(99), "campaignId": str(a_creative(31).assignment.campaign_id)})
+
+    assert alone == {"hero": ["direct 11"], "feed-1": ["bid 21"]}
+    assert others == {"hero": ["direct 12"], "feed-1": ["bid 22"], "top": ["creative 32"]}
+    assert again | alone == again
+    assert campaign["top"] == ["creative 32"]
+
+
 @pytest.mark.parametrize("times", [1, 3])
 async def test_what_has_a_frequency_cap_is_not_twice_on_a_page(times: int) -> None:
     capped = (FrequencyLimit(Window.WEEK, 9), FrequencyLimit(Window.DAY, times))

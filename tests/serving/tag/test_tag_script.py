@@ -23,8 +23,8 @@ from adloom.serving.tag.script import (
 )
 from tests.support.for_each import for_each
 
-# rjsmin does not shorten names: 8.5 KB. A minifier of our own, 200 lines, saved a tenth and was dropped.
-GZIPPED_BYTES_MAX = 8_600
+# rjsmin does not shorten names: 8.7 KB. A minifier of our own, 200 lines, saved a tenth and was dropped.
+GZIPPED_BYTES_MAX = 8_700
 LINES_MAX = 400
 NODE = shutil.which("node")
 # Syntax that is newer than 2020, and calls that could turn text into markup or code.

@@ -176,14 +176,14 @@ class ServeRoutes:
         )
 
     def _serve_unseen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
-        """Answer without the banners that a visitor has seen often enough, each once; time has passed meanwhile."""
+        """Answer without the banners that a visitor has seen often enough; time has passed meanwhile."""
         now = self._now()
         found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
         if isinstance(found, FastAnswer):
             return found
         state, context = found
         placement, second = state.placement, int(now.timestamp())
-        offers = self._decide_page([found], second, seen, names_user=True)[0]
+        offers = self._decide(state, context, second, seen)
         reserved = offers, NO_LEASES
         if placement.is_limited and request.method != b"HEAD":
             reserved = self._hold(request, state, context, offers, second, seen)
@@ -270,8 +270,9 @@ class ServeRoutes:
         user_id: UUID | None,
         seen: BannerKeys,
         now: datetime,
+        shown: BannerKeys = NO_BANNERS,
     ) -> dict[bytes, FilledPlacement | FastAnswer]:
-        """Fill placements of a page; what is not filled here has an answer that says so."""
+        """Fill placements of a page beside what it has `shown`; what is not filled here has an answer that says so."""
         second = int(now.timestamp())
         asked: list[Found] = []
         filled: dict[bytes, FilledPlacement | FastAnswer] = {}
@@ -282,8 +283,8 @@ class ServeRoutes:
             else:
                 asked.append((found[0], overrides.apply_to(found[1])))
         names_user = user_id is not None and user_id != NO_USER
-        decided = self._decide_page(asked, second, seen, names_user=names_user)
-        on_page = set(seen) | {offer.candidate.banner_key for offers in decided for offer in offers}
+        decided = self._decide_page(asked, second, seen, shown, names_user=names_user)
+        on_page = {*seen, *shown} | {offer.candidate.banner_key for offers in decided for offer in offers}
         # One request, however many placements it names.
         held = sum(
             [len(one) for (state, _), one in zip(asked, decided, strict=True) if state.placement.is_limited]
@@ -343,14 +344,14 @@ class ServeRoutes:
         return self._states.get(placement, now), context
 
     def _decide_page(
-        self, asked: Sequence[Found], second: int, seen: BannerKeys, *, names_user: bool
+        self, asked: Sequence[Found], second: int, seen: BannerKeys, shown: BannerKeys, *, names_user: bool
     ) -> Sequence[Sequence[RenderedOffer]]:
         """Decide each placement alone, and all together only if a banner would appear twice."""
         alone = [self._decide(state, context, second, seen) for state, context in asked]
-        if has_no_repeats([[offer.candidate for offer in offers] for offers in alone]):
+        if has_no_repeats([[offer.candidate for offer in offers] for offers in alone], shown):
             return alone
         # Every other slot of the page can take one candidate away, so a placement needs at most as many as all slots.
-        at_most = sum(state.placement.slots_max for state, _ in asked)
+        at_most = sum(state.placement.slots_max for state, _ in asked) + len(shown)
         choices = [
             PageChoice(
                 dedupe_banners(
@@ -366,7 +367,7 @@ class ServeRoutes:
             )
             for (state, context), offers in zip(asked, alone, strict=True)
         ]
-        page = fill_page(choices, names_user=names_user)
+        page = fill_page(choices, names_user=names_user, shown=shown)
         return [state.build_offers(candidates) for (state, _), candidates in zip(asked, page, strict=True)]
 
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost

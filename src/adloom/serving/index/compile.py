@@ -88,7 +88,9 @@ def compile_index(snapshot: Snapshot) -> Index:
         version=snapshot.version,
         gone=(),
         placements=[run_steps(compile_placement(one, shared)) for one in rows],
-        banner_ids=IdTable().with_more((one, None) for one in snapshot.banner_ids),
+        banner_ids=IdTable()
+        .with_more((one, None) for one in snapshot.banner_ids)
+        .with_more((one.banner_id, one.banner_key) for one in snapshot.assignments),
         campaign_ids=IdTable().with_more((one, None) for one in snapshot.campaign_ids),
         sites=NO_SITES.replaced((), [compile_site(row, ApprovalRules()) for row in snapshot.sites]),
     )

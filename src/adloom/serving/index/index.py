@@ -133,7 +133,7 @@ NO_MARKETS: Final[Mapping[str, MarketPlacements]] = {}
 
 
 class IdTable(msgspec.Struct, frozen=True):
-    """Ids and the keys of their owners, in parts: adding one copies one part and not 100,000 ids."""
+    """Ids, and keys of banners themselves or of the owners of campaigns, in parts: adding one copies one part and not 100,000 ids."""
 
     buckets: tuple[Mapping[bytes, int | None], ...] = (_EMPTY_BUCKET,) * _BUCKETS
 
@@ -141,13 +141,13 @@ class IdTable(msgspec.Struct, frozen=True):
         written = thing_id.int.to_bytes(16, "big")  # As `bytes`, without a call of Python.
         return written in self.buckets[written[-1]]
 
-    def find_owner(self, thing_id: UUID) -> int | None:
+    def find_key(self, thing_id: UUID) -> int | None:
         return self.buckets[thing_id.bytes[-1]].get(thing_id.bytes)
 
     def with_more(self, ids: Iterable[tuple[UUID, int | None]]) -> "IdTable":
         added: dict[int, dict[bytes, int | None]] = {}
-        for one, owner_key in ids:
-            added.setdefault(one.bytes[-1], {})[one.bytes] = owner_key
+        for one, key in ids:
+            added.setdefault(one.bytes[-1], {})[one.bytes] = key
         if not added:
             return self
         buckets = list(self.buckets)
@@ -173,6 +173,10 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
         """Whether such a banner exists, served or not, deleted or not."""
         return self.banner_ids.has(banner_id)
 
+    def find_banner_key(self, banner_id: UUID) -> int | None:
+        """Return the key of such a banner; None if it does not exist."""
+        return self.banner_ids.find_key(banner_id)
+
     def has_placement(self, placement_id: UUID) -> bool:
         """Whether such a placement exists, active or not."""
         return placement_id.int in self.by_number
@@ -184,7 +188,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_advertiser(self, campaign_id: UUID) -> int | None:
         """Return the same of a campaign's advertiser; the campaign may be deleted too."""
-        return self.campaign_ids.find_owner(campaign_id)
+        return self.campaign_ids.find_key(campaign_id)
 
     def find_site(self, placement_id: UUID) -> str | None:
         """Return the domain of a placement's pages; None if it has no site, or does not exist."""

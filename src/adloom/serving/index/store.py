@@ -147,9 +147,7 @@ ASSIGNMENTS = build_query(
 )
 AFFECTED_CAMPAIGNS = "SELECT DISTINCT campaign_id FROM creatives WHERE banner_id = ANY ($1::integer[])"
 # Including deleted ones: an offer may be reported after its banner was deleted.
-BANNER_IDS = build_query(
-    "SELECT public_id, NULL FROM banners WHERE {among}", among="id = ANY ($1::integer[])"
-)
+BANNER_IDS = build_query("SELECT public_id, id FROM banners WHERE {among}", among="id = ANY ($1::integer[])")
 CAMPAIGN_IDS = build_query(
     "SELECT public_id, advertiser_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])"
 )

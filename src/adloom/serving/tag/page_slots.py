@@ -59,6 +59,7 @@ from adloom.serving.tag.unknown_slugs import UnknownSlugs
 
 PAGE_PATH: Final = b"/v1/serve/page"
 SLOTS_MAX: Final = 20
+SHOWN_MAX: Final = 60  # The tag names the last ones.
 SERVED_HEAD: Final = encode_head(
     HTTPStatus.OK,
     b"application/json",
@@ -80,6 +81,13 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 SlugsByDelivery = Mapping[Delivery, Sequence[bytes]]
 
 
+class BannerOnPage(msgspec.Struct, frozen=True, rename="camel"):
+    """What a slot of the page shows that was filled before; the campaign where it is a contextual one."""
+
+    banner_id: UUID
+    campaign_id: UUID | None = None
+
+
 class PageSlotsRequest(msgspec.Struct, frozen=True, rename="camel"):
     """The slots of a page, its address, and the address that it names as its own."""
 
@@ -91,6 +99,7 @@ class PageSlotsRequest(msgspec.Struct, frozen=True, rename="camel"):
     canonical_url: str | None = None
     user_id: UUID | None = None
     context: dict[str, Any] = {}
+    shown: Annotated[list[BannerOnPage], msgspec.Meta(max_length=SHOWN_MAX)] = []
 
 
 class WonAnswer(msgspec.Struct, frozen=True, rename="camel"):
@@ -115,6 +124,7 @@ class AskedSlots(msgspec.Struct, frozen=True, gc=False):
     addresses: Sequence[str | None]  # The one that the page names, and its own.
     overrides: Overrides
     user_id: UUID | None
+    shown: Sequence[BannerOnPage] = ()
 
 
 _bodies: Final = BodyDecoder(PageSlotsRequest)
@@ -166,6 +176,7 @@ class PageSlotRoutes:
             (body.canonical_url, body.url),
             overrides,
             None if user_id == NO_USER else user_id,
+            body.shown,
         )
         if asked.user_id is not None:
             index = self._index()
@@ -192,7 +203,7 @@ class PageSlotRoutes:
         if sum(map(len, slugs.values())) < len(asked.slugs):
             missing = [slug for slug in asked.slugs if slug not in index.by_slug]
             self._unknown.note(index, missing, asked.addresses, now)
-        on_page: set[int] = set()
+        on_page = _find_shown(index, asked.shown)
         stamp = PageStamp(str(self._new_id()).encode(), self._stamp.format(now, int(now.timestamp())))
         answers = dict.fromkeys(asked.slugs, NO_SUCH_PLACEMENT.body)
         answers |= self._fill_direct(asked, slugs.get(Delivery.DIRECT, ()), seen, on_page)
@@ -223,7 +234,9 @@ class PageSlotRoutes:
     ) -> dict[bytes, bytes]:
         if not slugs:
             return {}
-        filled = self._direct.fill_page(asked.http, slugs, asked.overrides, asked.user_id, seen, self._now())
+        filled = self._direct.fill_page(
+            asked.http, slugs, asked.overrides, asked.user_id, seen, self._now(), frozenset(on_page)
+        )
         answers: dict[bytes, bytes] = {}
         for slug, one in filled.items():
             if isinstance(one, FastAnswer):
@@ -268,6 +281,15 @@ class PageSlotRoutes:
             return _encode_empty(placement, AUCTION_REASONS[won], stamp)
         on_page.add(won.bidder.banner_key)
         return _encode_won(won)
+
+
+def _find_shown(index: Index, shown: Sequence[BannerOnPage]) -> set[int]:
+    """Return the keys of banners, and negative ones of campaigns, that are on the page already."""
+    banners = {index.find_banner_key(one.banner_id) for one in shown}
+    campaigns = {
+        own.key for one in shown if one.campaign_id and (own := index.by_campaign.get(one.campaign_id))
+    }
+    return campaigns.union(key for key in banners if key is not None)
 
 
 def _choose_url(index: Index, asked: AskedSlots) -> NormalizedUrl | None:

@@ -3,6 +3,7 @@
 // The parts of this folder share one scope; `script.py` puts them together in their order.
 
 const SLOTS_MAX = 20;
+const SHOWN_MAX = 60;
 const said = new Set();
 const slots = new Map(); // By element.
 const handlers = []; // With the name of what they wait for.
@@ -106,11 +107,24 @@ async function read(path, body) {
   }
 }
 
+// What the other placements show, so that none shows it too while there is something else. A preview has no token.
+function shownBeside(turn) {
+  const shown = [];
+  slots.forEach(({ asked, cards, answer }) => {
+    if (asked === turn || !cards[0]) return;
+    answer.banners.forEach(({ id, campaignId, trackingToken }) => {
+      if (trackingToken) shown.push({ bannerId: id, campaignId: answer.delivery === "contextual" ? campaignId : null });
+    });
+  });
+  return shown.slice(-SHOWN_MAX);
+}
+
 async function askFor(slugs, turn) {
   const url = pageUrl();
   const userId = readerId();
   const canonicalUrl = (document.querySelector("link[rel=canonical]") || {}).href;
-  const asked = { url, canonicalUrl, slots: slugs, context: contextOf(userId), userId };
+  const shown = shownBeside(turn);
+  const asked = { url, canonicalUrl, slots: slugs, context: contextOf(userId), userId, shown };
   const body = await read("v1/serve/page", asked);
   const page = body.page || {};
   if (page.reclassifyInMs <= 0) tellText(page.url, url);
