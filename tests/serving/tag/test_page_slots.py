@@ -292,6 +292,28 @@ def test_a_banner_that_is_on_the_page_wins_an_auction_only_if_no_other_can() -> 
     assert titles(alone) == {"feed-1": ["bid 21"], "feed-2": ["bid 21"]}
 
 
+@pytest.mark.parametrize("times", [None, 1])
+async def test_where_the_winner_is_left_out_by_its_pace_the_next_best_is_one_that_is_not_on_the_page(
+    times: int | None,
+) -> None:
+    frequency = () if times is None else (FrequencyLimit(Window.DAY, times),)
+    paced = a_bid(21, "9", is_limited=True)
+    rows = (paced, a_bid(22, "5", frequency=frequency), a_bid(23, "2"))
+    again = tuple(msgspec.structs.replace(one, placement_key=5) for one in rows)
+    places = (*PLACES, a_slot(5, slug="feed-2"))
+
+    async def ask(*bids: AssignmentRow) -> dict[str, list[str]]:
+        publisher = Publisher(*bids, places=places, draw=0.0)
+        publisher.server.grant(1_000_000, throttle=0.5)
+        user = {} if times is None else {"userId": str(USER)}
+        answer = publisher.serve("feed-1", "feed-2", **user)
+        return titles(json.loads((answer if isinstance(answer, FastAnswer) else await answer).body))
+
+    assert await ask(*rows, *again) == {"feed-1": ["bid 22"], "feed-2": ["bid 23"]}
+    alone = await ask(*rows[:2], *again[:2])
+    assert alone == {"feed-1": ["bid 22"], "feed-2": ["bid 22"] if times is None else []}
+
+
 def test_an_empty_slot_says_why() -> None:
     publisher = Publisher()
     assert reasons(publisher.ask()) == dict.fromkeys(("hero", "feed-1", "top", "side"), "no_demand")

@@ -165,6 +165,7 @@ class AuctionRoutes:
         request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
         if auction.win is not None:
             self._count_offer(request)
+        request.on_page = on_page
         if known is not None:
             request.seen = known
         is_open = known is None and auction.capped_banner_ids
@@ -243,7 +244,7 @@ class AuctionRoutes:
         if not self._auctioneer.reserve_winner(request, is_recorded=is_recorded):
             return self._answer_next_best(request, request.seen.unseen or auction.capped_banner_ids)
         auction, auction_id = request.auction, self._new_id()
-        win = auction.win
+        win, is_recorded = auction.win, is_recorded and request.is_recorded
         if self._count_traffic is not None:
             self._count_traffic(auction.market, None if win is None else win.bidder.placement_key)
         if win is None:

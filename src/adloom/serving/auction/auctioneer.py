@@ -10,7 +10,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.auction.bid_record import AuctionInput, BidRecord, BidRecorder
 from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.request import ServeQuery, VisitorInfo
+from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, VisitorInfo
 from adloom.serving.auction.result_cache import AuctionCache, CacheKey, DecidedAuction
 from adloom.serving.eligibility.frequency_lookup import (
     NOTHING_KNOWN,
@@ -44,6 +44,7 @@ class AuctionRequest(msgspec.Struct, gc=False):
     is_counted: bool = False  # As an offer that its address has out.
     record: BidRecord | None = None
     gate: PaceGate | None = None  # Once a campaign was drawn, or could not be reserved.
+    on_page: Collection[int] = ()  # Banners that the page shows already: they win only if no other can.
 
 
 class Auctioneer:
@@ -129,13 +130,25 @@ class Auctioneer:
                     return True
                 tries += 1
                 _leave_out(request, win, reserver)
-            auction = request.auction = self._rerun(auction, seen, request.gate, is_last=tries >= TRIES_MAX)
+            auction = self._rerun(auction, seen, request.gate, is_last=tries >= TRIES_MAX)
+            if auction.win is not None and auction.win.bidder.banner_key in request.on_page:
+                auction = self._rerun_off_page(request, auction)
+                # A record would say that a frequency cap has removed what is on the page.
+                is_recorded = request.is_recorded = False
+            request.auction = auction
             if not seen.is_all and not set(auction.capped_banner_ids) <= set(looked_up):
                 return False
 
     def rerun_with(self, auction: DecidedAuction, seen: SeenBanners) -> DecidedAuction:
         """Run the same auction again without the banners that the visitor has seen often enough."""
         return self._rerun(auction, seen) if seen.enough else auction
+
+    def _rerun_off_page(self, request: AuctionRequest, auction: DecidedAuction) -> DecidedAuction:
+        """Leave out what the page shows already, if another bid can win, or its visitor must not see it again."""
+        off_page = self._rerun(auction, SeenBanners(frozenset(request.on_page)), request.gate)
+        assert auction.win is not None, "it has won"
+        is_capped = request.query.user != NO_USER_TEXT and bool(auction.win.bidder.frequency)
+        return off_page if off_page.win is not None or is_capped else auction
 
     def _build_input(
         self,
