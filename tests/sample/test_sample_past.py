@@ -4,7 +4,7 @@ import functools
 from datetime import datetime, timedelta
 from typing import Any
 
-from adloom.sample.visitors.past import draw_past_events
+from adloom.sample.visitors.visits import draw_past_events
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 

@@ -8,10 +8,9 @@ from adloom.core.clock import ManualClock
 from adloom.runtime.random import seed_chance
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError, ServedPlacement
-from adloom.sample.visitors.past import Event
 from adloom.sample.visitors.traffic import AWAY_SECONDS_MAX, Traffic
 from adloom.sample.visitors.visitors import BRISK, BRISK_VISITS_PER_SECOND, SampleVisitor
-from adloom.sample.visitors.visits import SeenOffer, VisitedPage
+from adloom.sample.visitors.visits import Event, SeenOffer, VisitedPage
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 

@@ -19,8 +19,7 @@ from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
 from adloom.sample.admin import AdminClient, RefusedError, SampleError
-from adloom.sample.load import Removed, load_sample, remove_sample
-from adloom.sample.magazine import give_pages
+from adloom.sample.load import Removed, give_pages, load_sample, remove_sample
 from adloom.sample.manifest import FILE_NAME, Manifest, State
 from adloom.sample.removal import Stays
 

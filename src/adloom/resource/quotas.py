@@ -8,38 +8,29 @@ from adloom.core.errors import ConflictError
 from adloom.runtime.postgres import Connection
 from adloom.runtime.settings import QuotaSettings
 
-# What is counted after a write that has made some, by noun; $1 is the account. Deleted ones are not served.
-COUNTS: Final = {
-    "campaign": """
-        SELECT count(*) FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
-         WHERE owner.public_id = $1 AND it.deleted_at IS NULL
-    """,
-    "banner": """
-        SELECT count(*) FROM banners AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
-         WHERE owner.public_id = $1 AND it.deleted_at IS NULL
-    """,
-    "placement": """
-        SELECT count(*) FROM placements AS it JOIN publishers AS owner ON owner.id = it.publisher_id
-         WHERE owner.public_id = $1
-    """,
-    "link": """
-        SELECT count(*) FROM campaign_placements AS it JOIN campaigns AS campaign ON campaign.id = it.campaign_id
-          JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
-         WHERE owner.public_id = $1
-    """,
-    "assignment": """
-        SELECT count(*) FROM banner_assignments AS it JOIN campaigns AS campaign ON campaign.id = it.campaign_id
-          JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
-         WHERE owner.public_id = $1
-    """,
-    "creative": """
-        SELECT count(*) FROM creatives AS it JOIN campaigns AS campaign ON campaign.id = it.campaign_id
-          JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
-         WHERE owner.public_id = $1
-    """,
+_OF_ADVERTISER: Final = """
+    SELECT count(*) FROM {} AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE owner.public_id = $1 AND it.deleted_at IS NULL
+"""
+_OF_CAMPAIGN: Final = """
+    SELECT count(*) FROM {} AS it JOIN campaigns AS campaign ON campaign.id = it.campaign_id
+      JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
+     WHERE owner.public_id = $1
+"""
+_OF_PUBLISHER: Final = """
+    SELECT count(*) FROM {} AS it JOIN publishers AS owner ON owner.id = it.publisher_id
+     WHERE owner.public_id = $1
+"""
+# By noun, the setting with the most of it, and what is counted after a write that has made some; $1 is the account.
+# Deleted ones are not served.
+QUOTAS: Final = {
+    "campaign": ("campaigns_max", _OF_ADVERTISER.format("campaigns")),
+    "banner": ("banners_max", _OF_ADVERTISER.format("banners")),
+    "placement": ("placements_max", _OF_PUBLISHER.format("placements")),
+    "link": ("links_max", _OF_CAMPAIGN.format("campaign_placements")),
+    "assignment": ("links_max", _OF_CAMPAIGN.format("banner_assignments")),
+    "creative": ("links_max", _OF_CAMPAIGN.format("creatives")),
 }
-
-
 # Held until the commit: of two writes at once, the second counts what the first has made.
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('quota:' || $1::uuid, 0))"
 
@@ -50,27 +41,17 @@ class QuotaReachedError(ConflictError):
     code = "ACCOUNT_QUOTA_REACHED"
 
 
-def find_quota(quotas: QuotaSettings, noun: str) -> int:
-    return {
-        "campaign": quotas.campaigns_max,
-        "banner": quotas.banners_max,
-        "placement": quotas.placements_max,
-        "link": quotas.links_max,
-        "assignment": quotas.links_max,
-        "creative": quotas.links_max,
-    }[noun]
-
-
 async def check_quotas(
     connection: Connection, account_id: UUID, made: Collection[str], quotas: QuotaSettings
 ) -> None:
     """Raise where an account has too many of what it has just made; the caller rolls back."""
-    counted = sorted(COUNTS.keys() & set(made))
+    counted = sorted(QUOTAS.keys() & set(made))
     if counted:
         await connection.execute(LOCK, account_id)
     for noun in counted:
-        count: int = await connection.fetchval(COUNTS[noun], account_id)
-        most = find_quota(quotas, noun)
+        setting, statement = QUOTAS[noun]
+        count: int = await connection.fetchval(statement, account_id)
+        most: int = getattr(quotas, setting)
         if count > most:
             raise QuotaReachedError(
                 f"This account may have {most} {noun}s and would have {count}. Delete some, or ask the operator."

@@ -13,10 +13,9 @@ from adloom.core.errors import BodyTooLargeError, ForbiddenError, UnavailableErr
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.audit.difference import describe_change
 from adloom.resource.spec import DocumentLists
-from adloom.resource.transfer.document import RawItem, read_json, write_json
+from adloom.resource.transfer.document import ImportProgress, ImportStep, RawItem, read_json, write_json
 from adloom.resource.transfer.exchange import Exchange, ImportRequest
 from adloom.resource.transfer.plan import ImportChange
-from adloom.resource.transfer.progress import ImportProgress, ImportStep
 from adloom.resource.transfer.schema import EXAMPLE, SCHEMA_NAME
 from adloom.resource.transfer.sheet import read_csv, write_csv
 from adloom.runtime.http.api import sheets

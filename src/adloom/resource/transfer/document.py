@@ -3,6 +3,7 @@
 # pure
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
@@ -144,3 +145,22 @@ def parse_id(spec: ResourceSpec[Any], value: object) -> Any:  # noqa: ANN401 - a
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= INT4_MAX:
         return None
     return int(value) if value == int(value) else None
+
+
+class ImportStep(StrEnum):
+    """What an import does: it writes when all of its items are checked."""
+
+    READING = "reading"
+    CHECKING = "checking"
+    WRITING = "writing"
+
+
+class ImportProgress(msgspec.Struct):
+    """The step of an import, and how many items are done; of how many is not known while it reads."""
+
+    step: ImportStep = ImportStep.READING
+    done: int = 0
+    total: int = 0
+
+    def begin(self, step: ImportStep, total: int) -> None:
+        self.step, self.done, self.total = step, 0, total

@@ -19,9 +19,15 @@ from adloom.resource.changes import Catalog, CatalogWrite, find_creator
 from adloom.resource.resource import Resource
 from adloom.resource.spec import DocumentLists, ResourceSpec
 from adloom.resource.table import BATCH_MAX, Identity
-from adloom.resource.transfer.document import ItemHead, RawItem, parse_id, read_heads
+from adloom.resource.transfer.document import (
+    ImportProgress,
+    ImportStep,
+    ItemHead,
+    RawItem,
+    parse_id,
+    read_heads,
+)
 from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
-from adloom.resource.transfer.progress import ImportProgress, ImportStep
 from adloom.runtime.http.api.exception_handlers import list_field_problems
 from adloom.runtime.process.tuning import pause_gc
 

@@ -23,8 +23,7 @@ from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.etag import move_forward
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.spec import DocumentLists, Identity, Item, ResourceSpec
-from adloom.resource.transfer.document import KEY, ItemHead, parse_id
-from adloom.resource.transfer.progress import ImportProgress
+from adloom.resource.transfer.document import KEY, ImportProgress, ItemHead, parse_id
 
 
 class ItemProblemError(Exception):

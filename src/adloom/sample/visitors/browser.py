@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from adloom.sample.visitors.past import Event
 from adloom.sample.visitors.visitors import SampleVisitor
-from adloom.sample.visitors.visits import SeenOffer, VisitedPage
+from adloom.sample.visitors.visits import Event, SeenOffer, VisitedPage
 
 ANSWER_SECONDS_MAX: Final = 5.0
 BUSY: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})

@@ -12,9 +12,18 @@ from adloom.core.clock import Clock
 from adloom.core.random import Chance
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError
-from adloom.sample.visitors.past import BATCH_EVENTS, Event, draw_past_events
 from adloom.sample.visitors.visitors import SampleVisitor, compute_visits_per_second, draw_seconds_to_next
-from adloom.sample.visitors.visits import Reaction, SeenOffer, VisitedPage, list_ctrs, pick_visit, react_to
+from adloom.sample.visitors.visits import (
+    BATCH_EVENTS,
+    Event,
+    Reaction,
+    SeenOffer,
+    VisitedPage,
+    draw_past_events,
+    list_ctrs,
+    pick_visit,
+    react_to,
+)
 
 POLL_SECONDS: Final = 1.0  # How often we look whether the sample is still loaded.
 WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest are dropped.

@@ -1,18 +1,25 @@
-"""What a simulated visitor does: opens a page, sees some of its ads, sometimes clicks one."""
+"""What a simulated visitor does: opens a page, sees some of its ads, sometimes clicks one; and what visitors would have done on the day before the load."""
 
 # pure
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Final
 
 import msgspec
 
 from adloom.core.random import Chance
 from adloom.sample.content.articles import ARTICLES, DEPARTMENTS, PRODUCTS
-from adloom.sample.content.catalog import BANNERS, SampleBanner
+from adloom.sample.content.catalog import BANNER_BY_KEY, BANNERS, CAMPAIGNS, SLOT_BY_SLUG, SampleBanner
 from adloom.sample.manifest import Manifest
 from adloom.sample.pages.pages import SHOP, list_sample_pages
-from adloom.sample.visitors.visitors import SampleVisitor, pick, pick_visitor
+from adloom.sample.visitors.visitors import (
+    VISITS_PER_SECOND,
+    SampleVisitor,
+    compute_busyness,
+    pick,
+    pick_visitor,
+)
 
 # Probability that a slot comes into view, by its position on the page; the last holds for all below.
 SEEN: Final = (0.94, 0.7, 0.6, 0.45)
@@ -114,3 +121,50 @@ def react_to(
                 seen_after_seconds=seen,
                 clicked_after_seconds=seen + chance.uniform(*THINKING_SECONDS) if is_clicked else None,
             )
+
+
+Event = dict[str, str]
+
+HOURS: Final = 23  # An event that is older than a day when it arrives would count as of now.
+VIEWS_PER_VISIT: Final = 1.6
+BATCH_EVENTS: Final = 500
+CLICKED_AFTER: Final = timedelta(seconds=5)
+
+
+def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
+    """Yield events, oldest first; with the same chance they are the same, by name too, and so count once."""
+    shown = [
+        ((campaign.key, slug, key), 1.0 / (1 + rank))
+        for campaign in CAMPAIGNS
+        if campaign.status == "active" and not campaign.is_deleted and campaign.impression_cap is None
+        for slug, keys in campaign.shows.items()
+        if not campaign.is_fallback and SLOT_BY_SLUG[slug].auction_type is None
+        for rank, key in enumerate(keys)
+    ]
+    load, number = f"sample:{manifest.loaded_at:%Y%m%d%H%M%S}", 0
+    for hour in range(HOURS, 0, -1):
+        begins_at = manifest.loaded_at - timedelta(hours=hour)
+        views = round(3600 * VISITS_PER_SECOND * VIEWS_PER_VISIT * compute_busyness(begins_at))
+        for view in range(views):
+            number += 1
+            campaign, slug, key = pick(shown, chance.random())
+            seen_at = begins_at + timedelta(hours=(view + chance.random()) / views)
+            event = {
+                "bannerId": manifest.get_ids("banners")[key],
+                "placementId": manifest.get_ids("placements")[slug],
+                "campaignId": manifest.get_ids("campaigns")[campaign],
+                **_draw_circumstances(chance),
+            }
+            seen = {"occurredAt": min(seen_at, manifest.loaded_at).isoformat(), **event}
+            yield {"type": "impression", "correlationId": f"{load}:{number}:impression", **seen}
+            if chance.random() < BANNER_BY_KEY[key].ctr:
+                clicked_at = min(seen_at + CLICKED_AFTER, manifest.loaded_at)
+                seen["occurredAt"] = clicked_at.isoformat()
+                yield {"type": "click", "correlationId": f"{load}:{number}:click", **seen}
+
+
+def _draw_circumstances(chance: Chance) -> Event:
+    visitor = pick_visitor(chance)
+    agent = visitor.user_agent
+    device = "tablet" if "iPad" in agent else "mobile" if "Mobile" in agent else "desktop"
+    return {"deviceType": device, "countryCode": visitor.country}
