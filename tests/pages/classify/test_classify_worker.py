@@ -5,8 +5,10 @@ import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import cast
 from uuid import UUID
 
+import asyncpg
 import pytest
 from msgspec.structs import replace
 
@@ -277,6 +279,50 @@ async def test_a_text_that_ends_classifiers_is_given_up(pool: Pool, valkey: Valk
 
     assert classifier.asked == []
     assert "ended several times" in await pool.fetchval("SELECT failure FROM site_pages")
+
+
+class AwayPool:
+    """A pool whose database is away the first times."""
+
+    def __init__(self, pool: Pool, times: int) -> None:
+        self._pool = pool
+        self.times = times
+
+    def acquire(self) -> object:
+        self._ask()
+        return self._pool.acquire()
+
+    async def fetchval(self, query: str) -> object:
+        self._ask()
+        return await self._pool.fetchval(query)
+
+    def _ask(self) -> None:
+        self.times -= 1
+        if self.times >= 0:
+            raise asyncpg.CannotConnectNowError("the database system is starting up")
+
+
+@pytest.mark.usefixtures("site")
+async def test_a_text_that_waits_for_the_database_is_not_given_up(pool: Pool, valkey: Valkey) -> None:
+    async def load() -> Classifier:
+        return FakeClassifier()
+
+    away = AwayPool(pool, 3 * DELIVERIES_MAX)
+    worker = ClassifyWorker(
+        cast("Pool", away),
+        valkey,
+        load,
+        consumer="one",
+        clock=SystemClock(),
+        ids=SystemIds(),
+        away_seconds=0.01,
+    )
+    async with running(worker):
+        await ClassifyQueue(valkey).put(a_request())
+        await eventually(lambda: count_of(worker)() == 1, seconds=30)
+
+    assert away.times < 0
+    assert worker.tally.outcomes[PageOutcome.CLASSIFIED] == 1
 
 
 async def test_a_page_of_a_site_that_is_gone_is_forgotten(pool: Pool, valkey: Valkey) -> None:

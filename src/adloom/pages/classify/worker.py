@@ -27,7 +27,7 @@ from adloom.pages.model import FRESH_HOURS, PageSource, compute_expiry
 from adloom.pages.notice import PageNotice, publish_page_notice
 from adloom.pages.store import PageClassification, write_classification, write_failure
 from adloom.runtime.loops import pause
-from adloom.runtime.postgres import Pool
+from adloom.runtime.postgres import Pool, is_reachable
 from adloom.runtime.process.tuning import give_memory_back
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -78,6 +78,7 @@ class ClassifyWorker:
         fresh_hours: int = FRESH_HOURS,
         claim_seconds: float = CLAIM_SECONDS,
         idle_seconds_max: float = IDLE_SECONDS_MAX,
+        away_seconds: float = AWAY_SECONDS,
     ) -> None:
         """Make a worker; `load` is called for the first page, and for the first after a while without any.
 
@@ -95,6 +96,7 @@ class ClassifyWorker:
         self._fresh_hours = fresh_hours
         self._claim_seconds = claim_seconds
         self._idle_seconds_max = idle_seconds_max
+        self._away_seconds = away_seconds
         self._worked_at = 0.0
         self.unloaded = asyncio.Event()  # Set while there is none any more.
         self.tally = ClassifyTally(dict.fromkeys(PageOutcome, 0))
@@ -122,7 +124,13 @@ class ClassifyWorker:
                 is_resumed = False
                 self.tally.away += 1
                 log.warning("classifier_waits", reason=type(error).__name__)
-                await pause(AWAY_SECONDS, stop)
+                await self._wait_for_database(stop)
+
+    async def _wait_for_database(self, stop: asyncio.Event) -> None:
+        """Wait a moment, and until PostgreSQL answers: each time that entries are taken up again counts as an end."""
+        await pause(self._away_seconds, stop)
+        while not stop.is_set() and not await is_reachable(self._pool):
+            await pause(self._away_seconds, stop)
 
     def _unload_if_idle(self, *, is_idle: bool) -> None:
         now = time.monotonic()
