@@ -9,8 +9,7 @@ import typer
 from adloom.forecast.file.market_file import build_market
 from adloom.forecast.file.parts import CampaignPart, MarketFile, PlacementPart, RulePart, VisitorPart
 from adloom.forecast.market import SimulatedMarket
-from adloom.forecast.market_run import MarketRun
-from adloom.forecast.seeded_runs import make_chances
+from adloom.forecast.market_run import MarketRun, make_chances
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import Delivery
 from bench.figures import BenchTable, judge, show

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from adloom.bidding.training.generated import generate_tables
+from adloom.bidding.training.market_days import generate_tables
 from adloom.cli.main import app
 
 

@@ -6,7 +6,7 @@ import pytest
 from adloom.bidding.dqn import DqnNet
 from adloom.bidding.training import dqn
 from adloom.bidding.training.dqn import DoubleDqn, descend, measure_dqn, train_dqn
-from adloom.bidding.training.generated import generate_days
+from adloom.bidding.training.market_days import generate_days
 
 
 def fill(learner: DoubleDqn, count: int) -> None:

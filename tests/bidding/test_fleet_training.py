@@ -13,9 +13,8 @@ from adloom.bidding.shipped import FleetRunner, decode_fleet, read_shipped
 from adloom.bidding.state import BidState
 from adloom.bidding.training.batch import draw_seat_days, make_plain_seat_days
 from adloom.bidding.training.fleet import TrainingPlan, TrainingStep, train_fleet
-from adloom.bidding.training.generated import generate_days
 from adloom.bidding.training.gradient import TRAINED, DayPlayer
-from adloom.bidding.training.market_days import MarketDays
+from adloom.bidding.training.market_days import MarketDays, generate_days
 from adloom.bidding.training.replay import replay
 from adloom.bidding.window import BidRules, BidStrategy, BidWindow
 

@@ -12,8 +12,7 @@ from rich.console import Console
 
 from adloom.bidding.shipped import decode_fleet, load_nets, read_shipped
 from adloom.bidding.training.fleet import TrainingPlan
-from adloom.bidding.training.generated import generate_tables
-from adloom.bidding.training.own_days import Opportunity, build_tables
+from adloom.bidding.training.market_days import Opportunity, build_tables, generate_tables
 from adloom.bidding.window import BidRules, BidStrategy
 from adloom.cli.bids import answer_lines
 from adloom.cli.learn.own_auctions import keep_if_better, list_opportunities, parse_days

@@ -6,7 +6,7 @@ import pytest
 from adloom.bidding.dqn import SHAPES as DQN_SHAPES
 from adloom.bidding.network import SHAPES as FLEET_SHAPES
 from adloom.bidding.shipped import build_nets, load_nets, read_shipped
-from adloom.bidding.training.generated import generate_days
+from adloom.bidding.training.market_days import generate_days
 from adloom.bidding.training.replay import Replayed, replay
 from adloom.bidding.weights import WeightsCard, WeightsError, decode_weights, encode_weights, read_card
 from adloom.bidding.weights_card import find_doubt

@@ -7,9 +7,8 @@ import msgspec
 from adloom.forecast.file.market_file import build_market
 from adloom.forecast.file.parts import CampaignPart, MarketFile, PlacementPart
 from adloom.forecast.market import SimulatedMarket
-from adloom.forecast.market_run import MarketRun
+from adloom.forecast.market_run import MarketRun, make_chances
 from adloom.forecast.result import MarketTally
-from adloom.forecast.seeded_runs import make_chances
 
 HOURS = 24
 

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from adloom.cli.simulate.commands import app
 from adloom.forecast.changes import apply_changes, parse_change
 from adloom.forecast.market import TrafficCell
+from adloom.forecast.market_run import simulate_runs
 from adloom.forecast.report import build_page
 from adloom.forecast.result import MarketResult, RunPlan, estimate
-from adloom.forecast.seeded_runs import simulate_runs
 from adloom.forecast.traffic import WeeklyTraffic, draw_poisson, learn_shape
 from adloom.runtime.random import seed_chance
 from adloom.schedule.pacing import PacingStrategy

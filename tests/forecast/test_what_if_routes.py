@@ -19,8 +19,8 @@ from adloom.events.ctr.store import FIRST_STATE, LEARNING
 from adloom.forecast.live.rows import build_live_market
 from adloom.forecast.live.store import read_installation
 from adloom.forecast.market import SimulatedMarket
+from adloom.forecast.market_run import simulate_runs
 from adloom.forecast.result import MarketOutcome, RunPlan
-from adloom.forecast.seeded_runs import simulate_runs
 from adloom.forecast.what_if.question import (
     TOO_FEW_OFFERS,
     Speed,

@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from adloom.bidding import guard, pacer
-from adloom.bidding.dqn_state import build_dqn_state
-from adloom.bidding.features import SHARE_MIN, build_features, observe_window
+from adloom.bidding.features import SHARE_MIN, build_dqn_state, build_features, observe_window
 from adloom.bidding.ports import ACTIONS, DQN_MAX, DQN_MIN, FleetAnswer, Nets
 from adloom.bidding.state import BidState, counts_from_end
 from adloom.bidding.window import FALLBACK, BidDecision, BidRules, BidStrategy, BidWindow

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from adloom.bidding.dqn_state import INPUTS
+from adloom.bidding.features import INPUTS
 from adloom.bidding.ports import ACTIONS
 
 HIDDEN: Final = 64

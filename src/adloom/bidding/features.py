@@ -1,4 +1,4 @@
-"""The 18 features of `fleet`: a campaign's own counters, as ratios; nothing in them says which campaign it is."""
+"""What the nets see of a campaign: its own counters, as ratios; nothing in them says which campaign it is."""
 
 from math import log
 from typing import Final
@@ -14,10 +14,11 @@ ROOM: Final = 0.02
 CENT: Final = 0.01
 CONVERSIONS: Final = 30.0  # The fleet's median budget buys so many at the target,
 TARGET: Final = 95.0  # and this is its median target.
-TARGET_RANGE: Final = (
-    4.0  # A target so many times that, or a fraction of it, is in a currency that we do not know.
-)
+# A target so many times that, or a fraction of it, is in a currency that we do not know.
+TARGET_RANGE: Final = 4.0
 SHARE_MIN: Final = 1e-4
+INPUTS: Final = 8  # Of `dqn`.
+IMPRESSIONS: Final = 100.0
 
 
 def observe_window(state: BidState, window: BidWindow) -> BidState:
@@ -39,7 +40,7 @@ def log_paces(state: BidState, window: BidWindow) -> tuple[float, float]:
 
 
 def build_features(state: BidState, window: BidWindow, *, money_scale: float = 1.0) -> list[float]:
-    """Compute the features of a window that begins; `state` has observed the one before."""
+    """Compute the 18 features of `fleet` for a window that begins; `state` has observed the one before."""
     target, budget = window.target or 0.0, window.budget
     time = min(1.0, window.window / window.windows)
     is_first = window.window == 0 or state.window < 0
@@ -77,3 +78,22 @@ def _measure_surprise(state: BidState, window: BidWindow, left: float) -> float:
         return 0.0
     expected = state.traffic / passed * max(SHARE_MIN, state.share or window.traffic_share)
     return log(window.opportunities / expected)
+
+
+def build_dqn_state(state: BidState, window: BidWindow) -> list[float]:
+    """Compute the eight numbers of `dqn`; the spend rate follows the traffic shape, as the pacing does."""
+    is_first = window.window == 0 or state.window < 0
+    wins = 0.0 if is_first else window.wins
+    value = 0.0 if is_first else window.window_value
+    left = state.compute_left(window)
+    planned = window.budget * (1.0 - left)
+    return [
+        min(2.0, state.chosen if window.last_multiplier is None or is_first else window.last_multiplier),
+        min(1.0, value / wins) if wins > 0 else 0.0,
+        min(1.0, wins / window.opportunities) if window.opportunities > 0 and not is_first else 0.5,
+        min(1.0, max(0.0, window.remaining / window.budget)),
+        min(1.0, max(0.0, 1.0 - window.window / window.windows)),
+        min(3.0, window.cost / planned) if planned > 0 and not is_first else 1.0,
+        min(2.0, wins / IMPRESSIONS),
+        min(2.0, window.window_cost / value / (window.target or 1.0)) if value > 0 else 0.0,
+    ]

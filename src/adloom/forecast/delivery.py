@@ -26,8 +26,8 @@ from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.events.frequency.counts import BannerFrequency
 from adloom.forecast.click_model import SimulatedClickModel
-from adloom.forecast.contextual.slots import PageSlot, SimulatedSlots
 from adloom.forecast.market import RivalPrices, SimulatedMarket, TrafficCell
+from adloom.forecast.page_slots import PageSlot, SimulatedSlots
 from adloom.forecast.traffic import Arrival, SeenCounts
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.http.fast.fast_routes import FastRequest
@@ -144,7 +144,7 @@ class SimulatedDelivery:
         self._hour = 0
         self.caps = {key: caps for one in index.by_key.values() for key, caps in one.caps.items()}
         self.leases.update(collect_terms(index), at=0.0)
-        self._update_exclusions()
+        self.apply_changes()
 
     # ------------------------------------------------------------ requests
 
@@ -312,17 +312,14 @@ class SimulatedDelivery:
 
     def apply_changes(self) -> None:
         """Exclude the campaigns that have no lease any more, and readmit those that have one again."""
-        self._update_exclusions()
-
-    def exclude_capped(self, counts: Mapping[int, Any]) -> None:
-        """Exclude the campaigns whose lifetime caps are reached."""
-        self._states.exclude(Exclusions(campaigns=find_reached(self.caps, counts)))
-
-    def _update_exclusions(self) -> None:
         if multipliers := self.leases.registry.take_multipliers():
             self._states.set_multipliers(multipliers)
         if self.leases.changes:
             self._states.mark_changed(self.leases.take_changes(), source=BUDGETS)
+
+    def exclude_capped(self, counts: Mapping[int, Any]) -> None:
+        """Exclude the campaigns whose lifetime caps are reached."""
+        self._states.exclude(Exclusions(campaigns=find_reached(self.caps, counts)))
 
     def _note_urgent(self) -> None:
         self.is_urgent = True

@@ -1,10 +1,10 @@
-"""One run of a simulated market: requests in the order of time, offers, what visitors do, charges, day after day.
+"""Runs of a simulated market: requests in the order of time, offers, what visitors do, charges, day after day.
 
 The clock of leases runs slower than the calendar, so that one report of a lease covers a whole turn: a real process
 reports every five seconds, and a simulated one once a turn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -32,9 +32,10 @@ from adloom.forecast.actors import SimulatedBudgets
 from adloom.forecast.bid_strategies import SimulatedStrategies
 from adloom.forecast.delivery import SESSION, SimulatedDelivery, SimulatedOffer
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
-from adloom.forecast.result import CampaignHours, MarketTally
+from adloom.forecast.result import CampaignHours, MarketOutcome, MarketTally, RunPlan
 from adloom.forecast.traffic import HOUR_SECONDS, Arrival, WeeklyTraffic, learn_shape
 from adloom.runtime.actors.actor import Address
+from adloom.runtime.random import seed_chance
 from adloom.serving.index.index import Candidate, Index
 from adloom.serving.leases.local_leases import REPORT_SECONDS
 
@@ -292,3 +293,47 @@ def choose_turn_seconds(market: SimulatedMarket) -> int:
 
 def _find_address(campaign: NamedCampaign) -> Address:
     return make_campaign_address(campaign.id, campaign.config.advertiser_id)
+
+
+def make_chances(seed: int, run: int) -> RunChances:
+    """Return the chances of a run: the same for the same seed, on every machine."""
+    return RunChances(seed_chance(f"{seed}/{run}/traffic"), seed_chance(f"{seed}/{run}/pace"))
+
+
+def simulate_runs(  # noqa: PLR0913 - what a simulation is made of
+    market: SimulatedMarket,
+    changed: SimulatedMarket | None,
+    plan: RunPlan,
+    *,
+    weights: FleetWeights = SHIPPED,
+    on_hour: Callable[[], None] = lambda: None,
+    is_late: Callable[[int], bool] = lambda _: False,
+) -> MarketOutcome:
+    """Simulate pairs of runs; after the first two, no other begins once `is_late` of the number that is done."""
+    index = market.compile_index()
+    changed_index = None if changed is None else changed.compile_index()
+    outcome = MarketOutcome([], None if changed is None else [])
+    for run in range(plan.runs):
+        if is_late(run):
+            break
+        outcome.before.append(
+            _simulate(
+                MarketRun(market, index, make_chances(plan.seed, run), hours=plan.hours, weights=weights),
+                on_hour,
+            )
+        )
+        if changed is not None and changed_index is not None and outcome.after is not None:
+            chances = make_chances(plan.seed, run)
+            outcome.after.append(
+                _simulate(
+                    MarketRun(changed, changed_index, chances, hours=plan.hours, weights=weights), on_hour
+                )
+            )
+    return outcome
+
+
+def _simulate(run: MarketRun, on_hour: Callable[[], None]) -> MarketTally:
+    hours: Iterator[int] = run.iter_hours()
+    for _ in hours:
+        on_hour()
+    return run.tally

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adloom.bidding.dqn import SHAPES, Array, DqnNet
-from adloom.bidding.dqn_state import IMPRESSIONS, INPUTS
+from adloom.bidding.features import IMPRESSIONS, INPUTS
 from adloom.bidding.ports import ACTIONS, DQN_MAX, DQN_MIN
 from adloom.bidding.training.batch import SeatDays, draw_seat_days, make_plain_seat_days
 from adloom.bidding.training.day import (
@@ -163,7 +163,7 @@ class DayOfAgent:
         self._wins = np.zeros(len(rows), dtype=np.float32)  # Not as a share.
 
     def build_states(self, t: int) -> Array:
-        """`adloom.bidding.dqn_state`, for rows."""
+        """`build_dqn_state`, for rows."""
         now, rows = self.now, self._rows
         left = rows.left[:, t] if t < WINDOWS else np.zeros(len(rows), dtype=np.float32)
         planned = rows.budget * np.maximum(1.0 - left, 1e-6)

@@ -10,9 +10,8 @@ import numpy as np
 from adloom.bidding.network import HEAD, SHAPES, UNITS, Array, FleetNet
 from adloom.bidding.training.batch import draw_seat_days, make_plain_seat_days
 from adloom.bidding.training.day import DayProgress, advance, bid_window, build_features
-from adloom.bidding.training.generated import generate_days
 from adloom.bidding.training.gradient import TRAINED, DayPlayer, Gradient
-from adloom.bidding.training.market_days import WINDOWS, MarketDays
+from adloom.bidding.training.market_days import WINDOWS, MarketDays, generate_days
 
 RATE: Final = 6e-3
 RATE_LAST: Final = 0.03  # Of the first, at the end.

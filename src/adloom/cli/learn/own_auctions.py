@@ -16,8 +16,7 @@ from adloom.bidding import network
 from adloom.bidding.network import FleetNet
 from adloom.bidding.shipped import decode_fleet, read_shipped
 from adloom.bidding.training.fleet import TrainingPlan, TrainingStep, measure_fleet, train_fleet
-from adloom.bidding.training.market_days import WINDOWS
-from adloom.bidding.training.own_days import Opportunity, build_tables
+from adloom.bidding.training.market_days import WINDOWS, Opportunity, build_tables
 from adloom.bidding.weights import WeightsCard
 from adloom.cli.learn.recorded_days import (
     Archive,

@@ -21,9 +21,9 @@ from adloom.forecast.file.parts import MarketFileError
 from adloom.forecast.live.rows import build_live_market
 from adloom.forecast.live.store import read_installation
 from adloom.forecast.market import NamedCampaign, SimulatedMarket, thin_out
+from adloom.forecast.market_run import simulate_runs
 from adloom.forecast.report import build_page
 from adloom.forecast.result import DayEstimate, Estimate, MarketResult, RunPlan
-from adloom.forecast.seeded_runs import simulate_runs
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import raise_if_unusable
 

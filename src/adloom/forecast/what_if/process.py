@@ -15,8 +15,8 @@ import msgspec
 from adloom.budgets.bids.nets import find_fleet_weights
 from adloom.forecast.bid_strategies import describe_weights, list_strategies
 from adloom.forecast.market import SimulatedMarket
+from adloom.forecast.market_run import simulate_runs
 from adloom.forecast.result import MarketOutcome, RunPlan
-from adloom.forecast.seeded_runs import simulate_runs
 from adloom.forecast.what_if.question import WhatIfQuestion, answer
 
 NICENESS = 10  # Requests of visitors and people come first.

@@ -8,8 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from adloom.bidding.pacer import find_rise
-from adloom.bidding.window import BidDecision, BidStrategy
-from adloom.bidding.words import NOT_ASKED, describe_decision
+from adloom.bidding.window import NOT_ASKED, BidDecision, BidStrategy, describe_decision
 from adloom.budgets.bid_model import BidProgress, BidRow
 from adloom.budgets.bids.store import load_decisions
 from adloom.budgets.campaign.bids import find_window, find_window_start

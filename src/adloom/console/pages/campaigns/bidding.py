@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
-from adloom.bidding.window import BidStrategy
-from adloom.bidding.words import NAMES
+from adloom.bidding.window import NAMES, BidStrategy
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import (

@@ -9,8 +9,8 @@ import msgspec
 from adloom.core.ids import SiteId
 from adloom.core.random import Chance
 from adloom.events.ingest.token import TokenSigner
-from adloom.forecast.contextual.page_auctions import FOREVER, PageAuctions
 from adloom.forecast.market import SimulatedMarket
+from adloom.forecast.page_auctions import FOREVER, PageAuctions
 from adloom.market.results.window import NO_RESULTS, ResultRow, ResultWindows, SiteResults, build_results
 from adloom.pages.follow.page_table import PageEntry
 from adloom.pages.model import PageCategory
