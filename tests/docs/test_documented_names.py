@@ -24,8 +24,8 @@ from adloom.schedule.schedule import ScheduleStatus
 from adloom.serving.index.rows import AssignmentStatus
 from adloom.stats.model import Grouping
 from adloom.stats.overview.api import OverviewSpan
-from adloom.stats.saved_report.definition import Figure
 from adloom.stats.saved_report.period import ReportPeriod, SendEvery
+from adloom.stats.saved_report.run import Figure
 from adloom.sync.words import Platform
 from adloom.targeting.rules import Operator, RuleType
 from tests.docs.pages import ROOT

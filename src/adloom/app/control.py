@@ -50,7 +50,6 @@ import adloom.stats.auctions.api
 import adloom.stats.bidding.api
 import adloom.stats.budget.api
 import adloom.stats.calibration
-import adloom.stats.campaigns.api
 import adloom.stats.comparison.api
 import adloom.stats.overview.api
 import adloom.stats.pacing
@@ -165,7 +164,7 @@ ROUTERS = (
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
     adloom.stats.calibration.router,
-    adloom.stats.campaigns.api.router,
+    adloom.stats.spend.api.figures_router,
     adloom.stats.placements.api.offered_router,
     adloom.stats.pacing.router,
     adloom.stats.bidding.api.router,

@@ -32,13 +32,12 @@ from adloom.runtime.http.api.sheets import (
     answer_file,
     wants_csv,
 )
-from adloom.stats.model import UTC_ZONE, Grouping, StatsQuestion, write_csv, write_json
+from adloom.stats.model import UNKNOWN, UTC_ZONE, Grouping, StatsQuestion, write_csv, write_json
 from adloom.stats.store import read_key_names, read_statistics
 
 ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 30 MB.
 # Counts by hour, country and device are many: at most a year of them, and a month to compare.
 LIVE_DAYS_MAX: Final = 400
-UNKNOWN: Final = "unknown"
 COUNTRY_LENGTH: Final = 2
 
 
@@ -54,9 +53,11 @@ def _parse_groupings(value: object) -> object:
 
 
 def _parse_country(value: object) -> object:
-    text = str(value).upper()
+    if not isinstance(value, str):
+        return value
+    text = value.upper()
     if text == UNKNOWN.upper():
-        return ""
+        return UNKNOWN
     if not (len(text) == COUNTRY_LENGTH and text.isascii() and text.isalnum()):
         raise ValueError(f"must be a country of two letters like DE, or {UNKNOWN}")
     return text
@@ -210,9 +211,10 @@ def _build_question(query: StatsQuery, caller: Caller) -> StatsQuestion:
     if query.last < query.first:
         raise _make_wrong_error("to", "must not be before `from`")
     question = StatsQuestion(
-        **query.model_dump(include={"first", "last", "banner_id", "placement_id", "campaign_id", "country"}),
+        **query.model_dump(include={"first", "last", "banner_id", "placement_id", "campaign_id"}),
         groupings=query.group_by,
         zone=ZoneInfo(query.time_zone),
+        country="" if query.country == UNKNOWN else query.country,
         device="" if query.device is Device.UNKNOWN else query.device,
         advertiser_id=caller.advertiser_id,
         publisher_id=caller.publisher_id,

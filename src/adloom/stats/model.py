@@ -16,6 +16,7 @@ from adloom.core.formula import quote_formula
 from adloom.core.money import Micros, decimal_from_micros, paisa_from_micros
 
 CTR_PLACES: Final = 6
+UNKNOWN: Final = "unknown"  # A country or a device, of which we count an empty text.
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 

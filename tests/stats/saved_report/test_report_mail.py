@@ -16,7 +16,7 @@ from adloom.runtime.mail.send import QUEUE, MailError, open_mail_queue
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report.send import MAIL_REPORT, DueReports, ReportMailer
-from adloom.stats.saved_report.store import DueSending
+from adloom.stats.saved_report.store import make_due_sending
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.saved_report.people import PATH, a_person, logged_in
 from tests.support.builders import NOON, Json
@@ -137,7 +137,7 @@ async def test_it_is_never_sent_twice(
     await one.handle(a_job(twice))
     assert len(mails.mails) == 1
 
-    assert await DueSending(pool, UUID(killed["id"]), TODAY).begin(NOON)
+    assert await make_due_sending(pool, UUID(killed["id"]), TODAY).begin(NOON)
     await two.handle(a_job(killed))
     assert len(mails.mails) == 1
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
@@ -25,6 +25,7 @@ from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.stats import zone_days
 from adloom.stats.api import CountsUnbound
 from adloom.stats.model import UTC_ZONE, Counts, Grouping, StatsQuestion
 from adloom.stats.store import read_revenue, read_statistics
@@ -88,18 +89,14 @@ def list_starts(span: OverviewSpan, *, now: datetime, zone: ZoneInfo = UTC_ZONE)
         case OverviewSpan.LAST_24_HOURS:
             return [hour - ONE_HOUR * back for back in range(23, -1, -1)]
         case OverviewSpan.LAST_7_DAYS:
-            return [_find_midnight(today - ONE_DAY * back, zone) for back in range(6, -1, -1)]
+            return [zone_days.find_begin(today - ONE_DAY * back, zone) for back in range(6, -1, -1)]
 
 
 def find_begin(key: date, span: OverviewSpan, *, zone: ZoneInfo) -> datetime:
     """Return the start of the point in which an hour lies, or of a day of the zone."""
     if not isinstance(key, datetime):
-        return _find_midnight(key, zone)
-    return _find_midnight(key.astimezone(zone).date(), zone) if span.step == ONE_DAY else key
-
-
-def _find_midnight(day: date, zone: ZoneInfo) -> datetime:
-    return datetime.combine(day, time(0), zone).astimezone(UTC)
+        return zone_days.find_begin(key, zone)
+    return zone_days.find_begin(key.astimezone(zone).date(), zone) if span.step == ONE_DAY else key
 
 
 def sum_points(points: Sequence[OverviewPoint]) -> OverviewPoint:

@@ -12,7 +12,7 @@ from adloom.core.ids import digest_user
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import ErasedRows
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
-from adloom.runtime.listing import Filters, PageRequest, RowSource, fetch_page
+from adloom.runtime.listing import Filters, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 
 # Per answer. A visitor of many pages a day may have some thousand events.
@@ -145,14 +145,13 @@ async def find_kept(connection: Connection, user_id: UUID, *, page: int) -> Kept
     filters = Filters()
     filters.add("it.user_id = {}", user_id)
     request = PageRequest(number=page, size=EVENTS_A_PAGE, sort="occurred_at")
-    rows = await fetch_page(connection, EVENTS, filters, request)
-    auctions = await fetch_page(
-        connection, AUCTIONS, filters, msgspec.structs.replace(request, sort="auction_time")
-    )
+    events = await fetch_structs(connection, EVENTS, filters, request, KeptEvent)
+    by_time = msgspec.structs.replace(request, sort="auction_time")
+    auctions = await fetch_structs(connection, AUCTIONS, filters, by_time, KeptAuction)
     return Kept(
-        events=[msgspec.convert(dict(row), KeptEvent) for row in rows.items],
-        total_count=rows.total_count,
-        auctions=[msgspec.convert(dict(row), KeptAuction) for row in auctions.items],
+        events=events.items,
+        total_count=events.total_count,
+        auctions=auctions.items,
         auction_count=auctions.total_count,
         kept_since=await connection.fetchval(KEPT_SINCE),
         erased_at=await connection.fetchval(ERASED_AT, digest_user(user_id)),

@@ -16,7 +16,7 @@ from adloom.budgets.transport.wire import INBOX_CHANNEL, encode_envelopes
 from adloom.core.clock import Clock
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, Record, reset_after_use
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -115,7 +115,7 @@ async def find_request(
     connection: Connection, campaign_id: CampaignId, correlation_id: str
 ) -> RefundRequest | None:
     row = await connection.fetchrow(FIND, campaign_id, correlation_id)
-    return None if row is None else _read_request(row)
+    return None if row is None else msgspec.convert(dict(row), RefundRequest)
 
 
 async def has_pending(connection: Connection, campaign_id: CampaignId) -> bool:
@@ -134,8 +134,7 @@ async def list_requests(
 ) -> Listed[RefundRequest]:
     filters = Filters()
     filters.add("it.campaign_id = {}", campaign_id)
-    rows = await fetch_page(connection, LISTED, filters, page)
-    return Listed(items=[_read_request(row) for row in rows.items], total_count=rows.total_count)
+    return await fetch_structs(connection, LISTED, filters, page, RefundRequest)
 
 
 async def choose_charges(
@@ -169,10 +168,6 @@ async def lock_refunds(pool: Pool, campaign_id: CampaignId) -> AsyncGenerator[Co
             # A lost connection has released the lock already.
             if not connection.is_closed():
                 await connection.execute(GIVE_TURN, LOCK, str(campaign_id))
-
-
-def _read_request(row: Record) -> RefundRequest:
-    return RefundRequest(**dict(row))
 
 
 def _build_part(row: Record, amount: Micros, *, day_spent: Micros) -> RefundPart:

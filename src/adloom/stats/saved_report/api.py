@@ -33,13 +33,12 @@ from adloom.runtime.listing import Filters, Listed
 from adloom.runtime.postgres import Connection
 from adloom.stats.api import CountsUnbound, StatsAnswer, StatsTotals
 from adloom.stats.model import describe_counts, write_json
-from adloom.stats.saved_report.definition import UTC_NAME, find_report_zone, name_file
 from adloom.stats.saved_report.period import SendSchedule, find_next_due
 from adloom.stats.saved_report.report_mail import write_sheet
-from adloom.stats.saved_report.requested_sending import ask_for_sending
 from adloom.stats.saved_report.resource import SavedReport, saved_reports
-from adloom.stats.saved_report.run import ReportReader, run_report
+from adloom.stats.saved_report.run import UTC_NAME, ReportReader, find_report_zone, name_file, run_report
 from adloom.stats.saved_report.send import put_report_mail
+from adloom.stats.saved_report.store import ask_for_sending
 
 OWNER: Final = "SELECT time_zone FROM users WHERE public_id = $1"
 

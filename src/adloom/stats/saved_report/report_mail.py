@@ -11,9 +11,8 @@ from adloom.core.currency import Currency
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.runtime.mail.send import Attachment, Mail
 from adloom.stats.model import Counts, Grouping, Key, StatsRow, write_csv
-from adloom.stats.saved_report.definition import Figure, ReportDefinition, name_file
 from adloom.stats.saved_report.period import Days
-from adloom.stats.saved_report.run import ReportResult
+from adloom.stats.saved_report.run import Figure, ReportDefinition, ReportResult, name_file
 
 # The fields of statistics that a column shows.
 FIELDS: Final = {

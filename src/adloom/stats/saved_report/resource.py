@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 import msgspec
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from adloom.core.errors import ConflictError, make_taken_error
 from adloom.resource.access import Scope
@@ -14,10 +14,10 @@ from adloom.resource.changes import CatalogWrite
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Flag, Name, Text255, make_pattern_check
-from adloom.stats.api import Device
+from adloom.stats.api import Country, Device
 from adloom.stats.model import Grouping
-from adloom.stats.saved_report.definition import UNKNOWN, Figure, ReportDefinition
 from adloom.stats.saved_report.period import ReportPeriod, SendEvery
+from adloom.stats.saved_report.run import Figure, ReportDefinition
 
 REPORTS_MAX: Final = 200  # Of one person.
 RECIPIENTS_MAX: Final = 20
@@ -25,15 +25,6 @@ COUNT_OF: Final = """
     SELECT count(*) FROM saved_reports AS it JOIN users AS owner ON owner.id = it.owner_id WHERE owner.public_id = $1
 """
 HOUR_DEFAULT: Final = 8
-
-
-def _parse_country(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    text = value if value == UNKNOWN else value.upper()
-    if text != UNKNOWN and not (len(text) == len("DE") and text.isascii() and text.isalnum()):
-        raise ValueError(f"must be a country of two letters like DE, or {UNKNOWN}")
-    return text
 
 
 def _require_some(values: tuple[object, ...]) -> tuple[object, ...]:
@@ -91,9 +82,7 @@ class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
     campaign_id: UUID | None = None
     placement_id: UUID | None = None
     banner_id: UUID | None = None
-    country: Annotated[
-        str | None, BeforeValidator(_parse_country), Field(description="Two letters, or `unknown`.")
-    ] = None
+    country: Annotated[Country | None, Field(description="Two letters, or `unknown`.")] = None
     device: Device | None = None
     columns: Annotated[
         tuple[Figure, ...], Field(description="Without any, all of them."), AfterValidator(_drop_repeated)

@@ -22,12 +22,10 @@ from adloom.runtime.mail.send import Mail, MailError, send_mail
 from adloom.runtime.mail.settings import MailSettings, parse_smtp_url
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report import store
-from adloom.stats.saved_report.definition import find_report_zone
 from adloom.stats.saved_report.period import Due, find_latest_due
 from adloom.stats.saved_report.report_mail import ReportMail, name_zone
-from adloom.stats.saved_report.requested_sending import RequestedSending, prune_requests
-from adloom.stats.saved_report.run import ReportReader, TooManyRowsError, run_report
-from adloom.stats.saved_report.store import DueSending, ReportToSend, ScheduledReport
+from adloom.stats.saved_report.run import ReportReader, TooManyRowsError, find_report_zone, run_report
+from adloom.stats.saved_report.store import ReportToSend, ScheduledReport, Sending
 
 FIND_DUE_REPORTS: Final = "reports.find_due"
 MAIL_REPORT: Final = "mail.report"
@@ -71,15 +69,14 @@ class DueReports:
 
     async def handle(self, _: JobAttempt) -> None:
         now = self._clock.now()
-        await store.prune_sendings(self._pool, (now - KEPT).date())
-        await prune_requests(self._pool, now - KEPT)
+        await store.prune_sendings(self._pool, now - KEPT)
         skipped = 0
         for report in await store.list_scheduled(self._pool):
             due = find_due(report, now)
             if due is None:
                 continue
             if not self._settings.is_on:
-                await DueSending(self._pool, report.id, due.on).record_failure(NO_SERVER)
+                await store.make_due_sending(self._pool, report.id, due.on).record_failure(NO_SERVER)
                 skipped += 1
                 continue
             data = {"reportId": str(report.id), "dueOn": str(due.on), "dueAt": due.at.isoformat()}
@@ -116,9 +113,9 @@ class ReportMailer:
         if report is None:
             return  # Deleted, not to be sent any more, or of somebody who may see nothing any more.
         sending = (
-            DueSending(self._pool, report_id, date.fromisoformat(job.data["dueOn"]))
+            store.make_due_sending(self._pool, report_id, date.fromisoformat(job.data["dueOn"]))
             if asked is None
-            else RequestedSending(self._pool, UUID(asked))
+            else store.make_requested_sending(self._pool, UUID(asked))
         )
         if self._settings.smtp_url is None:
             await sending.record_failure(NO_SERVER)
@@ -154,7 +151,7 @@ class ReportMailer:
             mail_id=f"report-{report.id.hex}-{sending}",
         )
 
-    async def _send(self, sending: DueSending | RequestedSending, mail: Mail) -> None:
+    async def _send(self, sending: Sending, mail: Mail) -> None:
         assert self._settings.smtp_url is not None
         now = self._clock.now()
         try:

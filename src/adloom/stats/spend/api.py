@@ -1,4 +1,4 @@
-"""Budgets and spend, over HTTP. Amounts are micros here and hundredths outside, rounded down."""
+"""Budgets, spend and the figures of campaigns, over HTTP. Amounts are micros here and hundredths outside, rounded down."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -6,10 +6,13 @@ from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
+from fastapi import Query
 from pydantic import Field
 
+from adloom.budgets.config.cap_counts import read_counts
+from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.budgets.spent_at import NEVER, find_spent_at
-from adloom.budgets.status import project_advertiser
+from adloom.budgets.status import BudgetStatus, project_advertiser
 from adloom.budgets.status_store import load_advertiser_status, load_campaign_status, load_campaign_statuses
 from adloom.catalog.advertiser import advertisers
 from adloom.catalog.campaign.model import Campaign
@@ -20,16 +23,19 @@ from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Now, depend_on, make_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
-from adloom.runtime.http.api.shapes import Answer
+from adloom.runtime.http.api.shapes import Answer, Body
+from adloom.runtime.listing import PAGE_SIZE_MAX, Filters
 from adloom.runtime.postgres import Connection, read_snapshot
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
+from adloom.stats.model import CTR_PLACES
 from adloom.stats.spend.curve import Plan, compute_curve
 from adloom.stats.spend.feed import SpendEvent, SpendFeed, SpendListener
 from adloom.stats.spend.store import read_advertiser_plan, read_spent_by_hour
 
 HELD: Final = "Promised to visitors whose impression, or click, may still come."
 NO_LIMIT: Final = "Null is no limit."
+KEYS: Final = "SELECT public_id, id FROM campaigns WHERE public_id = ANY ($1::uuid[])"
 AT_THE_END: Final = "Spent at the end of the day, if it goes on like this."
 
 
@@ -113,6 +119,44 @@ class SpendDay(Answer):
     points: Sequence[SpendPointAnswer]
 
 
+class CampaignFiguresQuery(Body):
+    """Which campaigns."""
+
+    campaign_id: Annotated[
+        list[UUID], Field(min_length=1, max_length=PAGE_SIZE_MAX, description="Repeat it for several.")
+    ]
+
+
+class CampaignFigures(Answer):
+    """What a campaign has had in its life, and how its budgets are. Events that are not valid are left out."""
+
+    campaign_id: UUID
+    impressions: int
+    clicks: int
+    ctr: Annotated[float, Field(description="Clicks by impressions, a fraction.")]
+    impression_cap: Annotated[int | None, Field(description=NO_LIMIT)]
+    click_cap: Annotated[int | None, Field(description=NO_LIMIT)]
+    spent_today: Annotated[PaisaShown, Field(alias="spentTodayPaisa")]
+    spent_total: Annotated[PaisaShown, Field(alias="spentTotalPaisa")]
+    daily_budget: Annotated[PaisaShown | None, Field(alias="dailyBudgetPaisa", description=NO_LIMIT)]
+    total_budget: Annotated[PaisaShown | None, Field(alias="totalBudgetPaisa", description=NO_LIMIT)]
+    pace: Annotated[
+        float | None, Field(description="Spent, by what may be by now; null where it does not run smoothly.")
+    ]
+    daily_spent_at: Annotated[
+        datetime | None, Field(description="When the day's budget is spent, if it goes on like this.")
+    ]
+    total_spent_at: Annotated[
+        datetime | None, Field(description="When the total budget is spent, if every day is like this.")
+    ]
+
+
+class CampaignFiguresAnswer(Answer):
+    """The figures of the campaigns that are there and yours, in the order of the ids."""
+
+    items: Sequence[CampaignFigures]
+
+
 SHOWN: Final = tuple(
     name
     for name in CampaignBudgetAnswer.model_fields
@@ -121,6 +165,7 @@ SHOWN: Final = tuple(
 
 
 router = make_router("/admin", "budgets", 400, 401, 403, 404, 503)
+figures_router = make_router("/admin/stats", "statistics", 400, 401, 403, 503)
 
 
 @router.get("/advertisers/{advertiser_id}/spend")
@@ -227,3 +272,51 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
             "points": compute_curve(day, by_hour, plan, spent=found.spent, now=now),
         }
     )
+
+
+@figures_router.get("/campaigns")
+async def campaign_figures(
+    query: Annotated[CampaignFiguresQuery, Query()], scope: AdvertiserReads, pool: Database, now: Now
+) -> CampaignFiguresAnswer:
+    """Return the figures of up to 100 campaigns, as a list of campaigns shows them."""
+    async with read_snapshot(pool) as connection:
+        found = await _load_campaigns(connection, scope, query.campaign_id)
+        statuses = await load_campaign_statuses(connection, [one.id for one in found], now=now)
+        keys = {row[0]: row[1] for row in await connection.fetch(KEYS, [one.id for one in found])}
+        counts = await read_counts(connection, list(keys.values()))
+    return CampaignFiguresAnswer(
+        items=[
+            build_figures(one, counts.get(keys[one.id], NO_COUNTS), statuses[one.id], now=now)
+            for one in found
+        ]
+    )
+
+
+def build_figures(
+    campaign: Campaign, counts: LifetimeCounts, status: BudgetStatus, *, now: datetime
+) -> CampaignFigures:
+    is_running = campaign.is_running(now)
+    ends = find_spent_at(status, now=now, ends_at=campaign.ends_at) if is_running else NEVER
+    return CampaignFigures(
+        campaign_id=campaign.id,
+        impressions=counts.impressions,
+        clicks=counts.clicks,
+        ctr=round(counts.clicks / counts.impressions, CTR_PLACES) if counts.impressions else 0.0,
+        impression_cap=campaign.impression_cap,
+        click_cap=campaign.click_cap,
+        spent_today=status.spent_today,
+        spent_total=status.spent_total,
+        daily_budget=status.daily_budget,
+        total_budget=status.total_budget,
+        pace=status.pace if is_running else None,
+        daily_spent_at=ends.daily,
+        total_spent_at=ends.total,
+    )
+
+
+async def _load_campaigns(connection: Connection, scope: Scope, ids: Sequence[UUID]) -> list[Campaign]:
+    filters = Filters()
+    filters.add("it.public_id = ANY ({}::uuid[])", list(ids))
+    filters.add_given("owner.public_id = {}", scope.account_id)
+    found = {one.id: one for one in await campaigns.table.load_where(connection, filters, "")}
+    return [one for campaign_id in dict.fromkeys(ids) if (one := found.get(campaign_id)) is not None]  # pyright: ignore[reportArgumentType]  ids of campaigns

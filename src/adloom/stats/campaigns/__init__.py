@@ -1,1 +1,0 @@
-"""The figures of campaigns, as a list shows them."""
