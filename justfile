@@ -38,7 +38,7 @@ chaos *arguments:
 
 # Kill and freeze workers that share the actors, as real processes; arguments are numbers of drills, or `short`
 drills *arguments:
-    uv run python -m bench.drills {{arguments}}
+    uv run python -m bench.drills.run {{arguments}}
 
 # Flood a small Valkey with the largest events for ten minutes; serving, counting and jobs have to go on
 flood *arguments:

@@ -17,8 +17,8 @@ from rich.console import Console
 
 from adloom import VERSION
 from adloom.core.clock import SystemClock
-from adloom.ops.capacity.coefficients import Coefficients
 from adloom.ops.capacity.coefficients_file import find_own_file
+from adloom.ops.capacity.demand import Coefficients
 from bench.budgets.charges import measure_charges, measure_leasing
 from bench.contextual.serve import FEW, MANY_CAMPAIGNS, MANY_PAGES, measure_size
 from bench.figures import EVENT, PROGRESS, BenchTable, render

@@ -1,10 +1,17 @@
-"""Runs drills under load: each on a cluster of its own, or several on one."""
+"""`just drills`: runs drills under load, each on a cluster of its own or several on one, and prints their figures.
+
+It exits with 1 if one of them is lost.
+"""
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from rich.console import Console
+
+from adloom.app.progress import show_progress
 from bench.drills.cluster import Cluster, run_cluster
 from bench.drills.disorder import disorder_messages, set_clock_wrong
 from bench.drills.equality.campaigns import compare_campaigns
@@ -22,14 +29,12 @@ from bench.drills.failures import (
     restart_workers,
 )
 from bench.drills.fence import take_out_version
-from bench.drills.large import CAMPAIGNS as LARGE_CAMPAIGNS
-from bench.drills.large import measure_large
 from bench.drills.load import ChargeCheck, Load
 from bench.drills.market import kill_directory
 from bench.drills.namespace import cut_off_worker
 from bench.drills.parts.drills import PART_DRILLS, run_part_drill
-from bench.drills.rates import measure_rates
-from bench.drills.result import Figures
+from bench.drills.rates import LARGE_CAMPAIGNS, measure_large, measure_rates
+from bench.drills.result import DrillError, Figures, NotPossibleError
 
 SEEDS: Final = 3
 
@@ -76,6 +81,7 @@ WITH_STANDBY: Final = frozenset({"postgres"})
 ROLES: Final = {"10": "entity,singleton"}
 # Each takes a few seconds; the first and the last kill a worker.
 SHORT: Final = ("1", "7", "6", "9", "10")
+TOGETHER: Final = "short"  # The name of all of them, on one cluster.
 SHORT_CAMPAIGNS: Final = 120
 SHORT_PAUSE_SECONDS: Final = 0.3
 
@@ -128,3 +134,55 @@ async def _run_under(
     load.stop()
     await charging
     return figures, await load.check()
+
+
+def main() -> None:
+    console = Console(soft_wrap=True)
+    names = sys.argv[1:] or list_drills()
+    is_lost = False
+    with show_progress("drills") as work:
+        for place, name in enumerate(names, start=1):
+            work.say(f"{place} of {len(names)}: {name}")
+            is_lost = not _run(console, name) or is_lost
+    sys.exit(1 if is_lost else 0)
+
+
+def _run(console: Console, name: str) -> bool:
+    """Run a drill, or the short ones together, and print what came of it; return whether nothing was lost."""
+    try:
+        if name == TOGETHER:
+            found, check = asyncio.run(run_short_drills())
+            for one in SHORT:
+                _print_figures(console, one, found[one])
+        else:
+            figures, check = asyncio.run(run_drill(name))
+            _print_figures(console, name, figures)
+    except NotPossibleError as error:
+        console.print(f"[bold]{name}[/bold] was not run: {error}")
+        return True
+    except DrillError as error:
+        console.print(f"[bold]{name}[/bold] [red]LOST[/red] {error}")
+        return False
+    if check is not None:
+        _print_check(console, check)
+    return check is None or check.is_right
+
+
+def _print_figures(console: Console, name: str, figures: Figures) -> None:
+    console.print(f"[bold]{find_title(name)}[/bold]")
+    for what, figure in figures.items():
+        console.print(f"  {what}: {figure:.2f}" if isinstance(figure, float) else f"  {what}: {figure}")
+
+
+def _print_check(console: Console, check: ChargeCheck) -> None:
+    console.print(
+        f"  sent {check.sent}, charged {check.charged}, lost {check.lost}, twice {check.twice},"
+        f" wrong states {check.wrong_states}, over budget {check.over_budget},"
+        f" days whose sums do not agree {check.wrong_days} of {check.days}"
+    )
+    if not check.is_right:
+        console.print("  [red]LOST[/red] charges were lost, or made twice")
+
+
+if __name__ == "__main__":
+    main()

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.ops.capacity import plan as model
-from adloom.ops.capacity.coefficients import Coefficients
 from adloom.ops.capacity.coefficients_file import read_coefficients
-from adloom.ops.capacity.demand import MachineSizes, PlanBounds, Prices, TrafficDemand
+from adloom.ops.capacity.demand import Coefficients, MachineSizes, PlanBounds, Prices, TrafficDemand
 from adloom.ops.capacity.plan import CapacityPlan, MachineRole, plan_capacity
 from adloom.ops.capacity.queueing import (
     Queue,

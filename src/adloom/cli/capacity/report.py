@@ -3,8 +3,7 @@
 
 from collections.abc import Sequence
 
-from adloom.ops.capacity.coefficients import Coefficients
-from adloom.ops.capacity.demand import GIGABYTE, PlanBounds, Prices
+from adloom.ops.capacity.demand import GIGABYTE, Coefficients, PlanBounds, Prices
 from adloom.ops.capacity.plan import CapacityPlan, Limit, RoleNeed
 
 MEGABIT = 10**6

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.errors import CommandError
-from adloom.ops.capacity.coefficients import Coefficients
+from adloom.ops.capacity.demand import Coefficients
 
 FILE_NAME: Final = "capacity.json"
 

@@ -12,8 +12,15 @@ from typing import Final
 
 import msgspec
 
-from adloom.ops.capacity.coefficients import Coefficients
-from adloom.ops.capacity.demand import DAY_SECONDS, GIGABYTE, MachineSizes, PlanBounds, Prices, TrafficDemand
+from adloom.ops.capacity.demand import (
+    DAY_SECONDS,
+    GIGABYTE,
+    Coefficients,
+    MachineSizes,
+    PlanBounds,
+    Prices,
+    TrafficDemand,
+)
 from adloom.ops.capacity.queueing import Queue, count_own_queues, count_shared_queue, find_wait_seconds
 
 MICROS: Final = 1e-6

@@ -20,9 +20,8 @@ from adloom.resource.changes import CatalogWrite
 from adloom.resource.etag import move_forward
 from adloom.resource.resource import BeforeDelete, Resource
 from adloom.runtime.http.api.shapes import Text
-from adloom.sync.api import PREFIX, WHO, SellerListQuery
+from adloom.sync.api import FIELD, PREFIX, WHO, SellerListQuery
 from adloom.sync.hierarchy.model import Ad, AdAccount, Adset, Sellpage, SyncedCampaign
-from adloom.sync.seller import FIELD
 from adloom.sync.words import META_ACCOUNT, Platform
 
 SELLER: Final = Owner(role=Role.ADVERTISER, alias=FIELD, description=WHO, is_in_patch=True)

@@ -24,12 +24,12 @@ from adloom.sync.api import (
     SellerReads,
     SellerWrites,
     SyncedDay,
+    make_unknown_seller_error,
 )
 from adloom.sync.jobs import Origin, belongs_to, build_jobs, find_sync, parse_job
 from adloom.sync.pipeline.entity_store import load_timezones
 from adloom.sync.queue import StatsQueue
 from adloom.sync.scheduler import choose_days
-from adloom.sync.seller import make_unknown_seller_error
 from adloom.sync.words import Level
 
 UTC_NAME: Final = "UTC"
@@ -38,42 +38,6 @@ AHEAD_MAX: Final = timedelta(hours=14)
 # Each month has its own tables; this bounds how many a client can create.
 BACK_MAX: Final = timedelta(days=5 * 366)
 DAYS_MAX: Final = 400
-
-
-class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
-    """The days that a request names: one, a range, or none."""
-
-    day: date | None = None
-    first: date | None = None
-    last: date | None = None
-
-    @property
-    def is_range(self) -> bool:
-        return self.first is not None or self.last is not None
-
-    def resolve(self, timezones: Iterable[str], *, now: datetime) -> tuple[date, date]:
-        """Return the first and the last day; without any, today in the zones of the accounts."""
-        if self.is_range:
-            return self._resolve_range(now)
-        if self.day is None:
-            return choose_days(now, list(timezones) or [UTC_NAME], 0)
-        _check_reach("date", self.day, now)
-        return self.day, self.day
-
-    def _resolve_range(self, now: datetime) -> tuple[date, date]:
-        if self.day is not None:
-            raise make_field_error("date", "cannot be given together with dateFrom and dateTo")
-        if self.first is None:
-            raise make_field_error("dateFrom", "is required where dateTo is given")
-        if self.last is None:
-            raise make_field_error("dateTo", "is required where dateFrom is given")
-        if self.last < self.first:
-            raise make_field_error("dateTo", "must not be before dateFrom")
-        if (self.last - self.first).days >= DAYS_MAX:
-            raise make_field_error("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
-        _check_reach("dateFrom", self.first, now)
-        _check_reach("dateTo", self.last, now)
-        return self.first, self.last
 
 
 def _check_reach(field: str, day: date, now: datetime) -> None:
@@ -91,6 +55,34 @@ class SyncBody(SellerBody):
         SyncedDay | None, Field(description="The first day of a range, instead of `date`.")
     ] = None
     date_to: Annotated[SyncedDay | None, Field(description="The last day of a range, included.")] = None
+
+    @property
+    def is_range(self) -> bool:
+        return self.date_from is not None or self.date_to is not None
+
+    def find_days(self, timezones: Iterable[str], *, now: datetime) -> tuple[date, date]:
+        """Return the first and the last day; without any, today in the zones of the accounts."""
+        if self.is_range:
+            return self._check_range(now)
+        if self.day is None:
+            return choose_days(now, list(timezones) or [UTC_NAME], 0)
+        _check_reach("date", self.day, now)
+        return self.day, self.day
+
+    def _check_range(self, now: datetime) -> tuple[date, date]:
+        if self.day is not None:
+            raise make_field_error("date", "cannot be given together with dateFrom and dateTo")
+        if self.date_from is None:
+            raise make_field_error("dateFrom", "is required where dateTo is given")
+        if self.date_to is None:
+            raise make_field_error("dateTo", "is required where dateFrom is given")
+        if self.date_to < self.date_from:
+            raise make_field_error("dateTo", "must not be before dateFrom")
+        if (self.date_to - self.date_from).days >= DAYS_MAX:
+            raise make_field_error("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
+        _check_reach("dateFrom", self.date_from, now)
+        _check_reach("dateTo", self.date_to, now)
+        return self.date_from, self.date_to
 
 
 class SyncAnswer(Answer):
@@ -140,13 +132,12 @@ async def sync_by_hand(
     """
     body = body or SyncBody()
     seller_id = writer.find_owner(body.seller_id)
-    asked = RequestedDays(day=body.day, first=body.date_from, last=body.date_to)
     async with pool.acquire() as connection:
         timezones = await load_timezones(connection, seller_id)
     if timezones is None:
         raise make_unknown_seller_error()
-    first, last = asked.resolve(timezones, now=now)
-    jobs = build_jobs(seller_id, first, last, Origin.BACKFILL if asked.is_range else Origin.MANUAL)
+    first, last = body.find_days(timezones, now=now)
+    jobs = build_jobs(seller_id, first, last, Origin.BACKFILL if body.is_range else Origin.MANUAL)
     put = await queue.put_missing(jobs, seller_id)
     return SyncAnswer(enqueued=put.enqueued, job_ids=put.ids)
 
