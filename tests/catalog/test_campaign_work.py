@@ -120,6 +120,23 @@ async def test_a_copy_keeps_what_a_publisher_refused(admin: Client) -> None:
     assert row["isRefused"] is True
 
 
+async def test_the_copy_of_an_account_is_refused_where_the_original_was(
+    control: ControlPlane, admin: Client
+) -> None:
+    async with control.acting_as(Role.ADVERTISER, SystemIds().make()) as advertiser:
+        campaign = await advertiser.make_campaign()
+        for decision in ("refuse", "accept"):
+            placement = await admin.make_placement(isOpen=True)
+            await advertiser.link(campaign, placement)
+            at = f"/admin/placements/{placement['id']}/links/{campaign['id']}"
+            await admin.post(at, json={"decision": decision, "reason": decision})
+
+        copy = await duplicate(advertiser, campaign)
+        links = (await read(advertiser, f"/admin/campaigns/{copy['id']}/placements"))["items"]
+
+    assert {(one["state"], one["reason"]) for one in links} == {("refused", "refuse"), ("accepted", None)}
+
+
 async def test_many_are_paused_and_resumed_each_for_itself(admin: Client) -> None:
     running, draft = await admin.make_campaign(), await admin.make_campaign()
     await admin.patch(f"/admin/campaigns/{running['id']}/activate")

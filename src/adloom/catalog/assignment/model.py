@@ -63,7 +63,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         if account_id is None:
             return self
         state = LinkState.ACCEPTED if is_open or publisher_id == account_id else LinkState.REQUESTED
-        return msgspec.structs.replace(self, state=state, is_asked_for=True)
+        return msgspec.structs.replace(self, state=state, reason=None, is_asked_for=True)
 
     def decided(self, decision: Decision, reason: str | None, *, now: datetime) -> "Link":
         state = LinkState.ACCEPTED if decision is Decision.ACCEPT else LinkState.REFUSED

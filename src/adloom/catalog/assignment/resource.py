@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from adloom.catalog.assignment.model import WEIGHT_DEFAULT, Assignment, Link
+from adloom.catalog.assignment.model import WEIGHT_DEFAULT, Assignment, Link, LinkState
 from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.placement import Placement, placements
@@ -107,12 +107,15 @@ assignments = Resource(
 
 
 async def insert_link(write: CatalogWrite, scope: Scope, link: Link) -> Link:
-    """Let a campaign use a placement; an account asks for one, which must be active."""
+    """Let a campaign use a placement; an account asks for one, which must be active. A copy of a refused link stays refused."""
     is_account = scope.account_id is not None
     placement = await write.connection.fetchrow(PLACEMENT_USABLE, link.placement_id, is_account)
     if placement is None:
         raise PlacementNotFoundError("There is no placement with this id that the campaign could use.")
-    begun = link.begun(scope.account_id, is_open=placement["is_open"], publisher_id=placement["publisher_id"])
+    begun = link
+    if link.state is not LinkState.REFUSED:
+        is_open, publisher_id = placement["is_open"], placement["publisher_id"]
+        begun = link.begun(scope.account_id, is_open=is_open, publisher_id=publisher_id)
     await links.insert(write, begun)
     return begun
 
