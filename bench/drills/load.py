@@ -11,7 +11,7 @@ import msgspec
 from adloom.budgets.addresses import CAMPAIGN, parse_campaign_key
 from adloom.budgets.kinds import make_campaign_kind
 from adloom.budgets.messages import AskBudget, ChargeKind, Confirm, Confirms
-from adloom.budgets.money.reconcile_store import reconcile_day
+from adloom.budgets.money.comparison import reconcile_settled
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId, PlacementId, RequestId, SystemIds
@@ -139,7 +139,13 @@ class Load:
             over += budget is not None and total is not None and total > budget
         today = SystemClock().now().date()
         async with pool.acquire() as connection:
-            days = [await reconcile_day(connection, today + timedelta(days=one)) for one in (-1, 0, 1)]
+            # Advertisers hear of a charge a moment after it is stored, and later on a busy machine.
+            days = [
+                await reconcile_settled(
+                    connection, today + timedelta(days=one), retry_seconds=self._cluster.patience
+                )
+                for one in (-1, 0, 1)
+            ]
         return ChargeCheck(
             sent=self._sent.total(),
             charged=sum(row["charges"] for row in sums.values()),

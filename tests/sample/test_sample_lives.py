@@ -152,7 +152,7 @@ def check_slots(browser: Browser, product: Product, width: int) -> None:
         assert hosts == {urlsplit(product.delivery_url).netloc}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(420)  # It may wait as long as all of its waits together.
 def test_figures_change_by_themselves(product: Product, admin: Admin) -> None:
     wait_until(lambda: admin.totals()["clicks"] > 100, seconds=90, what="the day before")
     wait_until(lambda: admin.totals()["spendPaisa"] > 0, seconds=60, what="money is spent")
