@@ -2,16 +2,20 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from inspect import iscoroutinefunction, isfunction
 from ipaddress import ip_network
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
 import structlog.testing
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -24,11 +28,32 @@ from adloom.runtime.http.api.routes import ASK_AGAIN_SECONDS, WAIT_SECONDS, Data
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
 from tests.support.builders import banner_body
-from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
+from tests.support.control import (
+    Client,
+    ControlPlane,
+    control_settings,
+    prepared_routes,
+    problem,
+    running_control,
+)
 from tests.support.eventually import measure_fastest
 
 JSON = {"content-type": "application/json"}
 WRONG = {"email": "nobody@example.com", "password": "wrong"}
+
+
+def list_dependencies(dependant: Dependant) -> Iterator[Any]:
+    yield dependant.call
+    for inner in dependant.dependencies:
+        yield from list_dependencies(inner)
+
+
+def test_no_part_of_a_request_waits_for_a_thread() -> None:
+    routes = [route for route in prepared_routes() if isinstance(route, APIRoute)]
+    functions = {one for route in routes for one in list_dependencies(route.dependant) if isfunction(one)}
+
+    assert len(routes) > 200
+    assert {one.__qualname__ for one in functions if not iscoroutinefunction(one)} == set()
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/nowhere", "/admin/banners"])

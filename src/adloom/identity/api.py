@@ -1,6 +1,6 @@
 """Logging in over HTTP, and the API keys of machines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -89,28 +89,32 @@ NewApiKeyAnswer: Final = build_answer(
 )
 
 
-def limit_attempts(request: Request, now: Now) -> None:
+async def limit_attempts(request: Request, now: Now) -> None:
     """Raise where a client has made too many attempts to log in."""
     limiter: RateLimiter = request.app.state.rate_limiter
     limiter.check(find_rate_limit_key(find_address(request)), now=now)
 
 
-def require_admin_of(things: str) -> Callable[..., None]:
+def require_admin_of(things: str) -> Callable[..., Coroutine[Any, Any, None]]:
     """Make a check that lets only admins in."""
 
-    def check(caller: CurrentCaller) -> None:
+    async def check(caller: CurrentCaller) -> None:
         if caller.role is not Role.ADMIN:
             raise ForbiddenError(f"Only an admin may see and change {things}.")
 
     return check
 
 
-def _get_author(request: Request, caller: CurrentCaller) -> Author:
+async def _find_origin(request: Request) -> ClientOrigin:
+    return find_origin(request)
+
+
+async def _get_author(request: Request, caller: CurrentCaller) -> Author:
     return make_author(caller, find_origin(request))
 
 
 SessionsOfTheApp = Annotated[UserSessions, depend_on("sessions")]
-RequestOrigin = Annotated[ClientOrigin, Depends(find_origin)]
+RequestOrigin = Annotated[ClientOrigin, Depends(_find_origin)]
 SecurityAuthor = Annotated[Author, Depends(_get_author)]
 
 auth_router = APIRouter(

@@ -76,7 +76,7 @@ class QueuedJobsQuery(Body):
     state: JobState = JobState.FAILED
 
 
-def _require_reader(caller: CurrentCaller) -> Caller:
+async def _require_reader(caller: CurrentCaller) -> Caller:
     if not caller.sees_all:
         raise ForbiddenError(
             "Background jobs are for admins and viewers. Yours are under /api/ads-manager/jobs."
@@ -84,7 +84,7 @@ def _require_reader(caller: CurrentCaller) -> Caller:
     return caller
 
 
-def _require_admin(caller: CurrentCaller) -> UUID | None:
+async def _require_admin(caller: CurrentCaller) -> UUID | None:
     return require_admin(caller).account_id
 
 

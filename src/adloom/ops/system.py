@@ -190,12 +190,12 @@ class AllSettingsAnswer(Answer):
     items: list[SettingsAnswer]
 
 
-def _require_staff(caller: CurrentCaller) -> None:
+async def _require_staff(caller: CurrentCaller) -> None:
     if not caller.sees_all:
         raise ForbiddenError("Only admins and viewers see how the installation is doing.")
 
 
-def _require_admin_alone(caller: CurrentCaller) -> None:
+async def _require_admin_alone(caller: CurrentCaller) -> None:
     if caller.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see and do this.")
 

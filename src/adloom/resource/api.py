@@ -81,7 +81,7 @@ class CatalogRoute(GuardedRoute):
         return answer_with_etag
 
 
-def _get_catalog(request: Request, caller: CurrentCaller) -> Catalog:
+async def _get_catalog(request: Request, caller: CurrentCaller) -> Catalog:
     catalog: Catalog = request.app.state.catalog
     changes = request.method in CHANGING_METHODS
     if_match = ", ".join(request.headers.getlist("if-match")) if "if-match" in request.headers else None
@@ -116,32 +116,32 @@ class RoleWriter(msgspec.Struct, frozen=True):
 class Access(msgspec.Struct, frozen=True):
     """Dependencies that decide who reads (a `Scope`) and who writes (a `Writer`)."""
 
-    reads: Callable[..., Scope]
-    writes: Callable[..., Writer]
+    reads: Callable[..., Coroutine[Any, Any, Scope]]
+    writes: Callable[..., Coroutine[Any, Any, Writer]]
 
 
 def choose_access(owner: Owner) -> Access:
     """Let accounts of the owner's role read and write their own rows; accounts themselves are written by admins."""
 
-    def scope_reads(caller: CurrentCaller) -> Scope:
+    async def scope_reads(caller: CurrentCaller) -> Scope:
         return require_read(caller, owner.role)
 
-    def scope_writes(caller: CurrentCaller) -> Writer:
+    async def scope_writes(caller: CurrentCaller) -> Writer:
         scope = require_admin(caller) if owner.is_itself else require_write(caller, owner.role)
         return RoleWriter(scope, owner.alias)
 
     return Access(scope_reads, scope_writes)
 
 
-def _scope_writes_as_admin(caller: CurrentCaller) -> Scope:
+async def _scope_writes_as_admin(caller: CurrentCaller) -> Scope:
     return require_admin(caller)
 
 
-def _scope_writes_as_advertiser(caller: CurrentCaller) -> Scope:
+async def _scope_writes_as_advertiser(caller: CurrentCaller) -> Scope:
     return require_write(caller, Role.ADVERTISER)
 
 
-def _scope_writes_as_publisher(caller: CurrentCaller) -> Scope:
+async def _scope_writes_as_publisher(caller: CurrentCaller) -> Scope:
     return require_write(caller, Role.PUBLISHER)
 
 

@@ -162,7 +162,7 @@ class StatsAnswer(Answer):
     totals: StatsTotals
 
 
-def _counts_unbound(request: Request, caller: CurrentCaller) -> bool:
+async def _counts_unbound(request: Request, caller: CurrentCaller) -> bool:
     return caller.sees_all and request.app.state.counts_unbound
 
 

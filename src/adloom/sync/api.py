@@ -81,18 +81,18 @@ class SellerListQuery(ListQuery):
     seller_id: SellerId = None
 
 
-def require_seller_read(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> Scope:
+async def require_seller_read(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> Scope:
     """Return the scope of the seller that a client may read for."""
     return SellerWriter(require_read(caller, Role.ADVERTISER), seller_id).find_scope()
 
 
-def require_seller_write(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> SellerWriter:
+async def require_seller_write(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> SellerWriter:
     """Return for which seller a client may write; the body of its request may name the seller too."""
     return SellerWriter(require_write(caller, Role.ADVERTISER), seller_id)
 
 
-def _require_seller_write(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> Scope:
-    return require_seller_write(caller, seller_id).find_scope()
+async def _require_seller_write(caller: CurrentCaller, seller_id: _SellerInAddress = None) -> Scope:
+    return (await require_seller_write(caller, seller_id)).find_scope()
 
 
 SellerReads = Annotated[Scope, Depends(require_seller_read)]

@@ -44,7 +44,7 @@ class AssignmentQuery(ListQuery):
     sort: Text255 = "displayOrder"
 
 
-def _pair_link_ids(campaign_id: UUID, placement_id: UUID) -> tuple[UUID, UUID]:
+async def _pair_link_ids(campaign_id: UUID, placement_id: UUID) -> tuple[UUID, UUID]:
     return campaign_id, placement_id
 
 

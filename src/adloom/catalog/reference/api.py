@@ -62,7 +62,9 @@ class ReferenceQuery(ListQuery):
     search: Text255 | None = None
 
 
-def _parse_kind(kind: Annotated[str, Path(json_schema_extra={"enum": list(ReferenceKind)})]) -> ReferenceKind:
+async def _parse_kind(
+    kind: Annotated[str, Path(json_schema_extra={"enum": list(ReferenceKind)})],
+) -> ReferenceKind:
     # An unknown kind is an address that is not there, not a field to correct.
     if kind not in set(ReferenceKind):
         raise NotFoundError(

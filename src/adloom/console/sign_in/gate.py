@@ -168,7 +168,7 @@ async def read_own_form(request: Request, guard: SessionGuard, now: datetime) ->
     """Read a form that one of our pages has sent; raise for one of another site, and for too many attempts."""
     if not guard.is_same_origin(request):
         raise ForbiddenError(FOREIGN_FORM)
-    limit_attempts(request, now)
+    await limit_attempts(request, now)
     return await read_form(request)
 
 

@@ -78,7 +78,7 @@ async def log_in(request: Request, guard: Guard, now: Now) -> Response:
         email, goal = fields.get("email", ""), make_local_url(fields.get("next"))
         if not guard.is_same_origin(request):
             raise ForbiddenError(FOREIGN_FORM)
-        limit_attempts(request, now)
+        await limit_attempts(request, now)
         require_same_again(fields)
         shown = Credentials(
             email=email[:EMAIL_LENGTH_MAX].strip(),

@@ -43,7 +43,7 @@ async def show_password_form(request: Request, now: Now) -> Response:
     """Show the form; only sending it uses the link up, because some programs open links before people do."""
     token = request.query_params.get("token", "")[:ADDRESS_LENGTH_MAX]
     try:
-        limit_attempts(request, now)
+        await limit_attempts(request, now)
         return await _show_form(request, token, now)
     except AdloomError as error:
         return show_sentence(error)

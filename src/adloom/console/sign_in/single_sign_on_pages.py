@@ -40,7 +40,7 @@ def make_button(sign_on: SingleSignOn, goal: str) -> str:
 async def begin(request: Request, guard: Guard, now: Now) -> Response:
     """Send the browser to the provider; what we need again is in a cookie that scripts cannot read."""
     try:
-        limit_attempts(request, now)
+        await limit_attempts(request, now)
         goal = make_local_url(request.query_params.get("next"))
         begun = await _sign_on(request).begin(goal, now=now)
     except AdloomError as error:
@@ -64,7 +64,7 @@ async def come_back(request: Request, guard: Guard, now: Now) -> Response:
     """Log in whom the provider has sent back."""
     name = guard.name_cookie(COOKIE)
     try:
-        limit_attempts(request, now)
+        await limit_attempts(request, now)
         query = {key: value[:ADDRESS_LENGTH_MAX] for key, value in request.query_params.items()}
         pending, origin = request.cookies.get(name, ""), find_origin(request)
         user, goal = await _sign_on(request).finish(query, pending, now=now, origin=origin)

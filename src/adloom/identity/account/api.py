@@ -143,7 +143,7 @@ def _make_no_password_error() -> ForbiddenError:
     return ForbiddenError("Only a user who logs in with a password has one.", code="ACCOUNT_HAS_NO_PASSWORD")
 
 
-def _get_own_id(caller: CurrentCaller) -> UUID:
+async def _get_own_id(caller: CurrentCaller) -> UUID:
     person_id = caller.person_id
     if person_id is None:
         raise _make_no_password_error()

@@ -62,7 +62,7 @@ class AccountLinkAnswer(Answer):
     can_be_mailed: Annotated[bool, Field(description="Whether a mail server is set.")]
 
 
-def _get_mail_queue(request: Request) -> JobQueue:
+async def _get_mail_queue(request: Request) -> JobQueue:
     queue: JobQueue | None = request.app.state.mail_queue
     if queue is None:
         raise MailNotSetUpError
@@ -134,7 +134,7 @@ async def ask_for_link(
 
 async def send_forgotten_mail(request: Request, email: str, origin: ClientOrigin, now: datetime) -> None:
     """Do the same work for known and unknown addresses: nobody can tell them apart."""
-    queue, attempts = _get_mail_queue(request), _get_attempt_limiter(request)
+    queue, attempts = await _get_mail_queue(request), _get_attempt_limiter(request)
     await attempts.take(email.strip().lower(), now=now)
     async with request.app.state.pool.acquire() as connection:
         found = await users.find_user(connection, email.strip(), origin.network, now)

@@ -79,16 +79,16 @@ class ErasedAnswer(Answer):
     auctions: int
 
 
-def _require_admin_alone(caller: CurrentCaller) -> None:
+async def _require_admin_alone(caller: CurrentCaller) -> None:
     if caller.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may see or erase what is kept of a visitor.")
 
 
-def _get_frequency(request: Request) -> FrequencyCounters:
+async def _get_frequency(request: Request) -> FrequencyCounters:
     return FrequencyCounters(request.app.state.valkey)
 
 
-def _get_streams(request: Request) -> StreamSearch:
+async def _get_streams(request: Request) -> StreamSearch:
     return StreamSearch(request.app.state.valkey)
 
 

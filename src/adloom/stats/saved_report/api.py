@@ -74,7 +74,7 @@ async def _find_owner(caller: CurrentCaller, pool: Database) -> ReportOwnerNow:
 Owner = Annotated[ReportOwnerNow, Depends(_find_owner)]
 
 
-def _require_person(owner: Owner) -> ReportOwnerNow:
+async def _require_person(owner: Owner) -> ReportOwnerNow:
     if owner.id is None:
         raise ForbiddenError(
             "Saved reports are of people: log in with an e-mail address. API keys and tokens ask"

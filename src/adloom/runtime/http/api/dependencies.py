@@ -128,7 +128,7 @@ class GuardedRoute(TimedRoute):
             )
             request.state.caller = await authenticate()
             limits: CallerLimits = request.app.state.caller_limits
-            async with limits.hold(request.state.caller, now=_get_now(request)):
+            async with limits.hold(request.state.caller, now=_read_clock(request)):
                 _refuse_unknown_parameters(request, names)
                 return await handle(request)
 
@@ -143,7 +143,9 @@ def _refuse_unknown_parameters(request: Request, names: Collection[str]) -> None
         )
 
 
-def make_router(prefix: str, tag: str, *statuses: int, check: Callable[..., None] | None = None) -> APIRouter:
+def make_router(
+    prefix: str, tag: str, *statuses: int, check: Callable[..., Coroutine[Any, Any, None]] | None = None
+) -> APIRouter:
     """Make a router of guarded routes, with the errors that they may answer; `check` comes before each."""
     return APIRouter(
         prefix=prefix,
@@ -154,7 +156,7 @@ def make_router(prefix: str, tag: str, *statuses: int, check: Callable[..., None
     )
 
 
-def _get_caller(request: Request) -> Caller:
+async def _get_caller(request: Request) -> Caller:
     return request.state.caller
 
 
@@ -167,7 +169,11 @@ def depend_on(name: str) -> Any:  # noqa: ANN401 - FastAPI's own
     return Depends(find)
 
 
-def _get_now(request: Request) -> datetime:
+async def _get_now(request: Request) -> datetime:
+    return _read_clock(request)
+
+
+def _read_clock(request: Request) -> datetime:
     clock: Clock = request.app.state.clock
     return clock.now()
 
