@@ -24,13 +24,14 @@ from adloom.identity.api import limit_attempts
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
 from adloom.runtime.auth.access_token import issue_access_token
 from adloom.runtime.http.api.dependencies import depend_on
+from adloom.runtime.http.event_feed import LISTENING_SECONDS_MAX
 from adloom.runtime.settings import TokenSettings
 
 COOKIE: Final = "adloom_console"
 HOME: Final = "/console"
 LOG_IN: Final = "/console/login"
-# A token is signed for each call, so it need not outlive one.
-TOKEN_LIFETIME: Final = timedelta(minutes=1)
+# A token is signed for each call, so it need not outlive one: a stream of events is the longest, and ends with it.
+TOKEN_LIFETIME: Final = timedelta(seconds=LISTENING_SECONDS_MAX)
 ADDRESS_LENGTH_MAX: Final = 2_000
 FOREIGN_FORM: Final = "This form was sent from another site. Open the log-in page here and try again."
 FIELDS_MAX: Final = 10
