@@ -172,9 +172,12 @@ def register_not_found() -> None:
 
 
 def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
-    """Refresh regularly, less often if a refresh is slow, and not while the tab is hidden."""
+    """Refresh regularly, less often if a refresh is slow, and not while the tab is hidden or has no connection."""
+    client = ui.context.client
 
     async def refresh_and_rest() -> None:
+        if not client.has_socket_connection:
+            return
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
