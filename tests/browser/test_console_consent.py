@@ -105,7 +105,7 @@ def test_a_publisher_looks_at_a_hostile_ad_accepts_the_campaign_and_refuses_the_
         _preview(page, "Preview (1)")
         assert visit.requests_to("ads.example.com/creative.html")
         page.get_by_role("button", name="Accept").click()
-        expect(page.get_by_text("No campaign waits for an answer.")).to_be_visible()
+        expect(page.get_by_text("No campaign waits for an answer")).to_be_visible()
         page.goto(f"{world.console.url}/console/placements/{world.placement['id']}?tab=ads")
         page.get_by_role("button", name="Refuse").click()
         page.get_by_label("Why").fill("Too bright for us")

@@ -51,6 +51,21 @@ async def one_of_each(console: ControlPlane) -> dict[str, Json]:
     }
 
 
+async def test_a_list_shows_pictures_that_were_uploaded_and_asks_before_it_loads_those_of_others(
+    console: ControlPlane, ann: Visitor
+) -> None:
+    uploaded = f"{console.app.state.delivery_url}/p/{'a' * 64}.png"
+    async with console.acting_as(Role.ADMIN) as admin:
+        await admin.make_banner(primaryImageUrl=uploaded)
+        await admin.make_banner(primaryImageUrl="https://cdn.example.com/leaves.png")
+
+    page = (await ann.get("/console/banners")).text.replace("&quot;", '"').replace('\\"', '"')
+
+    assert f'src="{uploaded}"' in page
+    assert 'data-picture="https://cdn.example.com/leaves.png"' in page
+    assert 'src="https://cdn.example.com' not in page
+
+
 @for_each("noun", LISTS)
 async def test_an_empty_list_says_what_to_do(noun: str, ann: Visitor) -> None:
     page = await ann.get(f"/console/{noun}")

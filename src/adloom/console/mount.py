@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adloom.console import pages, theme
 from adloom.console.client import ProblemError, SessionEndedError
 from adloom.console.components.format import show_money_in
+from adloom.console.components.status import show_files_of
 from adloom.console.page import register_not_found
 from adloom.console.sign_in import log_in, password_pages, second_factor_pages, single_sign_on_pages
 from adloom.console.sign_in.gate import SessionGuard, make_log_in_url
@@ -57,6 +58,7 @@ def mount_console(  # noqa: PLR0913 - what it works with
     """Add the console to a control plane; it starts and stops with it."""
     _set_up()
     show_money_in(currency)
+    show_files_of(app.state.delivery_url)
     guard = SessionGuard(app, clock=clock, jwt_secret=jwt_secret, tokens=tokens, public_url=public_url)
     app.state.session_guard = guard
     app.include_router(theme.router)

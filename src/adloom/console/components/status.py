@@ -16,6 +16,17 @@ SCHEDULE_KINDS: Final = {"evergreen": "good", "scheduled": "info", "active": "go
 Thing = Mapping[str, Any]
 
 
+class _Shown:
+    """Where uploaded files are."""
+
+    files = ""
+
+
+def show_files_of(delivery_url: str) -> None:
+    """Set the address of delivery: pictures that were uploaded are there."""
+    _Shown.files = f"{delivery_url.rstrip('/')}/p/"
+
+
 def build_campaign_badge(campaign: Thing, now: datetime | None = None, zone: str | None = None) -> Markup:
     """Show what a campaign does now; without a moment, only its status."""
     if now is None:
@@ -41,6 +52,10 @@ def build_account_badge(account: Thing) -> Markup:
     return build_badge("Deleted", "bad") if account.get("deletedAt") else Markup("")
 
 
+def build_account_name(account: Thing) -> Markup:
+    return Markup("{} {}").format(account["name"], build_account_badge(account))
+
+
 def format_dates(campaign: Thing) -> str:
     if not campaign["startsAt"] and not campaign["endsAt"]:
         return "no end"
@@ -61,9 +76,11 @@ def format_size(banner: Thing) -> str:
 
 
 def build_thumbnail(address: str | None) -> Markup:
-    """Show a button that loads a small image: its address is an advertiser's, who would learn who looks when."""
+    """Show an uploaded image; for one elsewhere a button that loads it: its owner would learn who looks when."""
     if not address:
         return Markup('<span class="al-thumb"></span>')
+    if _Shown.files and address.startswith(_Shown.files):
+        return Markup('<img class="al-thumb" src="{}" alt="" loading="lazy">').format(address)
     return Markup(
         '<button type="button" class="al-thumb" data-picture="{}" data-alt="" aria-label="Load the picture"'
         ' title="Load the picture from the advertiser"></button>'

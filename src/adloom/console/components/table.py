@@ -290,7 +290,7 @@ class DataTable:
         sorts = ((column.label, column.sort), *column.more_sorts)
         is_current = current.removeprefix("-") in {field for _, field in sorts}
         order = ("descending" if current.startswith("-") else "ascending") if is_current else "none"
-        buttons = Markup(" ").join(
+        buttons = Markup(' <span aria-hidden="true">·</span> ').join(
             _build_sort_button(column, label, field, current) for label, field in sorts
         )
         return Markup('<th scope="col" class="{}" aria-sort="{}">{}</th>').format(

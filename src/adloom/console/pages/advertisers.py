@@ -7,7 +7,7 @@ from adloom.console.components.format import format_money
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import add_facts
-from adloom.console.components.status import build_account_badge
+from adloom.console.components.status import build_account_badge, build_account_name
 from adloom.console.components.table import Column, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.banners import BANNERS
@@ -46,8 +46,7 @@ ADVERTISERS: Final = ResourcePages(
     is_admins_only=True,
     is_compact=True,
     columns=[
-        Column("Name", "name", sort="name"),
-        Column("Status", build_account_badge),
+        Column("Name", build_account_name, sort="name"),
         make_number_column("Daily budget", "dailyBudgetPaisa", format_money, is_sorted=True),
         Column("Time zone", "timezone", is_wide_only=True),
         Column("Blocked sites", lambda row: str(len(row["blockedSites"])), is_number=True, is_wide_only=True),

@@ -271,7 +271,9 @@ def _preview_saved(banner: Json, form: Form, visit: PageVisit, *, is_draft: bool
 
 def _build_title(row: Json) -> Markup:
     return Markup('<span class="al-titled">{}<a href="{}">{}</a></span>').format(
-        build_thumbnail(row["primaryImageUrl"]), f"/console/banners/{row['id']}", row["title"]
+        build_thumbnail(row["mobileImageUrl"] or row["primaryImageUrl"]),
+        f"/console/banners/{row['id']}",
+        row["title"],
     )
 
 
@@ -343,7 +345,7 @@ BANNERS: Final = ResourcePages(
     name_field="title",
     icon="image",
     note="One creative: an image, texts, and the page they lead to.",
-    empty_note="A banner is what readers see. It needs a title and the address of an image.",
+    empty_note="A banner is what readers see. It needs a title and a picture, which can be uploaded.",
     roles=ADVERTISER_SIDE,
     columns=[
         Column("Title", _build_title, sort="title"),

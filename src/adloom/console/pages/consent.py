@@ -44,9 +44,9 @@ LAYOUT: Final = "full_static"
 STATES: Final = {"requested": "Waiting", "accepted": "Accepted", "refused": "Refused"}
 STATE_KINDS: Final = {"requested": "info", "accepted": "good", "refused": "bad"}
 NOTHING: Final = {
-    "requested": "No campaign waits for an answer.",
-    "accepted": "No campaign uses a placement.",
-    "refused": "No campaign was refused.",
+    "requested": ("No campaign waits for an answer", "Those that ask for a placement appear here."),
+    "accepted": ("No campaign uses a placement", "Those that you accept appear here."),
+    "refused": ("No campaign was refused", "Those that you refuse appear here, and can be accepted later."),
 }
 
 
@@ -61,7 +61,7 @@ async def show_requests(visit: PageVisit) -> None:
     async def show_body() -> None:
         answer = await visit.api.get("/admin/links", state=state, pageSize=ROWS_MAX, sort="createdAt")
         if not answer["items"]:
-            add_empty_state("inbox", STATES[state], NOTHING[state])
+            add_empty_state("inbox", *NOTHING[state])
             return
         for row in answer["items"]:
             await _show_request(visit, row, reload)

@@ -159,21 +159,30 @@ def _build_common_columns(visit: PageVisit) -> list[Column]:
 
 def _name(row: Json) -> Markup:
     label = NAMES.get(row["name"], row["name"])
-    return Markup('<span class="strong">{}</span><div class="quiet small mono">{}</div>').format(
-        label, row["id"]
-    )
+    return Markup(
+        '<span class="strong">{}</span><div class="quiet small mono al-wide-only">{}</div>{}'
+    ).format(label, row["id"], _build_error_on_phones(row))
 
 
 def _build_own_name(row: Json) -> Markup:
     days = f"{row['dateFrom']} to {row['dateTo']}"
-    return Markup('<span class="strong">{}</span><div class="quiet small">{}</div>').format(
-        LEVELS.get(row["level"], row["level"]), days
+    return Markup('<span class="strong">{}</span><div class="quiet small">{}</div>{}').format(
+        LEVELS.get(row["level"], row["level"]), days, _build_error_on_phones(row)
     )
 
 
 def _build_progress(row: Json) -> Markup:
     share = 1.0 if row["state"] == "completed" else row["progress"]
     return build_meter(share, KINDS[row["state"]])
+
+
+def _build_error_on_phones(row: Json) -> Markup:
+    """Show what a job said below its name: phones have no column for it."""
+    return (
+        Markup('<div class="al-phone-only">{}</div>').format(_build_error(row))
+        if row["error"]
+        else Markup("")
+    )
 
 
 def _build_error(row: Json) -> Markup:
@@ -186,7 +195,7 @@ def _build_error(row: Json) -> Markup:
 async def _retry_all(visit: PageVisit, queue: str) -> None:
     async def retry() -> None:
         answer = await visit.api.post(f"/admin/jobs/{queue}/retry")
-        notify_success(f"{answer['retried']} jobs are retried.")
+        notify_success(f"{fmt.format_quantity(answer['retried'], 'job')} retried.")
 
     confirm(
         "Try all failed jobs again?",

@@ -12,7 +12,7 @@ from adloom.console.components import format as fmt
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import Tile, add_div, add_empty_state, add_facts, add_notice
 from adloom.console.components.messages import download_sheet
-from adloom.console.components.status import build_account_badge
+from adloom.console.components.status import build_account_badge, build_account_name
 from adloom.console.components.table import Column, DataTable, make_number_column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
@@ -120,7 +120,7 @@ PUBLISHERS: Final = ResourcePages(
     roles=PUBLISHER_SIDE,
     is_admins_only=True,
     is_compact=True,
-    columns=[Column("Name", "name", sort="name"), Column("Status", build_account_badge)],
+    columns=[Column("Name", build_account_name, sort="name")],
     search="Search by name",
     fields=_add_fields,
     badge=build_account_badge,

@@ -78,14 +78,16 @@ async def read_label_filter(visit: PageVisit) -> Mapping[str, tuple[str, Mapping
 
 
 def _name(row: Json) -> Markup:
-    """Show whose it is and its labels below the name: a column for each would leave no room for figures."""
+    """Show whose it is and its labels below the name, on phones also its status: columns leave no room for figures."""
     labels = Markup("").join(Markup("<span>{}</span>").format(label) for label in row["labels"])
     return Markup(
-        '<div class="al-named"><a href="/console/campaigns/{}">{}</a><div class="quiet small">{}</div>{}</div>'
+        '<div class="al-named"><a href="/console/campaigns/{}">{}</a><div class="quiet small">{}</div>'
+        '<div class="al-phone-only">{}</div>{}</div>'
     ).format(
         row["id"],
         row["name"],
         row["ownerName"],
+        row["badge"],
         Markup('<div class="al-labels">{}</div>').format(labels) if labels else "",
     )
 
@@ -120,7 +122,7 @@ def _build_pace(row: Json) -> Markup | str:
 
 COLUMNS: Final = (
     Column("Name", _name, sort="name", more_sorts=(("Advertiser", "advertiser"),)),
-    Column("Status", _build_status, sort="startsAt"),
+    Column("Status", _build_status, sort="startsAt", is_wide_only=True),
     Column("Bid", format_bid, sort="bidAmount", is_number=True, is_wide_only=True),
     Column(
         "Impressions",

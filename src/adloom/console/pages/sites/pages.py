@@ -79,6 +79,12 @@ def _build_site_badge(site: Json) -> Markup:
     return build_verification_badge(site) + suspended
 
 
+def _show_domain(site: Json) -> Markup:
+    """Show its name too on phones, which have no column for it."""
+    name = site["name"] if site["name"] != site["domain"] else ""
+    return Markup('{}<span class="al-phone-only quiet small"><br>{}</span>').format(site["domain"], name)
+
+
 SITES: Final = ResourcePages(
     noun="site",
     icon="language",
@@ -86,8 +92,8 @@ SITES: Final = ResourcePages(
     empty_note="A site is a domain. We read its pages and find out what they are about, so that ads fit them.",
     roles=PUBLISHER_SIDE,
     columns=[
-        Column("Domain", "domain", sort="domain"),
-        Column("Name", "name", sort="name"),
+        Column("Domain", _show_domain, sort="domain"),
+        Column("Name", "name", sort="name", is_wide_only=True),
         Column("State", _build_site_badge),
         Column("Time zone", "timezone", is_wide_only=True),
     ],
