@@ -147,8 +147,8 @@ async def test_a_banner_that_has_changed_since_it_was_looked_at_is_not_approved(
 ) -> None:
     path, banner_id = f"/admin/sites/{site['id']}/approvals", site["bannerId"]
 
-    async def decide(updated_at: object) -> tuple[int, str, str]:
-        body = {"decision": "approve", "bannerIds": [banner_id], "updatedAt": {banner_id: updated_at}}
+    async def decide(updated_at: object, about: str = banner_id) -> tuple[int, str, str]:
+        body = {"decision": "approve", "bannerIds": [banner_id], "updatedAt": {about: updated_at}}
         answer = (await admin.post(path, json=body)).json()
         (row,) = (await admin.get(path)).json()["items"]
         return answer.get("status", 200), answer.get("errorCode", ""), row["state"]
@@ -157,11 +157,12 @@ async def test_a_banner_that_has_changed_since_it_was_looked_at_is_not_approved(
     await admin.patch(f"/admin/banners/{banner_id}", json={"headline": "Something else"})
     stale = await decide(row["bannerUpdatedAt"])
     malformed = await decide("yesterday")
+    about_another = await decide(row["bannerUpdatedAt"], site["id"])
     (row,) = (await admin.get(path)).json()["items"]
     fresh = await decide(row["bannerUpdatedAt"])
 
     assert stale == (409, "STALE_WRITE", "pending")
-    assert malformed == (400, "VALIDATION_FAILED", "pending")
+    assert malformed == about_another == (400, "VALIDATION_FAILED", "pending")
     assert fresh == (200, "", "approved")
 
 

@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import Field
 
 from adloom.catalog.site import sites
-from adloom.core.errors import NotFoundError
+from adloom.core.errors import NotFoundError, make_field_error
 from adloom.market.approval import ApprovalState
 from adloom.market.approvals.store import (
     Approval,
@@ -113,6 +113,8 @@ async def decide_site_approvals(
     site_id: UUID, body: ApprovalBody, scope: PublisherWrites, catalog: CurrentCatalog
 ) -> ChangedAnswer:
     """Approve, reject, revoke, flag or unflag banners; within a second it holds for all slots of the site."""
+    if not body.updated_at.keys() <= set(body.banner_ids):
+        raise make_field_error("updatedAt", "names a banner that is not among bannerIds")
     async with catalog.write() as write:
         site = await sites.table.find(write.connection, scope, site_id)
         changed, unknown = await decide(
