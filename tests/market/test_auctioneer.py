@@ -535,3 +535,16 @@ def test_the_pages_of_a_large_site_are_taken_in_time_that_grows_with_their_numbe
         spent.append(time.process_time() - began)
 
     assert spent[1] < 40 * spent[0]
+
+
+def test_creatives_whose_schedule_is_closed_take_no_place_of_those_that_can_be_shown() -> None:
+    market = Market()
+    for number in range(1, 4):
+        later = WantedCreative(banner_id(number), is_closed=True)
+        market.campaigns.put(a_demand(number, "483", cpm=50, creatives=(later,)))
+    both = (WantedCreative(banner_id(4), is_closed=True), WantedCreative(banner_id(5)))
+    market.campaigns.put(a_demand(4, "483", cpm=2, creatives=both))
+    market.classify("483")
+    market.run(2)
+
+    assert market.banners() == [5, 1, 2, 3]

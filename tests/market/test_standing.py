@@ -1,4 +1,4 @@
-"""Which campaigns have spent their budgets, from the totals of the money ledger."""
+"""Which campaigns cannot be shown now: from the totals of the money ledger, caps, dates and schedules."""
 
 import asyncio
 from datetime import UTC, date, datetime
@@ -11,12 +11,19 @@ from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.demand import CampaignReady
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.kinds import make_kinds
-from adloom.budgets.messages import CampaignRestored
+from adloom.budgets.messages import CampaignCounts, CampaignRestored
 from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_updates
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.market import follower
-from adloom.market.demand_store import CampaignBudgets, find_spent, is_spent, load_all, load_named
+from adloom.market.demand_store import (
+    CampaignBudgets,
+    find_spent,
+    is_capped,
+    is_spent,
+    load_all,
+    load_named,
+)
 from adloom.market.messages import AllDemand
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.valkey import Valkey
@@ -92,6 +99,52 @@ async def test_a_campaign_spends_the_days_of_its_advertiser(
         changes = await load_all(connection)
 
     assert [one.is_spent for one in changes.bidding] == [True]
+
+
+async def test_what_begins_later_or_whose_schedule_is_closed_takes_no_place(
+    admin: Client, pool: Pool
+) -> None:
+    paid = {"bidType": "cpm", "bidAmount": 5, "categories": ["483"]}
+    later = "2099-01-01T00:00:00Z"
+    now, begins = (
+        await admin.make_campaign(name="Now", **paid),
+        await admin.make_campaign(name="Later", **paid),
+    )
+    plain, closed = await admin.make_banner(), await admin.make_banner(publishAt=later)
+    for campaign in (now, begins):
+        for banner in (plain, closed):
+            await insert_creative(pool, banner["id"], campaign["id"])
+    await pool.execute("UPDATE campaigns SET status = 'active' WHERE name = 'Now'")
+    await pool.execute(
+        "UPDATE campaigns SET status = 'scheduled', starts_at = '2099-01-01' WHERE name = 'Later'"
+    )
+
+    async with pool.acquire() as connection:
+        changes = await load_all(connection)
+
+    found = {str(one.campaign_id): one for one in changes.bidding}
+    assert {key: one.is_spent for key, one in found.items()} == {now["id"]: False, begins["id"]: True}
+    creatives = {str(one.banner_id): one.is_closed for one in found[now["id"]].creatives}
+    assert creatives == {plain["id"]: False, closed["id"]: True}
+
+
+@pytest.mark.parametrize(
+    ("caps", "counts", "expected"),
+    [
+        ({"impression_cap": 10}, (9, 500), False),
+        ({"impression_cap": 10}, (10, 0), True),
+        ({"click_cap": 3}, (500, 2), False),
+        ({"click_cap": 3}, (0, 3), True),
+        ({}, (500, 500), False),
+    ],
+)
+def test_a_campaign_that_has_reached_a_cap_takes_no_place(
+    caps: dict[str, int], counts: tuple[int, int], *, expected: bool
+) -> None:
+    counted = CampaignCounts(impressions=counts[0], clicks=counts[1], until="1-0")
+
+    assert is_capped(some_budgets(**caps), CampaignState(counted=counted)) == expected
+    assert not is_capped(some_budgets(**caps), None)
 
 
 async def test_totals_are_read_from_the_money_ledger(pool: Pool) -> None:

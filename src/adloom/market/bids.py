@@ -71,7 +71,7 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     bids: tuple[SlotBid, ...]
     pending: tuple[SlotBid, ...] = ()
-    spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns have budget again.
+    spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns can be again.
     # Of bids that only the floor keeps away: the two highest and the lowest, for who sets the floor.
     under_floor: tuple[Micros, ...] = ()
     under_floor_limited: tuple[BidPrice, ...] = ()  # The same of campaigns that exclude categories.
@@ -98,7 +98,8 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
             under.setdefault(one.excluded_categories, []).append(price)
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
-            listed = pending if is_pending else spent if one.is_spent else shown
+            is_out = one.is_spent or creative.is_closed
+            listed = pending if is_pending else spent if is_out else shown
             listed.append(_build_bid(category, one, creative))
     under_floor = _list_extremes(under.pop(frozenset(), []))
     return CategoryBids(
@@ -126,7 +127,8 @@ def _could_be_shown(one: CampaignDemand, slot: SlotTerms) -> bool:
         return False
     _, creatives = check_demand(one, msgspec.structs.replace(slot, floor=Micros(0)))
     return any(
-        slot.approvals.judge(creative.banner_id, one.advertiser_id) is ApprovalState.APPROVED
+        not creative.is_closed
+        and slot.approvals.judge(creative.banner_id, one.advertiser_id) is ApprovalState.APPROVED
         for creative in creatives
     )
 

@@ -1,7 +1,7 @@
 """Reads campaigns as bidders know them, and what a change of the catalog means to the market."""
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -9,15 +9,20 @@ import msgspec
 
 from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
+from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.status_store import load_states
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, SiteId
 from adloom.core.money import Micros, micros_from_paisa, price_impression
 from adloom.resource.changes import read_version
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.budget_day import find_budget_day
+from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.schedule.schedule_window import is_open
 from adloom.targeting.values import find_landing_domain
 
 TWO_DAYS: Final = timedelta(days=2)
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
 RECENT: Final = "SELECT id, day, spent_micros FROM spend_days WHERE day >= $1"
 EVER: Final = """
     SELECT id, sum(spent_micros)::bigint FROM spend_days WHERE kind = 'campaign' AND id = ANY ($1::uuid[]) GROUP BY id
@@ -26,18 +31,27 @@ RESET: Final = """
     SELECT DISTINCT noun_id FROM audit_entries WHERE noun = 'budget' AND action = 'reset' AND at >= $1
 """
 # An active campaign with a bid per thousand impressions, wanted categories or filler, and banners that are live.
-# What starts later, or has a schedule, is decided when an ad is asked for.
+# What starts later, or has a schedule, takes no place of one that can be shown now; when an ad is asked for, it is decided.
 DEMAND: Final = """
     SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id, campaign.bid_amount_micros AS max_cpm,
            campaign.categories, campaign.excluded_categories, campaign.bids_on_unmatched, campaign.ad_product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites,
            campaign.budget_daily_paisa AS daily_paisa, campaign.budget_total_paisa AS total_paisa,
-           payer.daily_budget_paisa AS advertiser_daily_paisa,
+           payer.daily_budget_paisa AS advertiser_daily_paisa, campaign.impression_cap, campaign.click_cap,
+           coalesce(campaign.starts_at <= now(), campaign.status = 'active') AS has_begun,
            coalesce(payer.timezone, campaign.timezone) AS zone,
            array_agg(banner.public_id ORDER BY banner.id) AS banner_ids,
            array_agg(banner.width ORDER BY banner.id) AS widths,
            array_agg(banner.height ORDER BY banner.id) AS heights,
-           array_agg(banner.cta_url ORDER BY banner.id) AS addresses
+           array_agg(banner.cta_url ORDER BY banner.id) AS addresses,
+           array_agg(banner.schedule_status::text ORDER BY banner.id) AS statuses,
+           array_agg(banner.publish_at ORDER BY banner.id) AS published,
+           array_agg(banner.expires_at ORDER BY banner.id) AS expiring,
+           array_agg(banner.schedule_timezone ORDER BY banner.id) AS zones,
+           array_agg(banner.recurrence_rule ORDER BY banner.id) AS recurrence_rules,
+           array_agg(banner.recurrence_window_start ORDER BY banner.id) AS windows_from,
+           array_agg(banner.recurrence_window_end ORDER BY banner.id) AS windows_to,
+           array_agg(banner.created_at ORDER BY banner.id) AS created
       FROM campaigns AS campaign
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
       JOIN creatives AS creative ON creative.campaign_id = campaign.id
@@ -54,6 +68,10 @@ SOME: Final = DEMAND.format(among="campaign.id = ANY ($1::integer[])")
 NAMED: Final = DEMAND.format(
     among="(campaign.public_id = ANY ($1::uuid[]) OR payer.public_id = ANY ($2::uuid[]))"
 )
+# Columns with what a schedule needs, for each banner.
+SCHEDULES: Final = (
+    "statuses", "published", "expiring", "zones", "recurrence_rules", "windows_from", "windows_to", "created",
+)  # fmt: skip
 OLDEST_CHANGE: Final = "SELECT coalesce(min(version), 0) FROM catalog_changes"
 CHANGED_CAMPAIGNS: Final = """
     SELECT campaign.id, campaign.public_id FROM campaigns AS campaign
@@ -82,7 +100,7 @@ CHANGED_SITES: Final = """
 
 
 class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
-    """The budgets that a campaign spends: its own of a day and in all, and its advertiser's of a day."""
+    """What limits a campaign: its budgets of a day and in all, its advertiser's of a day, its caps and its start."""
 
     campaign_id: UUID
     advertiser_id: UUID | None
@@ -90,15 +108,50 @@ class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
     daily_paisa: int | None
     total_paisa: int | None
     advertiser_daily_paisa: int | None
+    impression_cap: int | None = None
+    click_cap: int | None = None
+    has_begun: bool = True
     zone: str  # Of their days: the advertiser's, or its own where it has none.
 
 
 async def find_spent(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> frozenset[UUID]:
-    """Return the campaigns that cannot pay for another impression: they bid, but take no place of one that can pay.
+    """Return the campaigns that cannot be shown now: they bid, but take no place of one that can.
 
-    Read from the totals of the money ledger. Delivery goes by its leases; what is a minute old here costs nothing but
-    the order of a shortlist.
+    They cannot pay for another impression, have reached a cap, or begin later. Read from the totals of the money
+    ledger and the states of budgets. Delivery goes by its leases and dates; what is a minute old here costs nothing
+    but the order of a shortlist.
     """
+    closed = {one.campaign_id for one in campaigns if not one.has_begun}
+    return frozenset(
+        (*closed, *await _find_capped(connection, campaigns), *await _find_unpaid(connection, campaigns))
+    )
+
+
+async def _find_capped(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> list[UUID]:
+    """Return the campaigns that have reached a cap, as far as their actors know."""
+    capped = [one for one in campaigns if one.impression_cap is not None or one.click_cap is not None]
+    states = await load_states(connection, map(_make_address, capped))
+    return [one.campaign_id for one in capped if is_capped(one, states.get(_make_address(one)))]
+
+
+def is_capped(one: CampaignBudgets, state: CampaignState | None) -> bool:
+    """Whether so much was counted as a cap allows; offers that are out may come back."""
+    counted = None if state is None else state.counted
+    if state is None or counted is None:
+        return False
+    impressions, clicks = counted.impressions + len(state.seen), max(counted.clicks, state.clicked)
+    return (one.impression_cap is not None and impressions >= one.impression_cap) or (
+        one.click_cap is not None and clicks >= one.click_cap
+    )
+
+
+def _make_address(one: CampaignBudgets) -> Address:
+    return make_campaign_address(
+        CampaignId(one.campaign_id), one.advertiser_id and AdvertiserId(one.advertiser_id)
+    )
+
+
+async def _find_unpaid(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> frozenset[UUID]:
     limited = [
         one
         for one in campaigns
@@ -123,12 +176,7 @@ async def _read_reset(
     """Read what campaigns have spent of the window that an admin has opened: totals are of whole days."""
     by_id = {str(one.campaign_id): one for one in campaigns if one.daily_paisa is not None}
     rows = await connection.fetch(RESET, since) if by_id else []
-    addresses = {
-        make_campaign_address(
-            CampaignId(one.campaign_id), one.advertiser_id and AdvertiserId(one.advertiser_id)
-        ): one
-        for one in (by_id[row[0]] for row in rows if row[0] in by_id)
-    }
+    addresses = {_make_address(one): one for one in (by_id[row[0]] for row in rows if row[0] in by_id)}
     states = await load_states(connection, addresses)
     return {
         (addresses[address].campaign_id, state.day): state.spent_window
@@ -213,12 +261,14 @@ async def _build_demands(
 ) -> list[CampaignDemand]:
     budgets = [msgspec.convert(dict(row), CampaignBudgets) for row in rows]
     spent = await find_spent(connection, budgets)
-    return [_build_demand(row, version, is_spent=row["campaign_id"] in spent) for row in rows]
+    now: datetime = await connection.fetchval("SELECT now()") if rows else NEVER
+    return [_build_demand(row, version, now, is_spent=row["campaign_id"] in spent) for row in rows]
 
 
-def _build_demand(row: Record, version: int, *, is_spent: bool) -> CampaignDemand:
+def _build_demand(row: Record, version: int, now: datetime, *, is_spent: bool) -> CampaignDemand:
     advertiser_id = row["advertiser_id"]
     banners = zip(row["banner_ids"], row["widths"], row["heights"], row["addresses"], strict=True)
+    closed = [not is_open(one, now=now) for one in _list_schedules(row)]
     return CampaignDemand(
         campaign_id=CampaignId(row["campaign_id"]),
         advertiser_id=None if advertiser_id is None else AdvertiserId(advertiser_id),
@@ -226,8 +276,8 @@ def _build_demand(row: Record, version: int, *, is_spent: bool) -> CampaignDeman
         max_cpm=Micros(row["max_cpm"]),
         categories=tuple(row["categories"]),
         creatives=tuple(
-            WantedCreative(BannerId(banner_id), width, height, find_landing_domain(address))
-            for banner_id, width, height, address in banners
+            WantedCreative(BannerId(banner_id), width, height, find_landing_domain(address), is_closed)
+            for (banner_id, width, height, address), is_closed in zip(banners, closed, strict=True)
         ),
         takes_filler=row["bids_on_unmatched"],
         product_category=row["ad_product_category"],
@@ -235,3 +285,22 @@ def _build_demand(row: Record, version: int, *, is_spent: bool) -> CampaignDeman
         excluded_categories=frozenset(row["excluded_categories"]),
         is_spent=is_spent,
     )
+
+
+def _list_schedules(row: Record) -> list[Schedule]:
+    """Return the schedules of a campaign's banners, in their order."""
+    return [
+        Schedule(
+            status=ScheduleStatus(status),
+            publish_at=publish_at,
+            expires_at=expires_at,
+            timezone=timezone,
+            recurrence_rule=rule,
+            window_start=window_start,
+            window_end=window_end,
+            created_at=created_at,
+        )
+        for status, publish_at, expires_at, timezone, rule, window_start, window_end, created_at in zip(
+            *(row[name] for name in SCHEDULES), strict=True
+        )
+    ]

@@ -21,6 +21,7 @@ class WantedCreative(msgspec.Struct, frozen=True):
     width: int | None = None
     height: int | None = None
     landing_domain: str | None = None
+    is_closed: bool = False  # Its schedule does not show it now: it bids on, behind those that can be shown.
 
     def fits(self, width: int | None, height: int | None) -> bool:
         """Whether it fits a slot: of the same size, or where either has none."""
@@ -41,7 +42,8 @@ class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
     product_category: str | None = None
     blocked_domains: frozenset[str] = frozenset()
     excluded_categories: frozenset[str] = frozenset()  # Of pages; what is below them is excluded, too.
-    is_spent: bool = False  # Nothing is left of a budget: it bids on, behind campaigns that can pay.
+    # Nothing is left of a budget or a cap, or it begins later: it bids on, behind campaigns that can be shown.
+    is_spent: bool = False
 
     @property
     def wanted(self) -> frozenset[str]:
