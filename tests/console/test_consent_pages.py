@@ -48,7 +48,7 @@ async def test_a_publisher_finds_requests_and_ads_with_the_buttons_that_decide(c
     assert inbox.count("Lamps of autumn") == 1
     assert '"Accept"' in inbox
     assert '"Refuse"' in inbox
-    assert "No campaign was refused." in refused
+    assert "No campaign was refused" in refused
     assert "Bright lamp" in ads
     assert "0 impressions · 0 clicks · revenue 0.00" in ads
     assert '"Accept"' in ads

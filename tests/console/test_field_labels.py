@@ -99,6 +99,12 @@ def test_sentences_of_the_api_name_fields_as_the_console_does(text: str, named: 
         ("adProductCategory", "1002", "Alcohol"),
         ("adProductBlocklist", 1_000 * "1" + "…", 120 * "1" + "…"),
         ("state", "pending", "Pending"),
+        (
+            "pacing",
+            {"warmup": False, "weekdayShape": None, "dayDurationSeconds": 86400},
+            "Warmup: No, Day duration seconds: 86400",
+        ),
+        ("mediaVariants", {"tablet": "https://cdn.example.com/t"}, "Tablet: https://cdn.example.com/t"),
     ],
 )
 def test_values_in_the_history_are_words(name: str, value: object, shown: str) -> None:

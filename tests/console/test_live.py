@@ -58,3 +58,17 @@ async def test_a_slow_refresh_rests_for_a_multiple_of_its_duration(
     client: Client, refresh: Callable[[], Awaitable[None]]
 ) -> None:
     assert await interval_after(client, 0.01, refresh) >= SLOW_SECONDS + RESTED_SECONDS
+
+
+async def test_a_page_whose_browser_is_away_rests_until_it_is_back(client: Client) -> None:
+    with client:
+        refresh_every(600.0, quick)
+    [timer] = [one for one in client.elements.values() if isinstance(one, ui.timer)]
+
+    for handle in client.disconnect_handlers:  # pyright: ignore[reportUnknownVariableType]  NiceGUI's own
+        client.safe_invoke(handle)
+    was_active = timer.active
+    for handle in client.connect_handlers:  # pyright: ignore[reportUnknownVariableType]  NiceGUI's own
+        client.safe_invoke(handle)
+
+    assert (was_active, timer.active) == (False, True)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
@@ -285,8 +284,17 @@ def format_value(name: str, value: Any, names: Mapping[str, str]) -> str:  # noq
         return format_money(value) if name.endswith("Paisa") else format_price(value / MICROS)
     if isinstance(value, str):
         return _format_text(name, value, names)
-    shares: Any = value
-    return _format_shares(name, shares) if name in TAXONOMIES else _cut(msgspec.json.encode(value).decode())
+    parts: Any = value
+    return _format_parts(name, parts, names) if isinstance(value, dict) else _cut(str(parts))
+
+
+def _format_parts(name: str, parts: Any, names: Mapping[str, str]) -> str:  # noqa: ANN401 - an object of JSON
+    if name in TAXONOMIES:
+        return _format_shares(name, parts)
+    shown = {part: one for part, one in parts.items() if not _is_empty(one)}
+    return _cut(
+        ", ".join(f"{label_field(part)}: {format_value(part, one, names)}" for part, one in shown.items())
+    )
 
 
 def _format_shares(name: str, shares: Mapping[str, float]) -> str:

@@ -173,11 +173,9 @@ def register_not_found() -> None:
 
 def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
     """Refresh regularly, less often if a refresh is slow, and not while the tab is hidden or has no connection."""
-    client = ui.context.client
+    is_visible = True
 
     async def refresh_and_rest() -> None:
-        if not client.has_socket_connection:
-            return
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -189,6 +187,12 @@ def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> N
     timer = ui.timer(seconds, refresh_and_rest, immediate=False)
 
     def on_visibility(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
-        timer.active = bool(event.args)
+        nonlocal is_visible
+        timer.active = is_visible = bool(event.args)
+
+    def on_connect() -> None:
+        timer.active = is_visible
 
     ui.on("adloom_visible", on_visibility)
+    ui.context.client.on_connect(on_connect)
+    ui.context.client.on_disconnect(timer.deactivate)
