@@ -177,6 +177,17 @@ async def test_an_external_id_is_unique(noun: str, field: str, seller: Seller) -
     assert (await seller.client.patch(seller.path(noun), json={field: "x-1"})).status_code == 200
 
 
+async def test_another_spelling_of_an_external_id_is_the_same(seller: Seller) -> None:
+    own = "01a1f5ab-06d2-7671-a182-9f98a2967ed1"
+    first = await seller.make("campaigns", externalCampaignId=f" {own.upper()} ")
+
+    body = {"name": "x", **seller.parents("campaigns"), "externalCampaignId": own.replace("-", "")}
+    again = await seller.client.post(f"{API}/campaigns", json=body)
+
+    assert first["externalCampaignId"] == own
+    problem(again, 409, "EXTERNAL_ID_EXISTS")
+
+
 @for_each(
     ("noun", "field", "value"),
     [

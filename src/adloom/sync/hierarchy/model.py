@@ -34,6 +34,18 @@ Currency = Annotated[
 ]
 
 
+def _normalize_external_id(text: str) -> str:
+    """Return one spelling of an id: ids that are pasted have blanks around them, and ids of Adloom any spelling of a UUID."""
+    text = text.strip()
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return text
+
+
+ExternalId = Annotated[Text255, AfterValidator(_normalize_external_id)]
+
+
 class SellerRow(msgspec.Struct, frozen=True, kw_only=True):
     """What all rows of a seller have."""
 
@@ -51,7 +63,7 @@ class AdAccount(SellerRow, frozen=True, kw_only=True):
     virtual: ClassVar[Mapping[str, str]] = {"has_credentials": "it.credentials IS NOT NULL"}
 
     platform: Platform = Platform.MOCK
-    external_id: Text255 | None = None
+    external_id: ExternalId | None = None
     is_active: Flag = True
     currency: Currency = "USD"
     timezone: TimeZone = "UTC"
@@ -74,7 +86,7 @@ class SyncedCampaign(SellerRow, frozen=True, kw_only=True):
     status: EntityStatus = EntityStatus.ACTIVE
     budget: Amount
     budget_type: BudgetType = BudgetType.DAILY
-    external_campaign_id: Text255 | None = None
+    external_campaign_id: ExternalId | None = None
 
 
 class Adset(SellerRow, frozen=True, kw_only=True):
@@ -82,7 +94,7 @@ class Adset(SellerRow, frozen=True, kw_only=True):
 
     campaign_id: UUID
     status: EntityStatus = EntityStatus.ACTIVE
-    external_adset_id: Text255 | None = None
+    external_adset_id: ExternalId | None = None
 
 
 class Ad(SellerRow, frozen=True, kw_only=True):
@@ -90,4 +102,4 @@ class Ad(SellerRow, frozen=True, kw_only=True):
 
     adset_id: UUID
     status: EntityStatus = EntityStatus.ACTIVE
-    external_ad_id: Text255 | None = None
+    external_ad_id: ExternalId | None = None
