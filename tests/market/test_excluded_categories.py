@@ -108,6 +108,19 @@ def test_a_bid_that_excludes_nothing_is_kept_beside_any_number_of_sets() -> None
     assert bids[-1].campaign_id == campaign_id(count)
 
 
+def test_the_bids_under_a_floor_that_matter_to_it_are_there_beside_any_that_exclude_otherwise() -> None:
+    """Of each page the lowest and the two highest."""
+    count = BIDS_MAX + 10
+    demands = [a_demand(one, cpm=one, excluded_categories=frozenset({f"{one}"})) for one in range(1, count)]
+    terms = some_slot_terms(floor=Micros(count * UNIT))
+
+    found = collect_bids("483", [*demands, a_demand(count, cpm=3)], terms)
+
+    assert found.under_floor == (3 * UNIT,)
+    limited = [one.campaign_id for one in found.under_floor_limited]
+    assert {campaign_id(one) for one in (1, 2, count - 3, count - 2, count - 1)} <= set(limited)
+
+
 @given(chances, st.integers(1, 4))
 def test_what_is_left_out_of_a_list_is_not_among_the_first_of_any_page(
     chance: Random, count_max: int

@@ -4,7 +4,7 @@
 
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Final, TypeVar
 
 import msgspec
@@ -72,7 +72,7 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     bids: tuple[SlotBid, ...]
     pending: tuple[SlotBid, ...] = ()
     spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns can be again.
-    # Of bids that only the floor keeps away: the two highest and the lowest, for who sets the floor.
+    # Of bids that only the floor keeps away: the two highest and the lowest of any page, for who sets the floor.
     under_floor: tuple[Micros, ...] = ()
     under_floor_limited: tuple[BidPrice, ...] = ()  # The same of campaigns that exclude categories.
     removed: Mapping[str, int] = {}  # All campaigns that take no part, by reason.
@@ -83,7 +83,7 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
 
     Else a high bid without approval could push approved ones off the list.
     """
-    under: dict[frozenset[str], list[BidPrice]] = {}
+    under: list[BidPrice] = []
     removed: dict[str, int] = {}
     shown: list[SlotBid] = []
     pending: list[SlotBid] = []
@@ -94,31 +94,29 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
         if reason is not None:
             removed[reason] = removed.get(reason, 0) + 1
         if reason == BELOW_FLOOR and _could_be_shown(one, slot):
-            price = BidPrice(one.campaign_id, one.max_cpm, one.excluded_categories)
-            under.setdefault(one.excluded_categories, []).append(price)
+            under.append(BidPrice(one.campaign_id, one.max_cpm, one.excluded_categories))
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
             is_out = one.is_spent or creative.is_closed
             listed = pending if is_pending else spent if is_out else shown
             listed.append(_build_bid(category, one, creative))
-    under_floor = _list_extremes(under.pop(frozenset(), []))
+    extremes = _list_extremes(under)
     return CategoryBids(
         category=category,
         bids=_keep_top(shown),
         pending=_keep_top(pending),
         spent=_keep_top(spent),
-        under_floor=tuple(dict.fromkeys(one.cpm for one in under_floor)),
-        under_floor_limited=tuple(
-            one for prices in islice(under.values(), BIDS_MAX) for one in _list_extremes(prices)
-        ),
+        under_floor=tuple(dict.fromkeys(one.cpm for one in extremes if not one.excluded_categories)),
+        under_floor_limited=tuple(one for one in extremes if one.excluded_categories),
         removed=removed,
     )
 
 
 def _list_extremes(prices: list[BidPrice]) -> list[BidPrice]:
-    """Return the lowest and the two highest, which are all that a floor depends on."""
+    """Return the lowest and the two highest of any page, which are all that its floor depends on."""
     prices.sort(key=operator.attrgetter("cpm"))
-    return [*prices[:1], *prices[1:][-2:]]
+    extremes = {*keep_first(prices, 1), *keep_first(reversed(prices), 2)}
+    return [one for one in prices if one in extremes]
 
 
 def _could_be_shown(one: CampaignDemand, slot: SlotTerms) -> bool:
@@ -176,14 +174,14 @@ def _keep_top(found: list[SlotBid]) -> tuple[SlotBid, ...]:
     return keep_first(takewhile(lambda bid: bid.cpm >= least, found), BIDS_MAX)
 
 
-def keep_first(bids: Iterable[SlotBid], count_max: int) -> tuple[SlotBid, ...]:
+def keep_first(bids: Iterable[AnyBid], count_max: int) -> tuple[AnyBid, ...]:
     """Keep the bids of the first campaigns of any page; `bids` are in order.
 
     A campaign is left out where enough before it exclude no more than it does: they are on all pages that it is on.
     """
     campaigns: dict[frozenset[str], set[CampaignId]] = {}
     enough: set[frozenset[str]] = set()
-    kept: list[SlotBid] = []
+    kept: list[AnyBid] = []
     for bid in bids:
         own = bid.excluded_categories
         listed = campaigns.get(own)
