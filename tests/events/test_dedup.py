@@ -42,6 +42,17 @@ def test_few_new_ids_are_false_positives() -> None:
     assert len(ids.select([f"strange {number}" for number in range(10_000)])) < 100
 
 
+def test_the_first_segment_is_small_and_the_next_one_is_not() -> None:
+    ids = IdFilter(segment_ids=320)
+
+    counts = list[int]()
+    for number in range(331):
+        ids.add([f"known {number}"], last_day=TODAY)
+        counts.append(ids.segment_count)
+
+    assert counts == [1] * 10 + [2] * 320 + [3]
+
+
 def test_a_segment_is_dropped_with_the_last_of_its_days() -> None:
     ids = IdFilter(segment_ids=1)
     ids.add(["old"], last_day=YESTERDAY)

@@ -21,6 +21,9 @@ from adloom.events.log.names import list_names
 from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions
 
 SEGMENT_IDS: Final = 4_000_000
+FIRST_PART: Final = (
+    32  # Of these is the first segment: scattered bits take all its memory with a few thousand ids.
+)
 ERROR_RATE: Final = 0.002  # Of a full segment.
 SEGMENTS_MAX: Final = 16  # 104 MB a kind. Where a week of events needs more, every id is looked up.
 BATCH_MIN: Final = 500  # Looking up a smaller batch is cheap enough.
@@ -118,13 +121,15 @@ class IdFilter:
 
     @property
     def segment_count(self) -> int:
-        """How many filters there are; each takes 1.6 bytes an id."""
+        """How many filters there are; each takes 1.6 bytes an id that it has room for."""
         return len(self._segments)
 
     def add(self, ids: Collection[str], *, last_day: date) -> None:
         """Add ids, none of a later day."""
-        if not self._segments or self._segments[-1].size >= self._segment_ids:
-            self._segments.append(_Segment(Bloom(self._segment_ids, ERROR_RATE), last_day))
+        if not self._segments or self._segments[-1].size >= self._segments[-1].size_max:
+            first = max(1, len(ids), self._segment_ids // FIRST_PART)
+            size_max = self._segment_ids if self._segments else first
+            self._segments.append(_Segment(Bloom(size_max, ERROR_RATE), last_day, size_max))
         segment = self._segments[-1]
         segment.ids.update(ids)
         segment.size += len(ids)
@@ -142,4 +147,5 @@ class IdFilter:
 class _Segment(msgspec.Struct):
     ids: Bloom
     last_day: date
+    size_max: int
     size: int = 0
