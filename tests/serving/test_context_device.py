@@ -36,6 +36,7 @@ DESKTOPS = {
     "Facebook's preview": "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)",
     "curl": "curl/8.5.0",
     "httpx": "python-httpx/0.28.1",
+    "a device without a name": "; wetab Build",
     "nonsense": "\u00ff\u00fe()",
 }
 MOBILES = {

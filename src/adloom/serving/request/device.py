@@ -9,13 +9,12 @@ import re
 from functools import cache, lru_cache
 from typing import Final
 
-from ua_parser import Domain, load_lazy_builtins
-from ua_parser.regex import Resolver
+from ua_parser import Device, Domain, load_lazy_builtins
+from ua_parser.re2 import Resolver
 
 CACHED_AGENTS_MAX: Final = 8_192
 AGENT_CHARACTERS_MAX: Final = 512  # The kind of device is named at the beginning.
 
-_NAMES: Final = Domain.OS | Domain.DEVICE
 # Televisions and headsets run Android without the word "Mobile" as tablets do.
 _LARGE_SCREEN = re.compile(
     r"\bsmart-?tv\b|\btv\b|(?:apple|google|hbb)-?tv|\bbravia\b|\baft[a-z]\w*|\bchromecast\b|\bcrkey\b"
@@ -68,10 +67,11 @@ class DeviceParser:
             return None
         if _LARGE_SCREEN.search(agent):
             return "desktop"
-        names = self._names(agent, _NAMES)
-        system = names.os.family if names.os else ""
-        family = names.device.family if names.device else ""
-        model = (names.device.model if names.device else None) or ""
+        found = self._names(agent, Domain.OS).os
+        system = found.family if found else ""
+        device = self._find_device(agent)
+        family = device.family if device else ""
+        model = (device.model if device else None) or ""
         if _is_tablet(agent, system, family, model):
             return "tablet"
         if system in _PHONE_SYSTEMS or model in _PHONE_MODELS or "Mobi" in agent:
@@ -82,13 +82,19 @@ class DeviceParser:
         agent = user_agent.decode("latin-1").strip()
         if not agent or _LIBRARY.search(agent):
             return False
-        device = self._names(agent, Domain.DEVICE).device
+        device = self._find_device(agent)
         return bool(device and device.family == _CRAWLER) or _DISGUISED.search(agent) is not None
+
+    def _find_device(self, agent: str) -> Device | None:
+        try:
+            return self._names(agent, Domain.DEVICE).device
+        except ValueError:  # A pattern fits, and where the name should be is nothing: "; wetab Build".
+            return None
 
 
 @cache
 def _load_patterns() -> Resolver:
-    """Compile the patterns once a process: it takes a quarter of a second, and much memory."""
+    """Compile the patterns once a process: they take 5 MB, and 17 in the form that parses an agent 20 µs faster."""
     _, systems, devices = load_lazy_builtins()
     # Without the patterns of browsers, which would take a third of the memory.
     return Resolver(([], systems, devices))
