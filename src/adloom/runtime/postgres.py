@@ -24,7 +24,7 @@ QUERIES_PER_CONNECTION_MAX = 50_000
 IDLE_SECONDS_MAX = 20.0
 # Many wake at the same moment, and use whatever is open, so that none would be idle. So one is closed after a while, and
 # the next after twice as long: it is opened again, in some 20 ms, if the others do not come back in time for all.
-SPARE_SECONDS = 15.0
+SPARE_SECONDS = 4.0
 SPARE_SECONDS_MAX = 600.0
 # For one that others will have returned by then. Most use theirs for a millisecond, and many wake at the same moment.
 PATIENCE_SECONDS = 0.1
