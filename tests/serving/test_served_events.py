@@ -25,7 +25,10 @@ class PublishingRoutes:
     """Serve routes that publish their events to a list."""
 
     def __init__(self, *, banners: int = 1, **placement: Any) -> None:
-        rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(banners)]
+        rows = [
+            an_assignment_row(banner_key=number, banner_id=BannerId(an_id(number)))
+            for number in range(banners)
+        ]
         index = compile_index(a_snapshot(*rows, **placement))
         self.entries: list[bytes] = []
         self.routes = ServeRoutes(
