@@ -50,6 +50,8 @@ PRODUCTS = pytest.StashKey[SharedProducts]()
 STRAY = pytest.StashKey[StrayExceptions]()
 IDLE_BEFORE = pytest.StashKey[tuple[float, float]]()
 NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
+# Tests open thousands of connections to PostgreSQL, and to ask for TLS and be refused takes 1 ms of each.
+NO_TLS = "PGSSLMODE"
 MEMORY_KB_MAX = 1_500_000  # A whole run needs about 900,000; leaks of tests had come to over 2,000,000.
 ANSWER_SECONDS_MAX = 30.0
 SLOW_MARKERS = ({"process", "browser"}, {"slow"}, {"server"})  # The slowest first.
@@ -67,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     render_logs_plainly()
     share_what_libraries_read()
     wait_for_answers()
+    os.environ.setdefault(NO_TLS, "disable")
     config.stash[STRAY] = StrayExceptions()
     # A shell starts background jobs with SIGINT ignored, and our children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -35,7 +35,14 @@ MARK = (
 # A product has a hundred megabytes at its start, and its database may log a gigabyte more.
 DATA_BYTES_MIN = 6_000_000_000
 # Variables that would connect the product to other servers, or change what is tested.
-OWN_VARIABLES = ("DATABASE_URL", "REDIS_URL", "JWT_SECRET", "WORKER_PORT", "RATE_LIMIT_PERMITS_PER_MINUTE")
+OWN_VARIABLES = (
+    "DATABASE_URL",
+    "JWT_SECRET",
+    "PGSSLMODE",
+    "RATE_LIMIT_PERMITS_PER_MINUTE",
+    "REDIS_URL",
+    "WORKER_PORT",
+)
 # For tests that need no pages of sites: two processes fewer to start.
 NO_CRAWLS = ("--no-crawler", "--classifiers", "0")
 ANY_PORTS = ("--delivery-port", "0", "--control-port", "0", "--worker-port", "0")
