@@ -13,9 +13,9 @@ from adloom.app.health import answer_health, run_until_stopped, wait_until_lasti
 from adloom.app.process import RenewalError, run_process
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
+from adloom.pages.classify.language_model import LanguageModelClassifier, open_model_client
+from adloom.pages.classify.model_questions import PROVIDERS
 from adloom.pages.classify.protocol import Classifier
-from adloom.pages.classify.providers.classifier import LanguageModelClassifier, open_model_client
-from adloom.pages.classify.providers.questions import PROVIDERS
 from adloom.pages.classify.queue import STREAM
 from adloom.pages.classify.worker import ClassifyWorker
 from adloom.runtime.background_settings import (

@@ -60,8 +60,8 @@ import adloom.stats.rejected.api
 import adloom.stats.saved_report.api
 import adloom.stats.spend.api
 import adloom.stats.statement.api
+import adloom.sync.api
 import adloom.sync.hierarchy.api
-import adloom.sync.manual.api
 import adloom.sync.reports.api
 from adloom import VERSION
 from adloom.app.listeners import take_socket
@@ -179,7 +179,7 @@ ROUTERS = (
     adloom.forecast.what_if.api.router,
     *adloom.sync.hierarchy.api.ROUTERS,
     adloom.sync.reports.api.router,
-    adloom.sync.manual.api.router,
+    adloom.sync.api.router,
 )
 
 

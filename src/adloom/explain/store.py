@@ -15,6 +15,8 @@ from adloom.budgets.config.cap_counts import read_counts
 from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.budgets.status_store import load_states
 from adloom.catalog.campaign.model import Campaign
+from adloom.events.frequency.counts import FrequencyCounters
+from adloom.events.frequency.windows import Window
 from adloom.explain.budget import find_missing_budget
 from adloom.explain.traffic import (
     LOST,
@@ -27,6 +29,7 @@ from adloom.explain.traffic import (
 )
 from adloom.market.report.reach_store import read_reach
 from adloom.runtime.postgres import Connection
+from adloom.runtime.valkey import Valkey
 from adloom.serving.index import contextual_store, store
 from adloom.serving.index.bid_block import lower_bid
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRows, build_lease_terms
@@ -228,4 +231,20 @@ async def _read_tally(
         removed={row["step"] or UNNAMED: row["auctions"] for row in rows if row["outcome"] == REMOVED},
         ecpm=float(lost["ecpm"] or 0) / lost["auctions"] if lost else None,
         winning_ecpm=float(lost["winning_ecpm"] or 0) / lost["auctions"] if lost else None,
+    )
+
+
+async def find_seen_enough(
+    valkey: Valkey, rows: Iterable[AssignmentRow], user_id: UUID, now: datetime
+) -> frozenset[int]:
+    """Return their keys; UnavailableError where it is not known."""
+    capped = {str(row.banner_id): row for row in rows if row.frequency}
+    if not capped:
+        return frozenset()
+    found = await FrequencyCounters(valkey).read([(str(user_id),)], dict.fromkeys(Window, 1), now)
+    return frozenset(
+        row.banner_key
+        for window, banner, times in found.get(0, ())
+        if (row := capped.get(banner)) is not None
+        and any(cap.window is window and times >= cap.impressions_max for cap in row.frequency)
     )

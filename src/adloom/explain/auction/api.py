@@ -20,10 +20,9 @@ from adloom.core.ids import NO_USER
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.ctr.publish import MODEL
 from adloom.explain.auction.verdict import AuctionFacts, ExplainedMarket, JudgedBid, explain_market
-from adloom.explain.frequency import find_seen_enough
 from adloom.explain.placement.api import ExplainQuery, RemovedCounts, build_visitor_request, parse_context
 from adloom.explain.reasons import CandidateOutcome
-from adloom.explain.store import ExplainedRows, read_market
+from adloom.explain.store import ExplainedRows, find_seen_enough, read_market
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.names import read_names
 from adloom.runtime.http.api.dependencies import Database, Now, make_router

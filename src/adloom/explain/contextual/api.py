@@ -15,10 +15,10 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import NO_USER
 from adloom.explain.contextual.store import SlotFacts, read_slot
 from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
-from adloom.explain.frequency import find_seen_enough
 from adloom.explain.placement.api import VisitorQuery, build_visitor_request, parse_context
 from adloom.explain.publisher_view import show_name_to_publisher
 from adloom.explain.reasons import CandidateOutcome
+from adloom.explain.store import find_seen_enough
 from adloom.market.auctioneer.select import expand_categories
 from adloom.pages.follow.page_table import PageState
 from adloom.resource.names import read_names

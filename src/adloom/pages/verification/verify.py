@@ -1,4 +1,4 @@
-"""Verifies a site, and withdraws that where its file stays away."""
+"""Verifies a site, and withdraws that where its file stays away; the proofs are in PostgreSQL."""
 
 import secrets
 from collections.abc import Sequence
@@ -12,8 +12,15 @@ import structlog
 from adloom.catalog.site import Site, sites
 from adloom.core.clock import Clock
 from adloom.core.errors import NotFoundError
-from adloom.pages.verification import store
-from adloom.pages.verification.model import BYTES_MAX, SiteNotVerifiedError, Verification, find_mistake
+from adloom.core.ids import SiteId
+from adloom.pages.verification.model import (
+    BYTES_MAX,
+    FAILED_RECHECKED_AFTER,
+    RECHECKED_AFTER,
+    SiteNotVerifiedError,
+    Verification,
+    find_mistake,
+)
 from adloom.resource.access import EVERYTHING, Scope
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.runtime.jobs.cron import Cron
@@ -23,6 +30,29 @@ from adloom.runtime.outbound.client import BodyLimit, OutboundClient
 from adloom.runtime.outbound.failure import OutboundError
 from adloom.runtime.postgres import Connection
 
+COLUMNS: Final = """
+    site.public_id AS site_id, it.token, it.domain, it.is_forced, it.failures, it.reason, it.checked_at,
+    it.withdrawn_at, it.created_at
+"""
+FIND: Final = f"SELECT {COLUMNS} FROM site_verifications AS it JOIN sites AS site ON site.id = it.site_id WHERE site.public_id = $1"  # noqa: S608 - our own names
+WRITE: Final = """
+    INSERT INTO site_verifications (site_id, token, domain, is_forced, failures, reason, checked_at, withdrawn_at, created_at)
+    SELECT id, $2, $3, $4, $5, $6, $7, $8, $9 FROM sites WHERE public_id = $1
+    ON CONFLICT (site_id) DO UPDATE
+       SET token = excluded.token, domain = excluded.domain, is_forced = excluded.is_forced,
+           failures = excluded.failures, reason = excluded.reason, checked_at = excluded.checked_at,
+           withdrawn_at = excluded.withdrawn_at, created_at = excluded.created_at
+"""
+RIVALS: Final = f"""
+    SELECT {COLUMNS} FROM site_verifications AS it JOIN sites AS site ON site.id = it.site_id
+     WHERE site.domain = $1 AND it.domain = $1 AND site.public_id <> $2 AND site.verified_at IS NOT NULL
+"""  # noqa: S608 - our own names
+DUE: Final = f"""
+    SELECT {COLUMNS} FROM site_verifications AS it JOIN sites AS site ON site.id = it.site_id
+     WHERE site.verified_at IS NOT NULL AND NOT it.is_forced AND it.domain = site.domain
+       AND it.checked_at < CASE WHEN it.failures > 0 THEN $1::timestamptz ELSE $2::timestamptz END
+     ORDER BY it.checked_at LIMIT $3
+"""  # noqa: S608 - our own names
 LIMIT: Final = BodyLimit(bytes_max=BYTES_MAX, is_cut_taken=True)
 TOKEN_BYTES: Final = 24
 RECHECK_SITES: Final = "sites.verify"
@@ -30,6 +60,27 @@ EVERY_HOUR: Final = Cron("23 * * * *")
 RECHECKED_AT_ONCE: Final = 200
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+async def find_verification(connection: Connection, site_id: SiteId) -> Verification | None:
+    row = await connection.fetchrow(FIND, site_id)
+    return None if row is None else msgspec.convert(dict(row), Verification)
+
+
+async def list_rivals(connection: Connection, site_id: SiteId, domain: str) -> Sequence[Verification]:
+    """Read the proofs of other sites that are verified with a domain."""
+    rows = await connection.fetch(RIVALS, domain, site_id)
+    return [msgspec.convert(dict(row), Verification) for row in rows]
+
+
+async def write_verification(connection: Connection, verification: Verification) -> None:
+    await connection.execute(WRITE, *msgspec.structs.astuple(verification))
+
+
+async def list_due(connection: Connection, *, now: datetime, count_max: int) -> Sequence[Verification]:
+    """Read the verified sites whose file is to be looked at again, those that wait longest first."""
+    rows = await connection.fetch(DUE, now - FAILED_RECHECKED_AFTER, now - RECHECKED_AFTER, count_max)
+    return [msgspec.convert(dict(row), Verification) for row in rows]
 
 
 async def check_site(client: OutboundClient, verification: Verification) -> str | None:
@@ -47,12 +98,12 @@ async def check_site(client: OutboundClient, verification: Verification) -> str 
 
 async def ensure_verification(connection: Connection, site: Site, *, now: datetime) -> Verification:
     """Return the proof that is asked of a site; its token stays the same until its domain changes."""
-    found = await store.find_verification(connection, site.id)
+    found = await find_verification(connection, site.id)
     if found is not None and found.domain == site.domain:
         return found
     token = f"adloom-{secrets.token_urlsafe(TOKEN_BYTES)}"
     verification = Verification(site_id=site.id, token=token, domain=site.domain, created_at=now)
-    await store.write_verification(connection, verification)
+    await write_verification(connection, verification)
     return verification
 
 
@@ -65,7 +116,7 @@ async def verify_site(  # noqa: PLR0913 - who asks, and how
     """
     async with catalog.read() as connection:
         verification = await ensure_verification(connection, site, now=now)
-        rivals = await store.list_rivals(connection, site.id, site.domain)
+        rivals = await list_rivals(connection, site.id, site.domain)
     reason = None
     if not is_forced:
         reason = await check_site(client, verification) or await _find_better_claim(client, rivals)
@@ -77,12 +128,10 @@ async def verify_site(  # noqa: PLR0913 - who asks, and how
         if reason is None:
             for rival in rivals:
                 await _give_way(write, rival, now)
-            await store.write_verification(
-                write.connection, verification.proven(now=now, is_forced=is_forced)
-            )
+            await write_verification(write.connection, verification.proven(now=now, is_forced=is_forced))
             return await _set_verified(write, scope, current, now)
         failed = verification.failed(reason, now=now, is_verified=False)
-        await store.write_verification(write.connection, failed)
+        await write_verification(write.connection, failed)
     raise SiteNotVerifiedError(f"{verification.url} does not prove the site. {reason}")
 
 
@@ -110,7 +159,7 @@ async def _give_way(write: CatalogWrite, rival: Verification, now: datetime) -> 
         checked_at=now,
         withdrawn_at=now,
     )
-    await store.write_verification(write.connection, withdrawn)
+    await write_verification(write.connection, withdrawn)
     log.warning("verification_withdrawn", site=site.domain, reason=withdrawn.reason)
     await _set_verified(write, EVERYTHING, site, None)
 
@@ -139,7 +188,7 @@ class VerificationRecheck:
 
     async def handle(self, _job: JobAttempt) -> None:
         async with self._catalog.read() as connection:
-            due = await store.list_due(connection, now=self._clock.now(), count_max=RECHECKED_AT_ONCE)
+            due = await list_due(connection, now=self._clock.now(), count_max=RECHECKED_AT_ONCE)
         for verification in due:
             reason = await check_site(self._client, verification)
             self.checked += 1
@@ -152,14 +201,14 @@ class VerificationRecheck:
                 site = await sites.table.lock(write, EVERYTHING, verification.site_id)
             except NotFoundError:
                 return
-            current = await store.find_verification(write.connection, site.id)
+            current = await find_verification(write.connection, site.id)
             if current is None or current.token != verification.token or site.verified_at is None:
                 return
             if reason is None:
-                await store.write_verification(write.connection, current.proven(now=now))
+                await write_verification(write.connection, current.proven(now=now))
                 return
             failed = current.failed(reason, now=now, is_verified=True)
-            await store.write_verification(write.connection, failed)
+            await write_verification(write.connection, failed)
             if failed.withdrawn_at == now:
                 self.withdrawn += 1
                 log.warning("verification_withdrawn", site=site.domain, reason=reason)

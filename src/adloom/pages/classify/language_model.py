@@ -10,8 +10,7 @@ import httpx
 import msgspec
 import structlog
 
-from adloom.pages.classify.protocol import Classification, Classifier, PageContent
-from adloom.pages.classify.providers.questions import (
+from adloom.pages.classify.model_questions import (
     CHOSEN_ROOTS_MAX,
     PROMPT_VERSION,
     ModelAnswerError,
@@ -22,6 +21,7 @@ from adloom.pages.classify.providers.questions import (
     read_answer,
     read_text,
 )
+from adloom.pages.classify.protocol import Classification, Classifier, PageContent
 from adloom.pages.model import CATEGORIES_MAX, PageCategory
 from adloom.taxonomy.iab import load_content
 

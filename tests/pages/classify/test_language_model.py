@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from adloom.pages.classify.protocol import CONFIDENCE_MIN, Classification, Classifier, PageContent
-from adloom.pages.classify.providers.classifier import (
+from adloom.pages.classify.language_model import (
     CircuitBreaker,
     LanguageModelClassifier,
     ModelRequestBucket,
 )
-from adloom.pages.classify.providers.questions import (
+from adloom.pages.classify.model_questions import (
     PROVIDERS,
     RELIABILITY,
     ModelAnswerError,
@@ -26,6 +25,7 @@ from adloom.pages.classify.providers.questions import (
     combine,
     read_answer,
 )
+from adloom.pages.classify.protocol import CONFIDENCE_MIN, Classification, Classifier, PageContent
 from adloom.pages.model import PageCategory
 
 SPORTS, TENNIS, FOOD = "483", "539", "210"

@@ -1,1 +1,0 @@
-"""Manual sync: start one, and follow its jobs."""
