@@ -231,7 +231,8 @@ async def test_a_first_password_is_replaced_at_the_first_log_in(console: Control
             assert answer.status_code == 403
         mistyped = await ann.post("/console/login", data={**new, "again": "a pasword of her own"})
         assert mistyped.status_code == 403
-        assert "The two passwords are not the same." in mistyped.text
+        assert "The two passwords are not the same. Enter all three once more" in mistyped.text
+        assert ["al-notice info" in said.text for said in (asked, mistyped)] == [True, False]
         assert redirect_of(await ann.post("/console/login", data=new)) == (303, "/console")
         assert (await ann.get("/console")).status_code == 200
     async with Visitor(console) as again:

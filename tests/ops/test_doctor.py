@@ -1,14 +1,17 @@
 """The doctor's findings, each with a remedy."""
 
+import io
 from datetime import timedelta
 from pathlib import Path
+
+from rich.console import Console
 
 from adloom.core.clock import SystemClock
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.ops.attention.store import check_countries
 from adloom.ops.checks import database, event_log, machine, processes
-from adloom.ops.checks.finding import Finding, FindingState
-from adloom.ops.doctor import examine, is_well
+from adloom.ops.checks.finding import Finding, FindingState, report_ok, warn
+from adloom.ops.doctor import examine, is_well, show
 from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Pool
@@ -27,6 +30,19 @@ def test_a_server_that_lets_time_run_out_is_reported_with_that_cause() -> None:
     finding = database.report_unreachable("postgresql://ads@db.example/ads", TimeoutError())
 
     assert finding.detail.endswith(" does not answer: TimeoutError")
+
+
+def test_outside_a_terminal_each_finding_is_one_line() -> None:
+    told = io.StringIO()
+    long = "a detail that is longer than the eighty columns which a terminal has where nobody knows its width"
+
+    show([report_ok("Disk", long), warn("Index", "old [1]", "wait")], Console(file=told))
+
+    assert told.getvalue().splitlines() == [
+        f"ok    Disk   {long}",
+        "warn  Index  old [1]",
+        "             → wait",
+    ]
 
 
 @for_each(

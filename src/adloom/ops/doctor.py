@@ -148,7 +148,15 @@ async def _check_processes(running: Installation | None, catalog_version: int | 
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
-    """Print every finding, with the remedy below those that are not OK."""
+    """Print every finding, with the remedy below those that are not OK; outside a terminal no line is broken."""
+    if not console.is_terminal:
+        width = max((len(finding.name) for finding in findings), default=0)
+        for finding in findings:
+            lines = [f"{finding.state.value:<4}  {finding.name:<{width}}  {finding.detail}"]
+            lines += [f"{'':{width + 8}}→ {finding.remedy}"] if finding.remedy else []
+            for line in lines:
+                console.print(line, soft_wrap=True, markup=False, highlight=False)
+        return
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

@@ -41,8 +41,9 @@ FIRST_PASSWORD: Final = (
     "The password is right, but it was for the first log-in only."
     " Enter it once more, and choose your own, of 10 characters or more."
 )
+ENTER_AGAIN: Final = "Enter all three once more: the first password, and yours twice."
 NEW_PASSWORD: Final = (
-    '<label>New password<input type="password" name="newPassword" autocomplete="new-password" required'
+    '<label>New password, of 10 characters or more<input type="password" name="newPassword" autocomplete="new-password" required'
     ' minlength="10" maxlength="1024"></label>'
     '<label>The same again<input type="password" name="again" autocomplete="new-password" required'
     ' minlength="10" maxlength="1024"></label>'
@@ -89,9 +90,10 @@ async def log_in(request: Request, guard: Guard, now: Now) -> Response:
     except HalfLoggedInError as half:
         return await ask_for_second_factor(guard, half, goal, now)
     except PasswordChangeRequiredError:
-        return _ask_for_new_password(request, goal, FIRST_PASSWORD, email=email)
+        return _ask_for_new_password(request, goal, FIRST_PASSWORD, email=email, kind="info")
     except ValidationFailedError as error:
-        return _ask_for_new_password(request, goal, error.detail, email=email)
+        sentence = f"{error.detail} {ENTER_AGAIN}"
+        return _ask_for_new_password(request, goal, sentence, email=email, kind="bad")
     except AdloomError as error:
         return _show_refusal(request, goal, error, email=email)
     return enter(guard, goal, token)
@@ -145,11 +147,11 @@ def _show_refusal(request: Request, goal: str, error: AdloomError, *, email: str
     return response
 
 
-def _ask_for_new_password(request: Request, goal: str, sentence: str, *, email: str) -> Response:
+def _ask_for_new_password(request: Request, goal: str, sentence: str, *, email: str, kind: str) -> Response:
     return _answer_form(
         request,
         goal,
-        notice_html=build_notice(sentence, kind="bad"),
+        notice_html=build_notice(sentence, kind=kind),
         email=email,
         status=403,
         extra=NEW_PASSWORD,
