@@ -109,3 +109,22 @@ def test_what_was_typed_into_a_list_stays_without_enter(product: Product, profil
     page.get_by_label("Blocked sites").press("Tab")
     expect(page.get_by_text("three.example")).to_have_count(0)
     page.close()
+
+
+def test_paper_is_white_and_has_no_buttons(product: Product, profile: BrowserContext) -> None:
+    page = profile.new_page()
+    page.emulate_media(color_scheme="dark", media="screen")
+    log_in_to(product, page)
+    page.goto(f"{product.control_url}/console/reports")
+    heading, button = page.locator("h1"), page.get_by_role("button", name="Download CSV")
+    expect(heading).to_have_css("color", "rgb(238, 231, 223)")
+    expect(button).to_be_visible()
+
+    page.emulate_media(color_scheme="dark", media="print")
+
+    expect(heading).to_have_css("color", "rgb(43, 38, 34)")
+    expect(button).to_be_hidden()
+    expect(page.locator(".al-header")).to_be_hidden()
+    expect(page.get_by_label("Period")).to_be_visible()
+    expect(page.get_by_label("Only the campaign")).to_be_hidden()
+    page.close()

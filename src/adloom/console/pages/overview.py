@@ -215,7 +215,7 @@ class OverviewFigures:
         )
         self._tiles["latency"].update(
             format_duration(traffic["p50Seconds"]),
-            note=f"99 % under {format_duration(traffic['p99Seconds'])}",
+            note=f"99% under {format_duration(traffic['p99Seconds'])}",
             values=_remember(self._latencies, traffic["p50Seconds"]),
         )
 

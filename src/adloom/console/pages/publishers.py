@@ -62,7 +62,7 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
     with add_div("grid-of tiles"):
         Tile("Revenue").update(
             fmt.format_money(totals["revenuePaisa"]),
-            note=f"the share is {found['revenueSharePercent']} % now",
+            note=f"the share is {found['revenueSharePercent']}% now",
         )
         if totals["chargedPaisa"] is not None:
             Tile("Charged to advertisers").update(fmt.format_money(totals["chargedPaisa"]))

@@ -139,7 +139,7 @@ def _show_totals(found: Json) -> None:
     rows = [{**one["brought"], **one, "isOwn": one["strategy"] == own} for one in found["totals"]]
     with add_card(
         "What the day has brought, and would have brought",
-        note="In the windows that are over; estimated, but for the strategy that bids. In brackets: 90 % of chances",
+        note="In the windows that are over; estimated, but for the strategy that bids. In brackets: 90% of chances",
         classes="flush",
     ):
         add_html(build_plain_table(TOTAL_COLUMNS, rows))

@@ -193,7 +193,7 @@ def _show_forecast(found: Json) -> None:
     days = found["days"]
     add_hint(
         f"{'The next day' if days == 1 else f'An average day of the next {days}'}, in {found['runs']} pairs of"
-        " simulations; in brackets, where it lies with 90 % probability. Hours are UTC."
+        " simulations; in brackets, where it lies with 90% probability. Hours are UTC."
     )
     _show_notes(found["notes"])
 

@@ -88,7 +88,7 @@ def _build_columns(visit: PageVisit, catalog_version: int) -> list[Column]:
         Column("Up since", lambda row: format_ago(row["startedAt"], now=visit.now)),
         Column("Index", lambda row: _describe_index(row, catalog_version)),
         make_number_column("Requests/s", "requestsPerSecond", format_rate),
-        Column("Median / 99 %", _describe_latency, is_number=True, is_wide_only=True),
+        Column("Median / 99%", _describe_latency, is_number=True, is_wide_only=True),
         Column("Waiting", _describe_pending_events, is_number=True, is_wide_only=True),
     ]
 
