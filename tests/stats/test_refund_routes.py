@@ -14,11 +14,11 @@ from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.budgets.money.store import MoneyWriter
 from adloom.core.caller import Role
 from adloom.core.clock import ManualClock
-from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId, SystemIds
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.stats.refunds.store import PendingRefunds
+from adloom.stats.refunds.store import PendingRefunds, RefundRequest, choose_charges
 from tests.budgets.test_money_store import a_charge
 from tests.budgets.worker_stage import Stage
 from tests.stats.test_spend_routes import a_busy_state, keep
@@ -26,6 +26,11 @@ from tests.support.builders import NOON, UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
 TODAY = date(2026, 11, 15)
+CHARGED_BEFORE_A_RESET = """
+    INSERT INTO money_entries OVERRIDING USER VALUE
+    SELECT (jsonb_populate_record(it, jsonb_build_object('budget_window', 0, 'request_id', gen_random_uuid()))).*
+      FROM money_entries AS it WHERE day = $1
+"""
 PAISA = micros_from_paisa(1)
 
 
@@ -130,6 +135,28 @@ async def test_a_refund_of_a_day_gives_back_charges_of_that_day(
 
     assert answer.status_code == 201, answer.text
     assert (await spend(admin, campaign, TODAY), await spend(admin, campaign, yesterday)) == (6, 2)
+
+
+async def test_what_was_charged_since_a_reset_is_given_back_first(
+    admin: Client, control: ControlPlane, pool: Pool
+) -> None:
+    campaign = await a_charged(admin, pool, control)
+    wanted = RefundRequest(
+        id=RequestId(SystemIds().make()),
+        campaign_id=CampaignId(UUID(campaign["id"])),
+        correlation_id="robot-1",
+        amount=Micros(7 * PAISA),
+        reason="clicks of a robot",
+        day=TODAY,
+        placement_id=None,
+        created_at=NOON,
+    )
+    async with pool.acquire() as connection:
+        await connection.execute(CHARGED_BEFORE_A_RESET, TODAY)
+        parts, missing = await choose_charges(connection, wanted, None)
+
+    assert [(part.window, part.amount) for part in parts] == [(1, 6 * PAISA), (0, PAISA)]
+    assert missing == 0
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ CHARGED: Final = """
                AND advertiser_id IS NOT DISTINCT FROM $3 AND ($4::uuid IS NULL OR placement_id = $4)) AS it
      GROUP BY day, budget_window, hour, banner_id, placement_id
     HAVING sum(micros) > 0
-     ORDER BY hour DESC, banner_id, placement_id
+     ORDER BY hour DESC, budget_window DESC, banner_id, placement_id
 """
 TRIES: Final = 4
 TRY_SECONDS: Final = 0.75
