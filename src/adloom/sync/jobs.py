@@ -97,7 +97,7 @@ def belongs_to(job_id: str, seller_id: UUID) -> bool:
     return job_id.startswith(f"{ID_PREFIX}{SEPARATOR}{seller_id}{SEPARATOR}")
 
 
-def compute_backoff(attempt: int, retry_after: timedelta = timedelta()) -> timedelta:
+def compute_backoff(attempt: int, retry_after: timedelta) -> timedelta:
     """Return the wait after an attempt (the first is 1); at least what the platform asks for."""
     return max(BACKOFF[min(attempt, len(BACKOFF)) - 1], retry_after)
 

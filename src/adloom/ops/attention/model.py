@@ -14,7 +14,7 @@ from adloom.auction.calibration import CalibrationReport
 from adloom.bidding.decide import BELOW_MARKET
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.budgets.status import BudgetStatus
-from adloom.core.currency import NO_CURRENCY, Currency
+from adloom.core.currency import Currency
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.ops.checks.finding import Finding, FindingState
 
@@ -164,7 +164,7 @@ def find_exhausted(campaign: RunningCampaign, currency: Currency) -> str | None:
 
 
 def judge_budgets(
-    campaigns: Iterable[RunningCampaign], *, now: datetime, currency: Currency = NO_CURRENCY
+    campaigns: Iterable[RunningCampaign], *, now: datetime, currency: Currency
 ) -> list[Attention]:
     """Find running campaigns that have nothing left to spend, or spend too little."""
     found: list[Attention] = []

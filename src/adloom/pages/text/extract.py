@@ -41,7 +41,7 @@ _NOT_TEXT: Final = frozenset(
 )
 
 
-def decode_html(body: bytes, charset: str | None = None) -> str:
+def decode_html(body: bytes, charset: str | None) -> str:
     """Decode a page by the charset that its server or itself names; bytes that fit none are replaced."""
     for mark, name in _MARKS:
         if body.startswith(mark):

@@ -76,7 +76,7 @@ async def compare_on_placement(  # noqa: PLR0913, PLR0917 - a placement, how lon
     """Compare the banners on a placement: which one is clicked more often, and how sure that is."""
     async with catalog.read() as connection:
         await placements.table.find(connection, scope, placement_id)
-    return await _compare(pool, _ask(days, now, placement_id=placement_id))
+    return await _compare(pool, days, now, placement_id=placement_id)
 
 
 @campaign_router.get("")
@@ -91,22 +91,19 @@ async def compare_in_campaign(  # noqa: PLR0913, PLR0917 - likewise
     """Compare the banners of a campaign, wherever they are shown."""
     async with catalog.read() as connection:
         await campaigns.table.find(connection, scope, campaign_id)
-    return await _compare(pool, _ask(days, now, campaign_id=campaign_id))
+    return await _compare(pool, days, now, campaign_id=campaign_id)
 
 
-def _ask(
-    days: int, now: datetime, *, placement_id: UUID | None = None, campaign_id: UUID | None = None
-) -> StatsQuestion:
-    return StatsQuestion(
+async def _compare(
+    pool: Pool, days: int, now: datetime, *, placement_id: UUID | None = None, campaign_id: UUID | None = None
+) -> Comparison:
+    question = StatsQuestion(
         first=now.date() - timedelta(days=days - 1),
         last=now.date(),
         placement_id=placement_id,
         campaign_id=campaign_id,
         groupings=(Grouping.BANNER,),
     )
-
-
-async def _compare(pool: Pool, question: StatsQuestion) -> Comparison:
     found = await read_statistics(pool, question, today=question.last, rows_max=ROWS_MAX)
     counted = [
         BannerResult(

@@ -74,7 +74,7 @@ class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def list_starts(span: OverviewSpan, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
+def list_starts(span: OverviewSpan, *, now: datetime, zone: ZoneInfo) -> list[datetime]:
     """Return the start of each point of a span, in UTC; the present hour or day is the last.
 
     Days are those of the zone. Counts are kept by hour of UTC, and an hour counts for the day in which it begins: the

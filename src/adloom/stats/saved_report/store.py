@@ -134,7 +134,7 @@ async def list_scheduled(pool: Pool) -> list[ScheduledReport]:
     ]
 
 
-async def find_to_send(pool: Pool, report_id: UUID, *, is_asked_for: bool = False) -> ReportToSend | None:
+async def find_to_send(pool: Pool, report_id: UUID, *, is_asked_for: bool) -> ReportToSend | None:
     """Find a report that is still to be sent; others than its owner get it only while that is an admin.
 
     One that somebody asked for need have no schedule.
