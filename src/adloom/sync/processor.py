@@ -26,7 +26,6 @@ from adloom.sync.pipeline.entity_store import SyncAccount
 from adloom.sync.pipeline.store import FetchSource, SyncKey
 from adloom.sync.providers.protocol import (
     REASON_LENGTH_MAX,
-    AccountLink,
     CredentialsExpiredError,
     Entity,
     ProviderError,
@@ -182,7 +181,7 @@ class SyncProcessor:
         try:
             request = StatsRequest(
                 seller_id=key.seller_id,
-                account=self._build_link(account),
+                account=msgspec.structs.replace(account, credentials=self._decrypt_credentials(account)),
                 level=key.level,
                 entities=entities,
                 first=key.first,
@@ -236,23 +235,13 @@ class SyncProcessor:
         problem = str(error)[:REASON_LENGTH_MAX]
         await entity_store.mark_expired(self._pool, account, problem, now=self._clock.now())
 
-    def _build_link(self, account: SyncAccount) -> AccountLink:
-        return AccountLink(
-            id=account.id,
-            platform=account.platform,
-            external_id=account.external_id,
-            currency=account.currency,
-            timezone=account.timezone,
-            credentials=self._decrypt_credentials(account),
-        )
-
     def _decrypt_credentials(self, account: SyncAccount) -> Secret | None:
-        if account.credentials is None:
+        if account.encrypted_credentials is None:
             return None
         if self._cipher is None:
             raise ProviderRefusedError("ADLOOM_SECRET is not set, so the credentials cannot be read.")
         try:
-            return Secret(self._cipher.decrypt(account.credentials, belongs_to=str(account.id)))
+            return Secret(self._cipher.decrypt(account.encrypted_credentials, belongs_to=str(account.id)))
         except DecryptionError as error:
             raise ProviderRefusedError(str(error)) from None
 

@@ -7,12 +7,12 @@ from uuid import UUID
 import msgspec
 
 from adloom.runtime.postgres import Connection, Pool
-from adloom.sync.providers.protocol import Entity
-from adloom.sync.words import Level, Platform
+from adloom.sync.providers.protocol import AccountLink, Entity
+from adloom.sync.words import Level
 
 ACCOUNTS: Final = """
-    SELECT it.public_id AS id, it.platform, it.external_id, it.currency, it.timezone, it.credentials,
-           it.credentials_expired_at
+    SELECT it.public_id AS id, it.platform, it.external_id, it.currency, it.timezone,
+           it.credentials AS encrypted_credentials, it.credentials_expired_at
       FROM sync.ad_accounts AS it JOIN advertisers AS seller ON seller.id = it.advertiser_id
      WHERE seller.public_id = $1 AND seller.deleted_at IS NULL AND it.is_active AND it.deleted_at IS NULL
      ORDER BY it.id
@@ -62,15 +62,10 @@ UNMARK_EXPIRED: Final = """
 """
 
 
-class SyncAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """An active ad account, with its credentials still encrypted."""
+class SyncAccount(AccountLink, frozen=True, kw_only=True):
+    """An active ad account; until its statistics are fetched, its credentials are only there encrypted."""
 
-    id: UUID
-    platform: Platform
-    external_id: str | None
-    currency: str
-    timezone: str
-    credentials: bytes | None
+    encrypted_credentials: bytes | None
     credentials_expired_at: datetime | None
 
 
@@ -89,7 +84,7 @@ async def load_entities(pool: Pool, account_id: UUID, level: Level) -> list[Enti
 async def mark_expired(pool: Pool, account: SyncAccount, problem: str, *, now: datetime) -> None:
     """Record since when the platform rejects the credentials, and the reason."""
     async with pool.acquire() as connection:
-        await connection.execute(MARK_EXPIRED, account.id, now, problem, account.credentials)
+        await connection.execute(MARK_EXPIRED, account.id, now, problem, account.encrypted_credentials)
 
 
 async def unmark_expired(pool: Pool, account: SyncAccount, *, now: datetime) -> None:
