@@ -548,3 +548,18 @@ def test_creatives_whose_schedule_is_closed_take_no_place_of_those_that_can_be_s
     market.run(2)
 
     assert market.banners() == [5, 1, 2, 3]
+
+
+def test_campaigns_that_keep_to_their_pace_leave_a_place_to_others_and_keep_their_own() -> None:
+    market = Market()
+    for number in range(1, 5):
+        market.campaigns.put(a_demand(number, "483", cpm=50 + number, is_paced=True))
+    market.campaigns.put(a_demand(5, "483", cpm=20))
+    market.classify("483")
+    market.run(2)
+
+    assert market.banners() == [5, 4, 3, 2]
+
+    market.campaigns.put(a_demand(1, "483", cpm=51))
+    market.run(2)
+    assert market.banners() == [1, 5, 4, 3, 2]

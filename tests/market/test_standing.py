@@ -18,8 +18,9 @@ from adloom.core.money import Micros
 from adloom.market import follower
 from adloom.market.demand_store import (
     CampaignBudgets,
-    find_spent,
+    find_standings,
     is_capped,
+    is_paced,
     is_spent,
     load_all,
     load_named,
@@ -27,6 +28,7 @@ from adloom.market.demand_store import (
 from adloom.market.messages import AllDemand
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.valkey import Valkey
+from adloom.schedule.traffic_shape import TrafficShape
 from tests.support.control import Client, admin, control
 from tests.support.eventually import becomes, eventually
 from tests.support.pages import insert_creative
@@ -101,6 +103,21 @@ async def test_a_campaign_spends_the_days_of_its_advertiser(
     assert [one.is_spent for one in changes.bidding] == [True]
 
 
+@pytest.mark.parametrize(
+    ("budgets", "spent", "expected"),
+    [
+        ({"daily_paisa": 1_000, "is_smooth": True}, 4_400_000, False),
+        ({"daily_paisa": 1_000, "is_smooth": True}, 4_600_000, True),  # At noon half of it was to be spent.
+        ({"daily_paisa": 1_000}, 4_600_000, False),
+        ({"total_paisa": 1_000, "is_smooth": True}, 4_600_000, False),
+    ],
+)
+def test_who_has_spent_what_was_planned_is_paced(
+    budgets: dict[str, Any], spent: int, *, expected: bool
+) -> None:
+    assert is_paced(some_budgets(**budgets), {(CAMPAIGN, TODAY): spent}, NOON, TrafficShape()) == expected
+
+
 async def test_what_begins_later_or_whose_schedule_is_closed_takes_no_place(
     admin: Client, pool: Pool
 ) -> None:
@@ -162,7 +179,7 @@ async def test_totals_are_read_from_the_money_ledger(pool: Pool) -> None:
         some_budgets(campaign_id=UUID(int=4), total_paisa=0),
     ]
     async with pool.acquire() as connection:
-        assert await find_spent(connection, asked) == {CAMPAIGN, UUID(int=4)}
+        assert (await find_standings(connection, asked)).spent == {CAMPAIGN, UUID(int=4)}
 
 
 @pytest.mark.parametrize(("spent_window", "is_spent_again"), [(0, False), (1_000_000, True)])
@@ -177,7 +194,7 @@ async def test_a_budget_that_was_reset_is_spent_again_in_its_new_window(
             CAMPAIGN,
             today,
         )
-        assert await find_spent(connection, [asked]) == {CAMPAIGN}
+        assert (await find_standings(connection, [asked])).spent == {CAMPAIGN}
         state = CampaignState(day=today, window=2, spent_window=Micros(spent_window))
         [kind] = [one for one in make_kinds() if one.name == "campaign"]
         await connection.execute(
@@ -197,7 +214,7 @@ async def test_a_budget_that_was_reset_is_spent_again_in_its_new_window(
             str(CAMPAIGN),
         )
 
-        assert await find_spent(connection, [asked]) == ({CAMPAIGN} if is_spent_again else set())
+        assert (await find_standings(connection, [asked])).spent == ({CAMPAIGN} if is_spent_again else set())
 
 
 class Heard:

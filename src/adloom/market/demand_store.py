@@ -11,17 +11,21 @@ from adloom.budgets.addresses import make_campaign_address
 from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.status_store import load_states
+from adloom.budgets.traffic.store import read_followed_shape
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, SiteId
 from adloom.core.money import Micros, micros_from_paisa, price_impression
 from adloom.resource.changes import read_version
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.budget_day import find_budget_day
+from adloom.schedule.pace_control import EXPECTED_SHARE_MIN
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.schedule.schedule_window import is_open
+from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
 from adloom.targeting.values import find_landing_domain
 
 TWO_DAYS: Final = timedelta(days=2)
+ON_PLAN: Final = 0.9  # Of what is planned: who has spent so much is left out of requests, or will be.
 NEVER: Final = datetime.max.replace(tzinfo=UTC)
 RECENT: Final = "SELECT id, day, spent_micros FROM spend_days WHERE day >= $1"
 EVER: Final = """
@@ -39,6 +43,7 @@ DEMAND: Final = """
            campaign.budget_daily_paisa AS daily_paisa, campaign.budget_total_paisa AS total_paisa,
            payer.daily_budget_paisa AS advertiser_daily_paisa, campaign.impression_cap, campaign.click_cap,
            coalesce(campaign.starts_at <= now(), campaign.status = 'active') AS has_begun,
+           campaign.pacing_strategy = 'Smooth' AS is_smooth,
            coalesce(payer.timezone, campaign.timezone) AS zone,
            array_agg(banner.public_id ORDER BY banner.id) AS banner_ids,
            array_agg(banner.width ORDER BY banner.id) AS widths,
@@ -111,20 +116,30 @@ class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
     impression_cap: int | None = None
     click_cap: int | None = None
     has_begun: bool = True
+    is_smooth: bool = False  # Its daily budget follows the traffic of its day.
     zone: str  # Of their days: the advertiser's, or its own where it has none.
 
 
-async def find_spent(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> frozenset[UUID]:
-    """Return the campaigns that cannot be shown now: they bid, but take no place of one that can.
+class Standings(msgspec.Struct, frozen=True):
+    """Which campaigns take no place on a shortlist of one that can be shown at each request.
 
-    They cannot pay for another impression, have reached a cap, or begin later. Read from the totals of the money
-    ledger and the states of budgets. Delivery goes by its leases and dates; what is a minute old here costs nothing
-    but the order of a shortlist.
+    The `spent` cannot be shown now: they cannot pay for another impression, have reached a cap, or begin later. The
+    `paced` have spent what they were to have spent by now, so most requests go by without them.
+    """
+
+    spent: frozenset[UUID] = frozenset()
+    paced: frozenset[UUID] = frozenset()
+
+
+async def find_standings(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> Standings:
+    """Find them by the totals of the money ledger and the states of budgets.
+
+    Delivery goes by its leases and dates; what is a minute old here costs nothing but the order of a shortlist.
     """
     closed = {one.campaign_id for one in campaigns if not one.has_begun}
-    return frozenset(
-        (*closed, *await _find_capped(connection, campaigns), *await _find_unpaid(connection, campaigns))
-    )
+    found = await _compare_budgets(connection, campaigns)
+    spent = frozenset((*closed, *await _find_capped(connection, campaigns), *found.spent))
+    return Standings(spent, found.paced - spent)
 
 
 async def _find_capped(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> list[UUID]:
@@ -151,14 +166,14 @@ def _make_address(one: CampaignBudgets) -> Address:
     )
 
 
-async def _find_unpaid(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> frozenset[UUID]:
+async def _compare_budgets(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> Standings:
     limited = [
         one
         for one in campaigns
         if not (one.daily_paisa is one.total_paisa is one.advertiser_daily_paisa is None)
     ]
     if not limited:
-        return frozenset()
+        return Standings()
     now: datetime = await connection.fetchval("SELECT now()")
     recent = {
         (owner_id, day): spent
@@ -167,7 +182,11 @@ async def _find_unpaid(connection: Connection, campaigns: Sequence[CampaignBudge
     recent |= await _read_reset(connection, limited, since=now - TWO_DAYS)
     in_all = {one.campaign_id for one in limited if one.total_paisa is not None}
     ever: dict[UUID, int] = {row[0]: row[1] for row in await connection.fetch(EVER, in_all)} if in_all else {}
-    return frozenset(one.campaign_id for one in limited if is_spent(one, recent, ever, now))
+    shape = await read_followed_shape(connection, None)
+    return Standings(
+        frozenset(one.campaign_id for one in limited if is_spent(one, recent, ever, now)),
+        frozenset(one.campaign_id for one in limited if is_paced(one, recent, now, shape)),
+    )
 
 
 async def _read_reset(
@@ -196,6 +215,18 @@ def is_spent(
         (one.advertiser_daily_paisa, _sum_spent_today(one.advertiser_id, one.zone, recent, now)),
     )
     return any(paisa is not None and micros_from_paisa(paisa) - spent < cost for paisa, spent in budgets)
+
+
+def is_paced(
+    one: CampaignBudgets, recent: dict[tuple[UUID, date], int], now: datetime, shape: TrafficShape
+) -> bool:
+    """Whether a campaign that follows the traffic of its day has spent what it was to have spent by now."""
+    if not one.is_smooth or one.daily_paisa is None:
+        return False
+    day = find_budget_day(now, one.zone)
+    share = build_day_curve(shape, day.starts_at, day.ends_at).compute_share(now)
+    planned = micros_from_paisa(one.daily_paisa) * max(EXPECTED_SHARE_MIN, share)
+    return recent.get((one.campaign_id, day.day), 0) >= ON_PLAN * planned
 
 
 def _sum_spent_today(
@@ -260,17 +291,17 @@ async def _build_demands(
     connection: Connection, rows: Sequence[Record], version: int
 ) -> list[CampaignDemand]:
     budgets = [msgspec.convert(dict(row), CampaignBudgets) for row in rows]
-    spent = await find_spent(connection, budgets)
+    standings = await find_standings(connection, budgets)
     now: datetime = await connection.fetchval("SELECT now()") if rows else NEVER
-    return [_build_demand(row, version, now, is_spent=row["campaign_id"] in spent) for row in rows]
+    return [_build_demand(row, version, now, standings) for row in rows]
 
 
-def _build_demand(row: Record, version: int, now: datetime, *, is_spent: bool) -> CampaignDemand:
-    advertiser_id = row["advertiser_id"]
+def _build_demand(row: Record, version: int, now: datetime, standings: Standings) -> CampaignDemand:
+    campaign_id, advertiser_id = row["campaign_id"], row["advertiser_id"]
     banners = zip(row["banner_ids"], row["widths"], row["heights"], row["addresses"], strict=True)
     closed = [not is_open(one, now=now) for one in _list_schedules(row)]
     return CampaignDemand(
-        campaign_id=CampaignId(row["campaign_id"]),
+        campaign_id=CampaignId(campaign_id),
         advertiser_id=None if advertiser_id is None else AdvertiserId(advertiser_id),
         version=version,
         max_cpm=Micros(row["max_cpm"]),
@@ -283,7 +314,8 @@ def _build_demand(row: Record, version: int, now: datetime, *, is_spent: bool) -
         product_category=row["ad_product_category"],
         blocked_domains=frozenset(row["blocked_sites"]),
         excluded_categories=frozenset(row["excluded_categories"]),
-        is_spent=is_spent,
+        is_spent=campaign_id in standings.spent,
+        is_paced=campaign_id in standings.paced,
     )
 
 

@@ -208,25 +208,30 @@ def hold_bids(answer: BidAnswer, *, terms_version: int, campaigns_max: int) -> H
             category=one.category,
             bids=keep_first(one.bids, campaigns_max),
             pending=keep_first(one.pending, campaigns_max),
+            paced=keep_first(one.paced, campaigns_max),
             spent=keep_first(one.spent, campaigns_max),
         )
         for one in answer.slots
     )
-    by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in slot.bids}
+    by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in (*slot.bids, *slot.paced)}
     prices = {one: BidPrice(one, bid.cpm, bid.excluded_categories) for one, bid in by_campaign.items()}
-    listed = (bid for one in slots for bid in (*one.bids, *one.pending, *one.spent))
+    listed = (bid for one in slots for bid in (*one.bids, *one.paced, *one.pending, *one.spent))
     return HeldBids(
         answer.version,
         terms_version,
         slots,
         tuple(
-            tuple(prices[one] for one in dict.fromkeys(bid.campaign_id for bid in slot.bids))
+            tuple(sorted({prices[bid.campaign_id] for bid in (*slot.bids, *slot.paced)}, key=_order_price))
             for slot in answer.slots
         ),
         max((slot.under_floor for slot in answer.slots), key=len, default=()),
         max((slot.under_floor_limited for slot in answer.slots), key=len, default=()),
         frozenset[str]().union(*(bid.excluded_categories for bid in listed)),
     )
+
+
+def _order_price(one: BidPrice) -> tuple[int, bytes]:
+    return -one.cpm, one.campaign_id.bytes
 
 
 def group_slots(terms: SiteTerms) -> dict[AuctionSlot, int]:
