@@ -34,6 +34,10 @@ STRANGER = "stranger.test"
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
+    # A page lives for a second: what compiles its code once more, for speed, costs more than it saves. What was compiled
+    # once is kept for the next page.
+    "--js-flags=--no-opt,--no-maglev",
+    "--v8-cache-options=code",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
