@@ -306,6 +306,14 @@ async def test_the_link_leads_to_the_destination_of_the_index(edge: Edge) -> Non
     assert click.destination_url == "https://shop.example/?utm_source=a"
 
 
+async def test_a_click_leads_to_a_host_that_every_client_finds(edge: Edge) -> None:
+    edge.index = FakeIndex("https://bücher.example/ü")
+
+    answer = await edge.ask(b"GET", b"/c/" + a_token())
+
+    assert b"\r\nlocation: https://xn--bcher-kva.example/%C3%BC\r\n" in answer.head
+
+
 async def test_a_destination_cannot_break_out_of_its_header(edge: Edge) -> None:
     edge.index = FakeIndex("https://shop.example/ü%20a\r\nset-cookie: x")
 

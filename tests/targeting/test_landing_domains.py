@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.targeting.values import find_landing_domain, is_below
+from adloom.targeting.values import encode_host, find_landing_domain, is_below
 from tests.support.for_each import for_each
 
 
@@ -53,3 +53,17 @@ def test_a_block_is_of_a_domain_and_what_is_below_it_with_www_or_without(listed:
 @given(st.text("ab.:@%[]/\\?#é\u00df", max_size=20))
 def test_any_address_has_a_domain_or_none(text: str) -> None:
     assert find_landing_domain(f"https://{text}") != ""
+
+
+@pytest.mark.parametrize(
+    ("address", "sent"),
+    [
+        ("https://bücher.example/ü?q=ü", "https://xn--bcher-kva.example/ü?q=ü"),
+        ("https://me:secret@bücher.example:8080#top", "https://me:secret@xn--bcher-kva.example:8080#top"),
+        ("https://shop.example/ü", "https://shop.example/ü"),
+        ("https://[::1]:80/ü", "https://[::1]:80/ü"),
+        ("https://not_a_domain/ü", "https://not_a_domain/ü"),
+    ],
+)
+def test_a_host_is_sent_in_punycode(address: str, sent: str) -> None:
+    assert encode_host(address) == sent

@@ -89,6 +89,15 @@ def find_landing_domain(address: str | None) -> str | None:
     return (normalize_domain(host) or host).removeprefix("www.").removesuffix(".") or None
 
 
+def encode_host(address: str) -> str:
+    """Write the host of an address as browsers send it, in punycode: apps and link checkers find no other one."""
+    scheme, mark, rest = address.partition("://")
+    authority = _END_OF_HOST.split(rest, maxsplit=1)[0]
+    user, at, place = authority.rpartition("@")
+    host, colon, port = place.partition(":")
+    return f"{scheme}{mark}{user}{at}{normalize_domain(host) or host}{colon}{port}{rest[len(authority) :]}"
+
+
 def is_below(domain: str, listed: Collection[str]) -> bool:
     """Whether a domain is in a list, or below one that is; with `www.` a listed one is the same as without."""
     while domain:

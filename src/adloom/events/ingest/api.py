@@ -56,6 +56,7 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     make_problem_answer,
 )
+from adloom.targeting.values import encode_host
 
 IMPRESSION_PATH: Final = b"/banners/events/impression"
 CLICK_PATH: Final = b"/banners/events/click"
@@ -374,5 +375,6 @@ def encode_conversion(
 
 def build_redirect(destination: str) -> FastAnswer:
     # What a header may not carry is escaped; what the address has escaped already stays.
-    location = quote(destination, safe="!#$%&'()*+,/:;=?@[]~").encode()
+    address = destination if destination.isascii() else encode_host(destination)
+    location = quote(address, safe="!#$%&'()*+,/:;=?@[]~").encode()
     return FastAnswer(encode_head(HTTPStatus.FOUND, None, (b"location", location), _NO_STORE))
