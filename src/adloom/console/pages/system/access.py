@@ -111,7 +111,7 @@ async def show_tokens(visit: PageVisit) -> None:
         visit.query,
         [
             Column("For", lambda row: Markup("<b>{}</b>").format(row["subject"])),
-            Column("Role", "role"),
+            Column("Role", "role", is_wide_only=True),
             Column("Acts for", show_account, is_wide_only=True),
             Column("Made", lambda row: format_ago(row["issuedAt"], now=visit.now), sort="issuedAt"),
             *_use_columns(visit),

@@ -44,11 +44,11 @@ class AccountsTab:
         self.table = DataTable(
             visit.query,
             [
-                Column("E-mail address", lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
+                Column("E-mail address", _build_email, sort="email"),
                 Column("Role", "role", sort="role", is_wide_only=True),
-                Column("Acts for", show_account),
+                Column("Acts for", show_account, is_wide_only=True),
                 build_made_column(visit),
-                Column("State", _build_state),
+                Column("State", _build_state, is_wide_only=True),
                 Column("", _build_buttons, is_number=True),
             ],
             self._read,
@@ -204,6 +204,14 @@ def _build_state(row: Json) -> Markup:
         else build_badge("invited")
     )
     return state + (Markup(" ") + build_badge("2nd factor", "info") if row["hasSecondFactor"] else "")
+
+
+def _build_email(row: Json) -> Markup:
+    """Show below it what phones have no columns for: the role, for whom it acts, and the state."""
+    of_whom = Markup(" · {}").format(show_account(row)) if row["accountId"] else ""
+    return Markup('<b>{}</b><div class="quiet small wrap al-phone-only">{}{}<br>{}</div>').format(
+        row["email"], row["role"], of_whom, _build_state(row)
+    )
 
 
 def _build_buttons(row: Json) -> Markup:

@@ -85,7 +85,7 @@ def _build_columns(visit: PageVisit, catalog_version: int) -> list[Column]:
         Column("Process", lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
         Column("Machine", "host", is_wide_only=True),
         make_number_column("PID", "pid", str, is_wide_only=True),
-        Column("Up since", lambda row: format_ago(row["startedAt"], now=visit.now)),
+        Column("Up since", lambda row: format_ago(row["startedAt"], now=visit.now), is_wide_only=True),
         Column("Index", lambda row: _describe_index(row, catalog_version)),
         make_number_column("Requests/s", "requestsPerSecond", format_rate),
         Column("Median / 99%", _describe_latency, is_number=True, is_wide_only=True),
