@@ -16,8 +16,6 @@ import adloom.catalog.api
 import adloom.catalog.asset.api
 import adloom.catalog.assignment.api
 import adloom.catalog.campaign_work.api
-import adloom.catalog.consent.api
-import adloom.catalog.creative.api
 import adloom.catalog.preview.api
 import adloom.catalog.reference.api
 import adloom.catalog.taxonomy.api
@@ -26,7 +24,6 @@ import adloom.explain.campaign.api
 import adloom.explain.contextual.api
 import adloom.explain.placement.api
 import adloom.forecast.what_if.api
-import adloom.identity.access_token.api
 import adloom.identity.account.api
 import adloom.identity.api
 import adloom.identity.link.api
@@ -116,7 +113,7 @@ ROUTERS = (
     adloom.ops.health.router,
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
-    adloom.identity.access_token.api.router,
+    adloom.identity.api.access_tokens_router,
     adloom.identity.second_factor.api.router,
     adloom.identity.account.api.router,
     adloom.identity.link.api.router,
@@ -143,10 +140,10 @@ ROUTERS = (
     adloom.catalog.campaign_work.api.router,
     adloom.catalog.api.campaigns_router,
     adloom.catalog.assignment.api.router,
-    adloom.catalog.creative.api.router,
+    adloom.catalog.assignment.api.creatives_router,
     adloom.catalog.api.assigned_router,
-    adloom.catalog.consent.api.router,
-    adloom.catalog.consent.api.inbox_router,
+    adloom.catalog.assignment.api.decisions_router,
+    adloom.catalog.assignment.api.inbox_router,
     adloom.stats.placements.api.banners_router,
     adloom.stats.statement.api.router,
     adloom.stats.comparison.api.placement_router,

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from adloom.catalog.advertiser import Advertiser, advertisers
 from adloom.catalog.assigned import AssignedBanner, read_page
+from adloom.catalog.assignment.creative import creatives
 from adloom.catalog.assignment.resource import assignments, links
 from adloom.catalog.banner import banners
 from adloom.catalog.campaign.model import Campaign, CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.creative.resource import creatives
 from adloom.catalog.frequency_cap import frequency_caps
 from adloom.catalog.placement import placements, write_tag
 from adloom.catalog.publisher import publishers

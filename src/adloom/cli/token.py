@@ -81,7 +81,7 @@ def print_token(
 def list_tokens(*, data_dir: DataDir = None) -> None:
     """Show the tokens that are valid, with their last use."""
     from adloom.core.clock import SystemClock
-    from adloom.identity.access_token.store import list_valid
+    from adloom.identity.issued_tokens import list_valid
     from adloom.runtime.postgres import Connection
 
     async def read(connection: Connection) -> None:
@@ -104,7 +104,7 @@ def revoke(
 ) -> None:
     """Revoke a token, at once and for good."""
     from adloom.core.clock import SystemClock
-    from adloom.identity.access_token.store import revoke_issued
+    from adloom.identity.issued_tokens import revoke_issued
     from adloom.identity.security_record import ACCESS_TOKEN, record_event
     from adloom.resource.audit.entry import Author
     from adloom.runtime.postgres import Connection
@@ -148,7 +148,7 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
     import asyncpg
 
     from adloom.core.clock import SystemClock
-    from adloom.identity.access_token.store import insert_issued
+    from adloom.identity.issued_tokens import insert_issued
     from adloom.runtime.auth.access_token import verify_access_token
     from adloom.runtime.postgres import POSTGRES_AWAY, Connection
     from adloom.runtime.settings import read_token_settings

@@ -1,7 +1,7 @@
-"""Logging in over HTTP, and the API keys of machines."""
+"""Logging in over HTTP, the API keys of machines, and the tokens of the command line."""
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
@@ -12,8 +12,9 @@ from adloom.core.caller import Caller, Role
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, make_field_error
 from adloom.identity import store
 from adloom.identity.acting_for import check_acts_for
+from adloom.identity.issued_tokens import IssuedToken, find_issued, list_issued, revoke_issued
 from adloom.identity.model import KEY_LIFETIME, KEY_SUBJECT, ApiKey
-from adloom.identity.security_record import API_KEY, make_author, record_event
+from adloom.identity.security_record import ACCESS_TOKEN, API_KEY, make_author, record_event
 from adloom.identity.sessions import Credentials, UserSessions
 from adloom.resource.audit.difference import describe_creation
 from adloom.resource.audit.entry import Author
@@ -208,3 +209,49 @@ async def _find_owner(connection: Connection, caller: Caller) -> UUID | None:
     if caller.subject.startswith(KEY_SUBJECT):
         return await store.find_key_owner(connection, UUID(caller.subject.removeprefix(KEY_SUBJECT)))
     return caller.person_id
+
+
+IssuedTokenAnswer: Final = build_answer(
+    "IssuedTokenAnswer", "A token of the command line, from when it was made or first used on.", IssuedToken
+)
+
+
+class IssuedTokenQuery(ListQuery):
+    """How the list is sorted and paged."""
+
+    SORTABLE: ClassVar[frozenset[str]] = frozenset({"issued_at", "expires_at"})
+
+    sort: Text255 = "-issuedAt"
+
+
+access_tokens_router = make_router(
+    "/admin/access-tokens",
+    "access tokens",
+    400,
+    401,
+    403,
+    404,
+    409,
+    503,
+    check=require_admin_of("access tokens"),
+)
+
+
+@access_tokens_router.get("", response_model=Page[IssuedTokenAnswer])
+async def list_access_tokens(query: Annotated[IssuedTokenQuery, Query()], pool: Database) -> Page[Any]:
+    """List the tokens that `adloom token` printed; expired ones stay for 30 days."""
+    async with pool.acquire() as connection:
+        return build_page(IssuedTokenAnswer, await list_issued(connection, query.page_request), query)
+
+
+@access_tokens_router.delete("/{token_id}", status_code=status.HTTP_204_NO_CONTENT)
+async def revoke_access_token(token_id: UUID, author: SecurityAuthor, pool: Database, now: Now) -> None:
+    """Revoke a token, at once and for good."""
+    async with pool.acquire() as connection, connection.transaction():
+        if not await revoke_issued(connection, token_id, now):
+            if await find_issued(connection, token_id) is not None:
+                raise ConflictError(
+                    "The token is revoked or expired already.", code="ACCESS_TOKEN_ALREADY_ENDED"
+                )
+            raise NotFoundError("There is no such token.", code="ACCESS_TOKEN_NOT_FOUND")
+        await record_event(connection, author, "revoke", ACCESS_TOKEN, token_id, at=now)

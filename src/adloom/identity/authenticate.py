@@ -10,7 +10,7 @@ from adloom.core.caller import Caller
 from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
-from adloom.identity.access_token.store import find_issued, insert_issued, mark_used
+from adloom.identity.issued_tokens import find_issued, insert_issued, mark_used
 from adloom.identity.model import LogInEndedError, User, is_use_due
 from adloom.identity.security_record import ACCESS_TOKEN, API_KEY, RepeatedEvents
 from adloom.resource.accounts import AccountRegistry

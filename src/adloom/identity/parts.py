@@ -1,7 +1,7 @@
 """The parts of identity that a control plane is made of."""
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -60,34 +60,12 @@ async def open_identity(  # noqa: PLR0913 - what it is made of
     passwords: Passwords | None,
 ) -> AsyncGenerator[IdentityParts]:
     """Make the parts, and close at the end what talks to the provider."""
-    async with AsyncExitStack() as stack:
-        client = None
-        if settings.log_in.oidc.issuer is not None:
-            # Not without a provider: loading certificates takes longer than all else here.
-            client = await stack.enter_async_context(httpx.AsyncClient(timeout=PROVIDER_SECONDS_MAX))
-        parts = _make_identity(
-            pool, valkey, settings, clock=clock, ids=ids, passwords=passwords or Passwords(), client=client
-        )
-        await parts.second_factors.end_log_ins_without(clock.now())
-        yield parts
-
-
-def _make_identity(  # noqa: PLR0913 - what it is made of
-    pool: Pool,
-    valkey: Valkey,
-    settings: ControlSettings,
-    *,
-    clock: Clock,
-    ids: IdSource,
-    passwords: Passwords,
-    client: httpx.AsyncClient | None,
-) -> IdentityParts:
+    passwords = passwords or Passwords()
     record = RepeatedEvents(pool)
-    cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
     make_attempt_limiter = partial(SharedAttemptLimiter, valkey, secret=settings.jwt_secret)
     second_factors = SecondFactors(
         pool,
-        cipher,
+        SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None,
         frozenset(settings.log_in.second_factor_roles),
         make_attempt_limiter("codes", at_once_max=ATTEMPTS_AT_ONCE_MAX, per_minute=ATTEMPTS_PER_MINUTE),
     )
@@ -102,44 +80,45 @@ def _make_identity(  # noqa: PLR0913 - what it is made of
         attempts=make_attempt_limiter("passwords"),
         takes_passwords=settings.log_in.takes_passwords,
     )
-    return IdentityParts(
-        passwords=passwords,
-        sessions=sessions,
-        second_factors=second_factors,
-        console_sessions=ConsoleSessions(pool, sessions, second_factors, jwt_secret=settings.jwt_secret),
-        password_links=PasswordLinks(pool, passwords, takes_passwords=settings.log_in.takes_passwords),
-        forgotten_limiter=make_attempt_limiter(
-            "mails", at_once_max=MAILS_AT_ONCE_MAX, per_minute=MAILS_PER_MINUTE
-        ),
-        authenticator=HeaderAuthenticator(
-            pool,
-            jwt_secret=settings.jwt_secret,
-            clock=clock,
-            accounts=AccountRegistry(pool, clock),
-            record=record,
-            tokens=settings.tokens,
-        ),
-        single_sign_on=_make_single_sign_on(pool, settings, ids=ids, client=client, record=record),
-    )
+    async with _open_single_sign_on(pool, settings, ids=ids, record=record) as single_sign_on:
+        await second_factors.end_log_ins_without(clock.now())
+        yield IdentityParts(
+            passwords=passwords,
+            sessions=sessions,
+            second_factors=second_factors,
+            console_sessions=ConsoleSessions(pool, sessions, second_factors, jwt_secret=settings.jwt_secret),
+            password_links=PasswordLinks(pool, passwords, takes_passwords=settings.log_in.takes_passwords),
+            forgotten_limiter=make_attempt_limiter(
+                "mails", at_once_max=MAILS_AT_ONCE_MAX, per_minute=MAILS_PER_MINUTE
+            ),
+            authenticator=HeaderAuthenticator(
+                pool,
+                jwt_secret=settings.jwt_secret,
+                clock=clock,
+                accounts=AccountRegistry(pool, clock),
+                record=record,
+                tokens=settings.tokens,
+            ),
+            single_sign_on=single_sign_on,
+        )
 
 
-def _make_single_sign_on(
-    pool: Pool,
-    settings: ControlSettings,
-    *,
-    ids: IdSource,
-    client: httpx.AsyncClient | None,
-    record: RepeatedEvents,
-) -> SingleSignOn | None:
+@asynccontextmanager
+async def _open_single_sign_on(
+    pool: Pool, settings: ControlSettings, *, ids: IdSource, record: RepeatedEvents
+) -> AsyncGenerator[SingleSignOn | None]:
     oidc = settings.log_in.oidc
-    if client is None:
-        return None
-    return SingleSignOn(
-        pool,
-        OidcProvider(oidc, client),
-        oidc,
-        jwt_secret=settings.jwt_secret,
-        ids=ids,
-        redirect_uri=f"{settings.public_url}{CALLBACK}",
-        record=record,
-    )
+    if oidc.issuer is None:
+        # No client without a provider: loading certificates takes longer than all else here.
+        yield None
+        return
+    async with httpx.AsyncClient(timeout=PROVIDER_SECONDS_MAX) as client:
+        yield SingleSignOn(
+            pool,
+            OidcProvider(oidc, client),
+            oidc,
+            jwt_secret=settings.jwt_secret,
+            ids=ids,
+            redirect_uri=f"{settings.public_url}{CALLBACK}",
+            record=record,
+        )

@@ -17,7 +17,7 @@ from adloom.app.control import build_control
 from adloom.core.caller import Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
-from adloom.identity.access_token.store import revoke_issued
+from adloom.identity.issued_tokens import revoke_issued
 from adloom.pages.live.feed import BOUNDS, PAGES_MAX, SiteFeed, SiteListener
 from adloom.pages.live.store import ApprovalEvent, find_changes
 from adloom.runtime.auth.access_token import issue_access_token, verify_access_token

@@ -15,8 +15,9 @@ from adloom.core.public_paths import FILES, name_neutrally
 from adloom.resource.access import choose_owner
 from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, make_catalog_router
 from adloom.runtime.http.api.dependencies import Now, depend_on
-from adloom.runtime.http.api.pages import ListQuery, Page
+from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255
+from adloom.runtime.listing import Listed
 
 UPLOAD_BODY = {
     "requestBody": {
@@ -105,13 +106,8 @@ async def list_assets(
         listed = await store.list_assets(
             connection, scope, query.page_request, kind=query.kind, search=query.search
         )
-    return Page[AssetAnswer](
-        items=[_show(request, one) for one in listed.items],
-        total_count=listed.total_count,
-        page=query.page,
-        page_size=query.page_size,
-        total_pages=-(-listed.total_count // query.page_size),
-    )
+    shown = Listed(items=[_show(request, one) for one in listed.items], total_count=listed.total_count)
+    return build_page(AssetAnswer, shown, query)
 
 
 @router.get("/{asset_id}")

@@ -66,7 +66,7 @@ def prepare_asset(data: bytes, settings: AssetSettings) -> PreparedAsset:
         return _build(blank_metadata(data), found, read_video_size(data))
     picture = read_picture(data, found)
     asset = _build(picture.data, found, picture.size)
-    smaller = {one.screen: _name_file(one.data, WEBP) for one in picture.versions}
+    smaller = {screen: _name_file(small, WEBP) for screen, small in picture.versions.items()}
     return msgspec.structs.replace(
         asset,
         files=(*asset.files, *smaller.values()),

@@ -27,15 +27,7 @@ class PreparedPicture(NamedTuple):
 
     size: tuple[int, int]
     data: bytes
-    versions: "list[SmallerVersion]"
-
-
-class SmallerVersion:
-    """A smaller version of a picture, as WebP."""
-
-    def __init__(self, screen: str, data: bytes) -> None:
-        self.screen = screen
-        self.data = data
+    versions: dict[str, bytes]  # As WebP, by size of screen.
 
 
 def read_picture(data: bytes, kind: AssetType) -> PreparedPicture:
@@ -56,7 +48,7 @@ def read_picture(data: bytes, kind: AssetType) -> PreparedPicture:
             picture.load()
             upright = ImageOps.exif_transpose(picture)
             stripped = strip_metadata(data, kind, picture.getexif().get(ORIENTATION, UPRIGHT))
-            versions = [] if frames > 1 else _make_versions(upright, len(stripped))
+            versions = {} if frames > 1 else _make_versions(upright, len(stripped))
             return PreparedPicture(upright.size, stripped, versions)
     except AdloomError:
         raise
@@ -81,8 +73,8 @@ def _check_frames(frames: int) -> int:
     return frames
 
 
-def _make_versions(picture: "Image.Image", size: int) -> list[SmallerVersion]:
-    versions: list[SmallerVersion] = []
+def _make_versions(picture: "Image.Image", size: int) -> dict[str, bytes]:
+    versions: dict[str, bytes] = {}
     for screen, width in WIDTHS.items():
         if picture.width < width * WORTH_IT:
             continue
@@ -92,5 +84,5 @@ def _make_versions(picture: "Image.Image", size: int) -> list[SmallerVersion]:
         # Without what the camera wrote: the library would copy some of it.
         small.save(written, "WEBP", quality=QUALITY, method=4, exif=b"", xmp=b"")
         if written.tell() < size:
-            versions.append(SmallerVersion(screen, written.getvalue()))
+            versions[screen] = written.getvalue()
     return versions

@@ -1,24 +1,18 @@
 """Copies of campaigns, and changes of many at once, over HTTP."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-import msgspec
 from fastapi import status
 from pydantic import Field, create_model
 
+from adloom.catalog.campaign.model import Campaign, CampaignStatus, CampaignTransitionError
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.campaign_work.bulk import (
-    CAMPAIGNS_MAX,
-    CHANGEABLE,
-    BulkAction,
-    BulkResult,
-    build_rule,
-    change_all,
-)
-from adloom.catalog.campaign_work.duplicate import duplicate
-from adloom.core.errors import make_field_error
+from adloom.catalog.campaign_work.duplicate import DuplicateBody, duplicate
+from adloom.core.errors import AdloomError, make_field_error
 from adloom.resource.api import (
     AdvertiserReads,
     AdvertiserWrites,
@@ -28,7 +22,25 @@ from adloom.resource.api import (
 )
 from adloom.resource.forms import build_body, build_patch
 from adloom.runtime.http.api.dependencies import Ids, Now
-from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name
+from adloom.runtime.http.api.shapes import Answer, Patch
+
+CAMPAIGNS_MAX: Final = 100
+# What several campaigns may get at once.
+CHANGEABLE: Final = (
+    *("bid_amount_micros", "starts_at", "ends_at"),
+    *("budget_daily_paisa", "budget_total_paisa", "labels"),
+)
+
+Rule = Callable[[Campaign], Campaign]
+
+
+class BulkAction(StrEnum):
+    """What is done to each campaign."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CHANGE = "change"
+
 
 LABELS_LISTED_MAX: Final = 200
 LABELS: Final = """
@@ -43,14 +55,6 @@ BULK_PATCH: Final = build_patch(
     "What each of the campaigns gets; what is absent stays as it is.",
     {name: campaigns.form_fields[name] for name in CHANGEABLE},
 )
-
-
-class DuplicateBody(Body):
-    """What the copy is called, and when it runs; without dates, as the original, unless those are over."""
-
-    name: Name | None = None
-    starts_at: Moment | None = None
-    ends_at: Moment | None = None
 
 
 BULK_BODY: Final = build_body(
@@ -77,12 +81,6 @@ class BulkErrorAnswer(Answer):
     code: Annotated[str, Field(serialization_alias="errorCode")]
     detail: Annotated[str, Field(serialization_alias="message")]
     errors: Sequence[BulkFieldAnswer]
-
-
-class BulkResults(msgspec.Struct, frozen=True):
-    """What became of the campaigns."""
-
-    items: Sequence[BulkResult]
 
 
 ITEM_FIELDS: Final[dict[str, Any]] = {
@@ -142,9 +140,17 @@ async def change_campaigns(
         raise make_field_error(
             "change", "must have a field for the action `change`, and be left out for others"
         )
-    rule = build_rule(body.action, body.change, now)
-    results = await change_all(catalog, scope, body.ids, rule)
-    return BULK_ANSWER.model_validate(BulkResults(results))
+    rule = _build_rule(body.action, body.change, now)
+    results: list[dict[str, Any]] = []
+    for campaign_id in dict.fromkeys(body.ids):
+        after = refused = None
+        try:
+            async with catalog.write() as write:
+                after = await campaigns.change(write, scope, campaign_id, rule)
+        except AdloomError as error:
+            refused = error
+        results.append({"id": campaign_id, "is_done": after is not None, "campaign": after, "error": refused})
+    return BULK_ANSWER.model_validate({"items": results})
 
 
 @router.post("/{campaign_id}/duplicate", status_code=status.HTTP_201_CREATED, response_model=campaigns.answer)
@@ -157,16 +163,30 @@ async def duplicate_campaign(  # noqa: PLR0913, PLR0917 - a campaign, a body, an
     body: DuplicateBody | None = None,
 ) -> Answer:
     """Copy a campaign with its placements, banners, creatives and targeting rules; the copy begins as a draft."""
-    wanted = body or DuplicateBody()
     async with catalog.write() as write:
-        copy = await duplicate(
-            write,
-            scope,
-            campaign_id,
-            name=wanted.name,
-            starts_at=wanted.starts_at,
-            ends_at=wanted.ends_at,
-            ids=ids,
-            now=now,
-        )
+        copy = await duplicate(write, scope, campaign_id, body or DuplicateBody(), ids=ids, now=now)
     return campaigns.answer.model_validate(copy)
+
+
+def _build_rule(action: BulkAction, patch: Patch | None, now: datetime) -> Rule:
+    """Return what an action does to one campaign; one that has it already stays as it is."""
+    match action:
+        case BulkAction.PAUSE:
+            return lambda one: _move(one, CampaignStatus.PAUSED, now)
+        case BulkAction.RESUME:
+            return lambda one: _resume(one, now)
+        case BulkAction.CHANGE:
+            return lambda one: one if patch is None else campaigns.apply(patch, one, now)
+
+
+def _move(campaign: Campaign, status: CampaignStatus, now: datetime) -> Campaign:
+    return campaign if campaign.require_present().status is status else campaign.moved_to(status, now=now)
+
+
+def _resume(campaign: Campaign, now: datetime) -> Campaign:
+    # A draft becomes active by a decision about itself, not among others.
+    if campaign.require_present().status not in {CampaignStatus.PAUSED, CampaignStatus.ACTIVE}:
+        raise CampaignTransitionError(
+            f"The campaign is {campaign.status}. Only one that is paused can be resumed."
+        )
+    return _move(campaign, CampaignStatus.ACTIVE, now)

@@ -6,17 +6,18 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.catalog.assignment.creative import creatives, insert_creative
 from adloom.catalog.assignment.resource import assignments, insert_assignment, insert_link, links
 from adloom.catalog.campaign.model import Campaign, CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.creative.resource import creatives, insert_creative
 from adloom.catalog.targeting_rule import targeting_rules
 from adloom.core.errors import BannerNotFoundError, PlacementNotFoundError
-from adloom.core.ids import CampaignId, IdSource, TargetingRuleId, UserId
+from adloom.core.ids import CampaignId, IdSource, TargetingRuleId
 from adloom.resource.access import Scope
 from adloom.resource.account_bounds import keep_bounds
 from adloom.resource.changes import CatalogWrite, find_creator
 from adloom.resource.resource import Resource
+from adloom.runtime.http.api.shapes import Body, Moment, Name
 from adloom.runtime.listing import Filters
 
 COPY: Final = " (copy)"
@@ -25,62 +26,44 @@ NAME_LENGTH_MAX: Final = 255
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class CopyTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a copy has of its own; without dates it has those of the original, unless they are over."""
+class DuplicateBody(Body):
+    """What the copy is called, and when it runs; without dates, as the original, unless those are over."""
 
-    id: CampaignId
-    name: str | None
-    starts_at: datetime | None
-    ends_at: datetime | None
-    created_by: UserId | None
-    now: datetime
-
-
-def build_copy(original: Campaign, terms: CopyTerms) -> Campaign:
-    """Return the copy of a campaign, a draft."""
-    dates = (terms.starts_at, terms.ends_at)
-    if dates == (None, None) and (original.ends_at is None or original.ends_at > terms.now):
-        dates = (original.starts_at, original.ends_at)
-    copy = msgspec.structs.replace(
-        original,
-        id=terms.id,
-        name=terms.name or original.name[: NAME_LENGTH_MAX - len(COPY)] + COPY,
-        status=CampaignStatus.DRAFT,
-        starts_at=dates[0],
-        ends_at=dates[1],
-        created_by=terms.created_by,
-        created_at=terms.now,
-        updated_at=terms.now,
-    )
-    return copy.with_dates_checked()
+    name: Name | None = None
+    starts_at: Moment | None = None
+    ends_at: Moment | None = None
 
 
 async def duplicate(  # noqa: PLR0913 - a campaign, what its copy is to have, and who asks when
     write: CatalogWrite,
     scope: Scope,
     campaign_id: UUID,
+    wanted: DuplicateBody,
     *,
-    name: str | None,
-    starts_at: datetime | None,
-    ends_at: datetime | None,
     ids: IdSource,
     now: datetime,
 ) -> Campaign:
-    """Copy a campaign with all that hangs on it, in one transaction.
+    """Copy a campaign with all that hangs on it, in one transaction; the copy is a draft.
 
     The copy of an account asks for its placements anew, and leaves out what it could not ask for now: placements that
     are switched off, banners that are deleted.
     """
     original = (await campaigns.table.lock(write, scope, campaign_id)).require_present()
-    terms = CopyTerms(
+    dates = (wanted.starts_at, wanted.ends_at)
+    if dates == (None, None) and (original.ends_at is None or original.ends_at > now):
+        dates = (original.starts_at, original.ends_at)
+    copy = msgspec.structs.replace(
+        original,
         id=CampaignId(ids.make()),
-        name=name,
-        starts_at=starts_at,
-        ends_at=ends_at,
+        name=wanted.name or original.name[: NAME_LENGTH_MAX - len(COPY)] + COPY,
+        status=CampaignStatus.DRAFT,
+        starts_at=dates[0],
+        ends_at=dates[1],
         created_by=await find_creator(write),
-        now=now,
+        created_at=now,
+        updated_at=now,
     )
-    copy = keep_bounds(campaigns.account_bounds, None, build_copy(original, terms), scope)
+    copy = keep_bounds(campaigns.account_bounds, None, copy.with_dates_checked(), scope)
     await campaigns.insert(write, copy)
     await _copy_links(write, scope, original, copy)
     for creative in await _load(write, creatives, original):

@@ -1,1 +1,0 @@
-"""Creatives: the banners that a campaign shows in contextual slots."""

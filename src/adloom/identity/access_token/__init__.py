@@ -1,1 +1,0 @@
-"""Tokens that belong to no person: those that `adloom token` prints."""
