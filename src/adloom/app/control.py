@@ -141,7 +141,7 @@ ROUTERS = (
     adloom.catalog.api.campaigns_router,
     adloom.catalog.assignment.api.router,
     adloom.catalog.assignment.api.creatives_router,
-    adloom.catalog.api.assigned_router,
+    adloom.catalog.assignment.api.assigned_router,
     adloom.catalog.assignment.api.decisions_router,
     adloom.catalog.assignment.api.inbox_router,
     adloom.stats.placements.api.banners_router,

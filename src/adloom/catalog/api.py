@@ -1,7 +1,7 @@
 """The routes of the catalog's nouns: the usual ones, and what some have beside them."""
 
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -9,7 +9,6 @@ from fastapi import Query, Request
 from pydantic import Field
 
 from adloom.catalog.advertiser import Advertiser, advertisers
-from adloom.catalog.assigned import AssignedBanner, read_page
 from adloom.catalog.assignment.creative import creatives
 from adloom.catalog.assignment.resource import assignments, links
 from adloom.catalog.banner import banners
@@ -28,13 +27,11 @@ from adloom.resource.api import (
     PublisherReads,
     add_change_route,
     build_router,
-    make_catalog_router,
 )
-from adloom.resource.forms import build_answer, build_patch
+from adloom.resource.forms import build_patch
 from adloom.resource.shapes import Paisa
 from adloom.resource.transfer.api import build_transfer_router
 from adloom.resource.transfer.exchange import Exchange
-from adloom.runtime.http.api.pages import ListQuery, Page, build_page
 from adloom.runtime.http.api.shapes import Answer, Body, Moment
 from adloom.runtime.listing import Filters, PageRequest
 
@@ -81,7 +78,6 @@ campaigns_router = build_router(campaigns)
 targeting_rules_router = build_router(targeting_rules)
 # What the catalog calls a banner is an ad here.
 frequency_caps_router = build_router(frequency_caps, but=("list",))
-assigned_router = make_catalog_router("/admin/assignments", tag="assignments")
 transfer_router = build_transfer_router(CATALOG)
 
 
@@ -104,17 +100,6 @@ class FrequencyCapQuery(Body):
     banner_id: Annotated[UUID | None, Field(alias="adId")] = None
 
 
-class AssignedQuery(ListQuery):
-    """What the list may be narrowed to; its order is that in which placements are filled."""
-
-    SORTABLE: ClassVar = frozenset({"placement"})
-
-    sort: Literal["placement"] = "placement"  # pyright: ignore[reportIncompatibleVariableOverride] - there is one order
-    campaign_id: UUID | None = None
-    placement_id: UUID | None = None
-    banner_id: UUID | None = None
-
-
 class TagAnswer(Answer):
     """What a publisher copies into a page."""
 
@@ -125,13 +110,6 @@ class TagAnswer(Answer):
     ]
     frame_html: Annotated[str, Field(description="For pages that run no script of ours.")]
     page_url: Annotated[str, Field(description="A page with this placement and nothing else, to try it.")]
-
-
-ASSIGNED_ANSWER: Final = build_answer(
-    "AssignedAnswer",
-    "A banner, in a campaign, on a placement; where nothing is assigned to a link, its banner is null.",
-    AssignedBanner,
-)
 
 
 def _set_budget(advertiser: Advertiser, body: BudgetBody, now: datetime) -> Advertiser:
@@ -231,18 +209,3 @@ async def list_caps(
     async with catalog.read() as connection:
         caps = await frequency_caps.table.read_page(connection, scope, filters, page)
     return [frequency_caps.answer.model_validate(cap) for cap in caps.items]
-
-
-@assigned_router.get("", response_model=Page[ASSIGNED_ANSWER])
-async def list_assigned(
-    query: Annotated[AssignedQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
-) -> Page[Any]:
-    """List which banners are on which placements, over campaigns, in the order in which placements are filled."""
-    filters = Filters()
-    filters.add_given("campaign.public_id = {}", query.campaign_id)
-    filters.add_given("placement.public_id = {}", query.placement_id)
-    filters.add_given("banner.public_id = {}", query.banner_id)
-    filters.add_given("owner.public_id = {}", scope.account_id)
-    async with catalog.read() as connection:
-        listed = await read_page(connection, filters, query.page_request)
-    return build_page(ASSIGNED_ANSWER, listed, query)

@@ -1,13 +1,13 @@
 """What campaigns show where, over HTTP: links, assignments and creatives under their campaign, and what publishers decide."""
 
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 
 from fastapi import Depends, Query, status
 
 from adloom.catalog.assignment.creative import creatives, insert_creative
+from adloom.catalog.assignment.lists import AssignedBanner, PlacedCampaign, read_assigned, read_campaigns
 from adloom.catalog.assignment.model import Decision, LinkState, Reason
-from adloom.catalog.assignment.publisher_view import PlacedCampaign, read_campaigns
 from adloom.catalog.assignment.resource import (
     LOCKED,
     assignments,
@@ -334,3 +334,37 @@ async def _list_placed(
     async with catalog.read() as connection:
         listed = await read_campaigns(connection, filters, query.page_request)
     return build_page(PLACED_ANSWER, listed, query)
+
+
+class AssignedQuery(ListQuery):
+    """What the list may be narrowed to; its order is that in which placements are filled."""
+
+    SORTABLE: ClassVar = frozenset({"placement"})
+
+    sort: Literal["placement"] = "placement"  # pyright: ignore[reportIncompatibleVariableOverride] - there is one order
+    campaign_id: UUID | None = None
+    placement_id: UUID | None = None
+    banner_id: UUID | None = None
+
+
+ASSIGNED_ANSWER: Final = build_answer(
+    "AssignedAnswer",
+    "A banner, in a campaign, on a placement; where nothing is assigned to a link, its banner is null.",
+    AssignedBanner,
+)
+assigned_router = make_catalog_router("/admin/assignments", tag="assignments")
+
+
+@assigned_router.get("", response_model=Page[ASSIGNED_ANSWER])
+async def list_assigned(
+    query: Annotated[AssignedQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
+) -> Page[Any]:
+    """List which banners are on which placements, over campaigns, in the order in which placements are filled."""
+    filters = Filters()
+    filters.add_given("campaign.public_id = {}", query.campaign_id)
+    filters.add_given("placement.public_id = {}", query.placement_id)
+    filters.add_given("banner.public_id = {}", query.banner_id)
+    filters.add_given("owner.public_id = {}", scope.account_id)
+    async with catalog.read() as connection:
+        listed = await read_assigned(connection, filters, query.page_request)
+    return build_page(ASSIGNED_ANSWER, listed, query)

@@ -9,7 +9,7 @@ from fastapi import Query
 from pydantic import Field
 
 from adloom.budgets.traffic.counts import PLACEMENT_DAYS, PlacementRequests, read_placement_requests
-from adloom.catalog.assignment.publisher_view import PlacedBanner, read_banners
+from adloom.catalog.assignment.lists import PlacedBanner, read_banners
 from adloom.catalog.placement import placements
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.resource.api import AdvertiserReads, CurrentCatalog, PublisherReads, make_catalog_router
