@@ -154,6 +154,24 @@ async def test_a_crawl_delay_is_kept(world: CrawlWorld, website: Website) -> Non
     assert website.at_once_most == 1
 
 
+async def test_a_redirect_waits_for_its_turn_and_keeps_to_the_rules(
+    world: CrawlWorld, website: Website
+) -> None:
+    rules = "User-agent: adloombot\nCrawl-delay: 0.3\nDisallow: /b/\n"
+    website.say("/robots.txt", rules, "text/plain")
+    article(website, "/", "/a", "/b")
+    for path in ("/a", "/b"):
+        website.redirect(path, f"{path}/")
+        article(website, f"{path}/")
+    site = await world.add_site("a.test")
+
+    began = time.monotonic()
+    crawl = await world.crawl(site)
+
+    assert time.monotonic() - began > 5 * 0.29
+    assert (crawl.pages_fetched, "/a/" in website.paths, "/b/" in website.paths) == (2, True, False)
+
+
 async def test_at_most_as_many_pages_are_fetched_at_once_as_the_site_wants(
     world: CrawlWorld, website: Website
 ) -> None:

@@ -49,6 +49,12 @@ class RedirectedPage(msgspec.Struct, frozen=True):
     reason: str
 
 
+class MovedPage(msgspec.Struct, frozen=True):
+    """The page is found at another address, by https or with a slash at its end."""
+
+    address: str
+
+
 class NotAPage(msgspec.Struct, frozen=True):
     """Something else than HTML."""
 
@@ -68,20 +74,20 @@ class BusyServer(msgspec.Struct, frozen=True):
     reason: str
 
 
-FetchResult = FetchedPage | NotModified | RedirectedPage | NotAPage | FailedFetch | BusyServer
+FetchResult = FetchedPage | NotModified | RedirectedPage | MovedPage | NotAPage | FailedFetch | BusyServer
 
 
 async def fetch_page(
     client: OutboundClient, waiting: WaitingUrl, hosts: SiteHosts, *, robot: str
 ) -> FetchResult:
-    """Fetch an address, unless it leads to another page: a crawl takes that one up by itself."""
+    """Fetch an address, unless it leads elsewhere: another page is taken up by itself, and another address in its turn."""
     redirects: list[FoundUrl | None] = []
 
     def may_follow(url: str) -> str | None:
         target = read_address(url, hosts)
-        if target is not None and target.url == waiting.url:
-            return None  # The same page, by https or with a slash at its end.
         redirects.append(target)
+        if target is not None and target.url == waiting.url:
+            return "which is the same page"
         return "which is another page" if target is not None else "which is not of the site, or no page"
 
     try:
@@ -93,7 +99,9 @@ async def fetch_page(
         )
     except OutboundError as error:
         if error.kind is FailureKind.REDIRECT_REFUSED and redirects:
-            return RedirectedPage(redirects[-1], str(error))
+            target = redirects[-1]
+            is_same = target is not None and target.url == waiting.url
+            return MovedPage(target.address) if is_same and target else RedirectedPage(target, str(error))
         return FailedFetch(str(error))
     return _judge(response, waiting, robot)
 

@@ -19,6 +19,7 @@ from adloom.pages.crawl.fetch import (
     FailedFetch,
     FetchedPage,
     FetchResult,
+    MovedPage,
     NotAPage,
     NotModified,
     RedirectedPage,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 ATTEMPTS_MAX: Final = 3  # Of a server that says that it is busy.
 FULL_QUEUE_SECONDS: Final = 0.1
 AWAY_SECONDS: Final = 1.0
+REDIRECTS_MAX: Final = 5
+TOO_MANY_REDIRECTS: Final = f"It redirects more than {REDIRECTS_MAX} times."
 WITHOUT_TEXT: Final = "It has no text without scripts."
 
 
@@ -110,8 +113,8 @@ class Visitor:
         # One page at a time asks whether the queue has room again.
         self._submitting = asyncio.Lock()
 
-    async def visit(self, waiting: WaitingUrl) -> UrlOutcome:  # noqa: PLR0911 - one for each result
-        """Visit an address, and return what came of it."""
+    async def visit(self, waiting: WaitingUrl, *, redirects: int = 0) -> UrlOutcome:  # noqa: PLR0911 - one for each result
+        """Visit an address, and return what came of it; a redirect is a request like others, with its host's rules."""
         rules = await self._robots.read(waiting.address)
         if isinstance(rules, str):
             return _make_skipped(rules)
@@ -125,6 +128,11 @@ class Visitor:
                 return await self._keep_unmodified(waiting, etag, last_modified)
             case RedirectedPage(target=target, reason=reason):
                 return UrlOutcome(state=UrlState.SKIPPED, reason=reason, instead=target)
+            case MovedPage(address=address):
+                if redirects == REDIRECTS_MAX:
+                    return UrlOutcome(state=UrlState.FAILED, reason=TOO_MANY_REDIRECTS)
+                moved = msgspec.structs.replace(waiting, address=address)
+                return await self.visit(moved, redirects=redirects + 1)
             case NotAPage(reason=reason):
                 return _make_skipped(reason)
             case FailedFetch(reason=reason) | BusyServer(reason=reason):
