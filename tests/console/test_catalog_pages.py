@@ -66,6 +66,18 @@ async def test_a_list_shows_pictures_that_were_uploaded_and_asks_before_it_loads
     assert 'src="https://cdn.example.com' not in page
 
 
+async def test_a_page_of_a_list_that_is_no_longer_there_is_the_last_one(
+    console: ControlPlane, ann: Visitor
+) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        await admin.make_campaign(name="Leaves of autumn")
+
+    page = await ann.get("/console/campaigns?page=2")
+
+    assert "Leaves of autumn" in page.text
+    assert "Nothing matches" not in page.text
+
+
 @for_each("noun", LISTS)
 async def test_an_empty_list_says_what_to_do(noun: str, ann: Visitor) -> None:
     page = await ann.get(f"/console/{noun}")

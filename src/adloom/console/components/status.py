@@ -60,7 +60,9 @@ def format_dates(campaign: Thing) -> str:
     if not campaign["startsAt"] and not campaign["endsAt"]:
         return "no end"
     zone = campaign["timezone"]
-    first = format_day(campaign["startsAt"], zone) if campaign["startsAt"] else "…"
+    if not campaign["startsAt"]:
+        return f"until {format_day(campaign['endsAt'], zone)}"
+    first = format_day(campaign["startsAt"], zone)
     last = format_day(campaign["endsAt"], zone) if campaign["endsAt"] else "no end"
     return f"{first} → {last}"
 

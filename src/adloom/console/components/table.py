@@ -173,15 +173,17 @@ class DataTable:
     async def show(self) -> None:
         query = self._build_query()
         answer = await self._read({"page": "1", "pageSize": str(PAGE_SIZE), **query})
-        rows: list[Row] = answer["items"]
-        self._rows = rows
+        if not answer["items"] and answer.get("totalCount"):  # The page is gone: show the last one.
+            self._state["page"] = str(answer["totalPages"])
+            answer = await self._read({"pageSize": str(PAGE_SIZE), **self._build_query()})
+        self._rows = rows = answer["items"]
         self._picked |= {row["id"]: row for row in rows if self._picked and row["id"] in self._picked}
         self._nothing.clear()
         self._body.set_visibility(bool(rows))
         self._body.content = self._build_markup(answer) if rows else ""
         if not rows:
             with self._nothing:
-                self._show_empty(is_filtered=bool(query.keys() - {"sort"}))
+                self._show_empty(is_filtered=bool(query.keys() - {"sort", "page"}))
 
     async def refresh(self) -> None:
         """Show the table again, and update the address."""
