@@ -27,7 +27,7 @@ def load(words: tuple[str, ...]) -> None:
     """Import the tests that pytest's arguments name, in the process that is forked."""
     arguments = words[:-WORDS_OF_EXECNET]
     config = _prepareconfig(list(arguments), None)
-    from tests.support.examples import choose_examples, read_constants  # noqa: PLC0415 - pytest first prepares plugins
+    from tests.support.examples import choose_examples, prepare_examples  # noqa: PLC0415 - pytest first prepares plugins
 
     try:
         choose_examples(is_quick=bool(config.getoption("quick")))
@@ -39,7 +39,7 @@ def load(words: tuple[str, ...]) -> None:
             named = [Path(word.split("::")[0]).resolve() for word in config.args]
             for file in find_tests(named, is_quick=bool(config.getoption("quick"))):
                 import_test(file, config)
-        read_constants()
+        prepare_examples()
     finally:
         config._ensure_unconfigure()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - no session ends here
 
