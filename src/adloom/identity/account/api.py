@@ -31,12 +31,7 @@ from adloom.resource.shapes import TimeZone
 from adloom.runtime.auth.passwords import Passwords
 from adloom.runtime.http.api.dependencies import CurrentCaller, Database, Ids, Now, depend_on, make_router
 from adloom.runtime.http.api.pages import ListQuery, Page, build_page
-from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
-
-Email = Annotated[
-    Text255,
-    AfterValidator(make_pattern_check(r"[^@\s]+@[^@\s]+", "must be an e-mail address, like ann@example.com")),
-]
+from adloom.runtime.http.api.shapes import Answer, Body, EmailAddress, Text, Text255
 
 
 def _check_length(password: str) -> str:
@@ -66,7 +61,7 @@ OwnTimeZone = Annotated[
 class AccountBody(Body):
     """A new user; advertisers and publishers act for an account of the catalog."""
 
-    email: Email
+    email: EmailAddress
     password: Annotated[
         Text | None,
         Field(
@@ -84,7 +79,7 @@ class AccountBody(Body):
 class AccountPatch(Body):
     """What changes of an account; what is left out stays."""
 
-    email: Email | None = None
+    email: EmailAddress | None = None
     role: Role | None = None
     account_id: ActsFor = None
     time_zone: OwnTimeZone = None

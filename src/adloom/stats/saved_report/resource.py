@@ -13,7 +13,7 @@ from adloom.resource.access import Scope
 from adloom.resource.changes import CatalogWrite
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import TimeZone
-from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Flag, Name, Text255, make_pattern_check
+from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, EmailAddress, Flag, Name
 from adloom.stats.api import Country, Device
 from adloom.stats.model import Grouping
 from adloom.stats.saved_report.period import ReportPeriod, SendEvery
@@ -38,15 +38,6 @@ def _drop_repeated(values: tuple[object, ...]) -> tuple[object, ...]:
     if len(set(values)) < len(values):
         raise ValueError("must name each only once")
     return values
-
-
-Recipient = Annotated[
-    Text255,
-    # No comma, no line: it becomes part of a header.
-    AfterValidator(
-        make_pattern_check(r"[^@\s,;<>\"]+@[^@\s,;<>\"]+", "must be an e-mail address, like ann@example.com")
-    ),
-]
 
 
 class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +91,7 @@ class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
         int, Field(strict=True, ge=0, le=23, description="In its owner's time zone."), TAKES_WHOLE_FLOATS
     ] = HOUR_DEFAULT
     recipients: Annotated[
-        tuple[Recipient, ...],
+        tuple[EmailAddress, ...],
         Field(
             max_length=RECIPIENTS_MAX,
             description="Who gets it besides its owner, whose figures they see. Only admins name some.",

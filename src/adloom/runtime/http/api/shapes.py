@@ -95,6 +95,13 @@ Text = Annotated[str, AfterValidator(_check_storable), Field(max_length=TEXT_LEN
 Text20 = Annotated[Text, Field(max_length=20)]
 Text100 = Annotated[Text, Field(max_length=100)]
 Text255 = Annotated[Text, Field(max_length=255)]
+EmailAddress = Annotated[
+    Text255,
+    # No comma, no line, no brackets: it becomes part of a header.
+    AfterValidator(
+        make_pattern_check(r"[^@\s,;<>\"]+@[^@\s,;<>\"]+", "must be an e-mail address, like ann@example.com")
+    ),
+]
 NOT_BLANK: Final = r"\S"
 Name = Annotated[Text255, AfterValidator(_check_not_blank), Field(json_schema_extra={"pattern": NOT_BLANK})]
 WebAddress = Annotated[Text, Field(max_length=URL_LENGTH_MAX), AfterValidator(_check_web_address)]
