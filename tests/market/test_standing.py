@@ -5,14 +5,16 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.campaign.demand import CampaignReady
+from adloom.budgets.campaign.demand import CampaignDemand, CampaignReady
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import CampaignCounts, CampaignRestored
 from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_updates
+from adloom.core.clock import SystemClock
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.market import follower
@@ -25,7 +27,9 @@ from adloom.market.demand_store import (
     load_all,
     load_named,
 )
-from adloom.market.messages import AllDemand
+from adloom.market.messages import AllDemand, DemandRow
+from adloom.market.store import MarketWriter
+from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.valkey import Valkey
 from adloom.schedule.traffic_shape import TrafficShape
@@ -104,18 +108,50 @@ async def test_a_campaign_spends_the_days_of_its_advertiser(
 
 
 @pytest.mark.parametrize(
-    ("budgets", "spent", "expected"),
+    ("budgets", "spent", "before", "expected"),
     [
-        ({"daily_paisa": 1_000, "is_smooth": True}, 4_400_000, False),
-        ({"daily_paisa": 1_000, "is_smooth": True}, 4_600_000, True),  # At noon half of it was to be spent.
-        ({"daily_paisa": 1_000}, 4_600_000, False),
-        ({"total_paisa": 1_000, "is_smooth": True}, 4_600_000, False),
+        (
+            {"daily_paisa": 1_000, "is_smooth": True},
+            4_800_000,
+            False,
+            True,
+        ),  # At noon half of it is to be spent.
+        ({"daily_paisa": 1_000, "is_smooth": True}, 4_600_000, False, False),
+        ({"daily_paisa": 1_000, "is_smooth": True}, 4_600_000, True, True),
+        ({"daily_paisa": 1_000, "is_smooth": True}, 4_400_000, True, False),
+        ({"daily_paisa": 1_000}, 4_800_000, True, False),
+        ({"total_paisa": 1_000, "is_smooth": True}, 4_800_000, True, False),
     ],
 )
-def test_who_has_spent_what_was_planned_is_paced(
-    budgets: dict[str, Any], spent: int, *, expected: bool
+def test_who_has_spent_what_was_planned_is_paced_until_it_is_behind(
+    budgets: dict[str, Any], spent: int, *, before: bool, expected: bool
 ) -> None:
-    assert is_paced(some_budgets(**budgets), {(CAMPAIGN, TODAY): spent}, NOON, TrafficShape()) == expected
+    recent = {(CAMPAIGN, TODAY): spent}
+
+    assert is_paced(some_budgets(**budgets), recent, NOON, TrafficShape(), was_paced=before) == expected
+
+
+async def test_who_was_paced_is_read_from_the_demand_of_before(admin: Client, pool: Pool) -> None:
+    paid = {"bidType": "cpm", "bidAmount": 5, "categories": ["483"], "pacingStrategy": "Smooth"}
+    campaign = await admin.make_campaign(budgetDailyPaisa=1_000, timezone="UTC", **paid)
+    await insert_creative(pool, (await admin.make_banner())["id"], campaign["id"])
+    await pool.execute("UPDATE campaigns SET status = 'active'")
+    day = "SELECT (0.92 * 10000000 * greatest(0.01, extract(epoch FROM now() AT TIME ZONE 'UTC')::bigint % 86400 / 86400.0))"
+    await pool.execute(
+        "INSERT INTO spend_days (kind, id, day, spent_micros)"
+        f" SELECT 'campaign', $1, (now() AT TIME ZONE 'UTC')::date, ({day})::bigint",
+        campaign["id"],
+    )
+
+    async def load() -> CampaignDemand:
+        async with pool.acquire() as connection:
+            [demand] = (await load_all(connection)).bidding
+        return demand
+
+    before = await load()
+    row = DemandRow(before.campaign_id, before.version, msgspec.structs.replace(before, is_paced=True))
+    await PostgresStateStore(pool, MarketWriter(), SystemClock()).commit([], [row])
+    assert (before.is_paced, (await load()).is_paced) == (False, True)
 
 
 async def test_what_begins_later_or_whose_schedule_is_closed_takes_no_place(

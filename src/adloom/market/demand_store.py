@@ -25,11 +25,18 @@ from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
 from adloom.targeting.values import find_landing_domain
 
 TWO_DAYS: Final = timedelta(days=2)
-ON_PLAN: Final = 0.9  # Of what is planned: who has spent so much is left out of requests, or will be.
+# Of what is planned: who has spent so much is left out of requests, or will be,
+ON_PLAN: Final = 0.95
+BEHIND_PLAN: Final = (
+    0.9  # until it is behind. Between the two it stays what it was: each change is another auction.
+)
 NEVER: Final = datetime.max.replace(tzinfo=UTC)
 RECENT: Final = "SELECT id, day, spent_micros FROM spend_days WHERE day >= $1"
 EVER: Final = """
     SELECT id, sum(spent_micros)::bigint FROM spend_days WHERE kind = 'campaign' AND id = ANY ($1::uuid[]) GROUP BY id
+"""
+PACED: Final = """
+    SELECT campaign_id FROM contextual_demand WHERE demand @> '{"demand": {"is_paced": true}}'
 """
 RESET: Final = """
     SELECT DISTINCT noun_id FROM audit_entries WHERE noun = 'budget' AND action = 'reset' AND at >= $1
@@ -183,9 +190,14 @@ async def _compare_budgets(connection: Connection, campaigns: Sequence[CampaignB
     in_all = {one.campaign_id for one in limited if one.total_paisa is not None}
     ever: dict[UUID, int] = {row[0]: row[1] for row in await connection.fetch(EVER, in_all)} if in_all else {}
     shape = await read_followed_shape(connection, None)
+    paced = {row[0] for row in await connection.fetch(PACED)}
     return Standings(
         frozenset(one.campaign_id for one in limited if is_spent(one, recent, ever, now)),
-        frozenset(one.campaign_id for one in limited if is_paced(one, recent, now, shape)),
+        frozenset(
+            one.campaign_id
+            for one in limited
+            if is_paced(one, recent, now, shape, was_paced=one.campaign_id in paced)
+        ),
     )
 
 
@@ -218,7 +230,12 @@ def is_spent(
 
 
 def is_paced(
-    one: CampaignBudgets, recent: dict[tuple[UUID, date], int], now: datetime, shape: TrafficShape
+    one: CampaignBudgets,
+    recent: dict[tuple[UUID, date], int],
+    now: datetime,
+    shape: TrafficShape,
+    *,
+    was_paced: bool,
 ) -> bool:
     """Whether a campaign that follows the traffic of its day has spent what it was to have spent by now."""
     if not one.is_smooth or one.daily_paisa is None:
@@ -226,7 +243,8 @@ def is_paced(
     day = find_budget_day(now, one.zone)
     share = build_day_curve(shape, day.starts_at, day.ends_at).compute_share(now)
     planned = micros_from_paisa(one.daily_paisa) * max(EXPECTED_SHARE_MIN, share)
-    return recent.get((one.campaign_id, day.day), 0) >= ON_PLAN * planned
+    least = (BEHIND_PLAN if was_paced else ON_PLAN) * planned
+    return recent.get((one.campaign_id, day.day), 0) >= least
 
 
 def _sum_spent_today(
