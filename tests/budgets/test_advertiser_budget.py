@@ -266,7 +266,7 @@ def test_a_day_of_which_slices_are_forgotten_keeps_its_total(*, is_first: bool) 
     bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
     for _ in range(5):
         bench.take(CheckClock(), after=timedelta(days=1))
-    later = bench.now.date()
+    later = TODAY + timedelta(days=5)
     if not is_first:
         bench.take(a_request(A, 0, sequence=2, day=later))
 
