@@ -5,7 +5,6 @@ from typing import Final
 from adloom.catalog.campaign.model import CampaignStatus
 from adloom.console.theme import find_asset
 
-AGAINST_PLAN: Final = "Spend against plan"
 APPROVAL_MODES: Final = {
     "manual": "I decide about every banner",
     "trusted": "Banners of advertisers that I have approved before are shown at once",

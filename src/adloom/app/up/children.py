@@ -12,7 +12,7 @@ from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.process.roles import WorkerRole
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import make_our_program
-from adloom.runtime.supervisor.settings import FreezeSettings
+from adloom.runtime.supervisor.watch import FreezeSettings
 
 # A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
 PROBES_PER_CHILD = 8

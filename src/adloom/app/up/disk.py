@@ -9,17 +9,18 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
+import msgspec
 import structlog
 from msgspec.structs import replace
 
+from adloom.core.setting import Variable, parse_within
 from adloom.runtime.embedded.servers import Servers
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.loops import sleep_until_next
 from adloom.runtime.settings import read_settings
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.settings import ReserveSettings
 from adloom.runtime.supervisor.supervisor import Supervisor
 from adloom.runtime.supervisor.watch import POLL_AFTER_SECONDS
 from adloom.runtime.telemetry.metrics import Metrics
@@ -32,6 +33,12 @@ MEGABYTE: Final = 10**6
 POSTGRES: Final = "postgres"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class ReserveSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept on the disk for a clean stop of PostgreSQL, in megabytes; 0 is nothing."""
+
+    megabytes: Annotated[int, Variable("ADLOOM_DISK_RESERVE_MB", parse_within(0, 100_000))] = 64
 
 
 class DiskReserve:

@@ -48,7 +48,7 @@ from adloom.runtime.settings import (
     read_worker_settings,
 )
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.settings import FreezeSettings
+from adloom.runtime.supervisor.watch import FreezeSettings
 
 LOOPBACK = "127.0.0.1"
 SUPERVISOR = "up"

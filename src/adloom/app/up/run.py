@@ -36,9 +36,9 @@ from adloom.runtime.settings import read_delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.program import ProgramFailedError, Start, make_our_program
 from adloom.runtime.supervisor.program import run as run_program
-from adloom.runtime.supervisor.settings import FreezeSettings
 from adloom.runtime.supervisor.start_gate import StartGate
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
+from adloom.runtime.supervisor.watch import FreezeSettings
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import serve_metrics
 from adloom.sample.manifest import State

@@ -18,9 +18,8 @@ from msgspec.structs import replace
 
 from adloom.core.clock import Clock
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.settings import FreezeSettings
 from adloom.runtime.supervisor.supervisor import Supervisor
-from adloom.runtime.supervisor.watch import Watched
+from adloom.runtime.supervisor.watch import FreezeSettings, Watched
 from adloom.runtime.telemetry.metrics import Metrics
 
 ATTACH_PROGRAM: Final = 51

@@ -293,8 +293,8 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
     _update_tiles(tiles, budget, day)
     words = add_hint()
     _show_end(words, budget, visit)
-    with add_card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
-        chart = ThemedChart(build_day_options(day, now=visit.now), description=strings.AGAINST_PLAN)
+    with add_card("Spend against plan", note=f"{day['day']}, {day['timezone']}"):
+        chart = ThemedChart(build_day_options(day, now=visit.now), description="Spend against plan")
         if day["dailyBudgetPaisa"] is None:
             add_hint("No daily budget: there is no plan to keep to.")
     with add_card("Where the day's budget is"):

@@ -6,11 +6,12 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import structlog
 
+from adloom.core.setting import Variable, parse_within
 from adloom.runtime.loops import sleep_until_next
 from adloom.runtime.supervisor.liveness import (
     Liveness,
@@ -28,6 +29,16 @@ LINE_BYTES_MAX: Final = 4_096
 AT_WORK: Final = frozenset("RD")
 # By a signal, or by a debugger.
 STOPPED: Final = frozenset("Tt")
+_SECONDS: Final = parse_within(0, 3_600)
+
+
+class FreezeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of silence after which a child counts as frozen; 0 is never."""
+
+    delivery_seconds: Annotated[int, Variable("ADLOOM_DELIVERY_FROZEN_SECONDS", _SECONDS)] = 5
+    process_seconds: Annotated[int, Variable("ADLOOM_PROCESS_FROZEN_SECONDS", _SECONDS)] = 15
+    # Only while they use no processor and no disk.
+    server_seconds: Annotated[int, Variable("ADLOOM_SERVER_FROZEN_SECONDS", _SECONDS)] = 60
 
 
 class Activity(msgspec.Struct, frozen=True):
