@@ -44,9 +44,8 @@ class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
     excluded_categories: frozenset[str] = frozenset()  # Of pages; what is below them is excluded, too.
     # Nothing is left of a budget or a cap, or it begins later: it bids on, behind campaigns that can be shown.
     is_spent: bool = False
-    is_paced: bool = (
-        False  # Its pace leaves it out of most requests: it bids on, beside those that are there.
-    )
+    # Its pace leaves it out of most requests: it bids on, beside those that are there.
+    is_paced: bool = False
 
     @property
     def wanted(self) -> frozenset[str]:
