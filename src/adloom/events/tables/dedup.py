@@ -21,9 +21,8 @@ from adloom.events.log.names import list_names
 from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions
 
 SEGMENT_IDS: Final = 4_000_000
-FIRST_PART: Final = (
-    32  # Of these is the first segment: scattered bits take all its memory with a few thousand ids.
-)
+# The first segment is so small a part of the others: scattered bits touch all its memory with a few thousand ids.
+FIRST_PART: Final = 32
 ERROR_RATE: Final = 0.002  # Of a full segment.
 SEGMENTS_MAX: Final = 16  # 104 MB a kind. Where a week of events needs more, every id is looked up.
 BATCH_MIN: Final = 500  # Looking up a smaller batch is cheap enough.
