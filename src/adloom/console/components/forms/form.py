@@ -388,6 +388,7 @@ def open_form_dialog(
 
         async def save() -> None:
             await on_save(form)
-            dialog.close()
+            if not dialog.is_deleted:  # What was saved may have shown anew where the dialog was opened.
+                dialog.close()
 
         form.add_buttons(action, save, on_cancel=dialog.close)
