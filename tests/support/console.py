@@ -157,7 +157,7 @@ def _valkey() -> Generator[EmbeddedValkey]:
 def _database(services: Services) -> Generator[str]:
     parts = urlsplit(services.template_url)
     name = f"console_{os.getpid()}_{time.monotonic_ns()}"
-    server_url = parts._replace(path="/postgres").geturl()
+    server_url = parts._replace(path="/template1").geturl()
 
     async def run(statement: str) -> None:
         server = await asyncpg.connect(server_url)

@@ -126,7 +126,7 @@ class Databases:
         await self._command(f"DROP DATABASE {database.name} WITH (FORCE)")
 
     async def _command(self, command: str) -> None:
-        server = await asyncpg.connect(self._url("postgres"))
+        server = await asyncpg.connect(self._url("template1"))
         await server.execute(command)
         await server.close()
 

@@ -44,6 +44,29 @@ async def test_a_server_left_by_an_earlier_run_is_stopped_first() -> None:
         assert not (folder / "postgres" / "postmaster.pid").exists()
 
 
+async def test_a_cluster_has_our_database_alone_and_one_that_was_dropped_is_made_again() -> None:
+    with an_open_folder() as folder:
+        postgres = EmbeddedPostgres(
+            folder / "postgres", listening=Listening(port=find_port()), password="p" * 20
+        )
+        await postgres.prepare()
+        server = await start(postgres.program)
+        await postgres.wait_until_ready()
+        connection = await asyncpg.connect(postgres.url.removesuffix("adloom") + "template1")
+        names = "SELECT datname FROM pg_database WHERE NOT datistemplate"
+        assert [row["datname"] for row in await connection.fetch(names)] == ["adloom"]
+
+        await connection.execute("DROP DATABASE adloom")
+        await connection.close()
+        await postgres.wait_until_ready()
+
+        connection = await asyncpg.connect(postgres.url)
+        assert [row["datname"] for row in await connection.fetch(names)] == ["adloom"]
+        await connection.close()
+        server.send_signal(signal.SIGINT)
+        await server.wait()
+
+
 async def test_an_incomplete_cluster_is_created_again() -> None:
     with an_open_folder() as folder:
         (folder / "postgres.abandoned").mkdir()
