@@ -18,7 +18,7 @@ MODULES = {
     ),
     "adloom.app.worker": ("nicegui", "rich", "opentelemetry", "pygments"),
     "adloom.cli.main": ("nicegui",),
-    "adloom.app.control": ("nicegui", "psutil"),
+    "adloom.app.control": ("nicegui", "psutil", "pydantic.v1"),
     "adloom.app.up.run": ("nicegui",),
     "adloom.console.mount": ("aiohttp", "requests", "valkey"),
 }
@@ -27,7 +27,7 @@ LOOK = f"""
 import importlib, sys
 for module, unused in {MODULES}.items():
     importlib.import_module(module)
-    found = {{name.partition('.')[0] for name in sys.modules}} & set(unused)
+    found = {{name for name in unused if sys.modules.get(name)}}
     if found:
         sys.exit(f"{{module}} imports {{found}}")
 """

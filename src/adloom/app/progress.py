@@ -7,10 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 # As wide as the longest title.
 TITLE_WIDTH = 26
@@ -112,6 +115,8 @@ class WorkProgress:
 
     @contextlib.contextmanager
     def _show_bar(self, console: Console) -> Generator[None]:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - 2 MB
+
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -126,7 +131,7 @@ class WorkProgress:
             yield
         self._bar = None
 
-    def _draw(self, bar: Progress) -> None:
+    def _draw(self, bar: "Progress") -> None:
         bar.update(
             bar.task_ids[0],
             description=self._title,

@@ -22,6 +22,8 @@ UNUSED: Final = {
     "ua_parser": ("yaml",),  # rules of one's own
     "socketio": ("aiohttp", "requests", "valkey"),  # its clients, and several servers
 }
+# What the web framework asks of each route, whether models of an older version are in it; it does without.
+NEVER_USED: Final = ("pydantic.v1",)
 
 
 class LeanLoader(Loader):
@@ -61,3 +63,4 @@ class LeanFinder(MetaPathFinder):
 
 def install_lean_imports() -> None:
     sys.meta_path.insert(0, LeanFinder())
+    sys.modules.update(dict.fromkeys(NEVER_USED))  # pyright: ignore[reportCallIssue, reportArgumentType]
