@@ -62,16 +62,6 @@ FILES = {
         "tests/browser/test_chromium.py",
     ),
 }
-# In the quick lane, files on one worker: each worker that describes the API takes some seconds for it.
-OF_API_DESCRIPTION = frozenset(
-    {
-        "tests/control/test_api_document.py",
-        "tests/control/test_ownership.py",
-        "tests/control/test_unstorable_text.py",
-        "tests/serving/test_openapi.py",
-        "tests/sync/http/test_ads_manager_laws.py",
-    }
-)
 PRODUCTS = {file: name for name, files in FILES.items() for file in files}
 
 
@@ -103,8 +93,6 @@ class SharedProductScheduling(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        if file in OF_API_DESCRIPTION and self.config.getoption("quick"):
-            return min(OF_API_DESCRIPTION)
         return PRODUCTS.get(file, file)
 
 

@@ -40,8 +40,17 @@ def load(words: tuple[str, ...]) -> None:
             for file in find_tests(named, is_quick=bool(config.getoption("quick"))):
                 import_test(file, config)
         prepare_examples()
+        if config.rootpath / "tests" in named:
+            describe_api()
     finally:
         config._ensure_unconfigure()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - no session ends here
+
+
+def describe_api() -> None:
+    """Describe the API where all tests run: each worker has some that need it, and it takes 2 s."""
+    from adloom.app.control import build_openapi_document  # noqa: PLC0415 - most workers run a few tests
+
+    build_openapi_document()
 
 
 def compile_all(config: pytest.Config) -> None:
