@@ -550,10 +550,13 @@ def test_creatives_whose_schedule_is_closed_take_no_place_of_those_that_can_be_s
     assert market.banners() == [5, 1, 2, 3]
 
 
-def test_campaigns_that_keep_to_their_pace_leave_a_place_to_others_and_keep_their_own() -> None:
+@pytest.mark.parametrize("reason", ["is_paced", "is_restricted"])
+def test_campaigns_that_are_shown_at_some_requests_leave_a_place_to_others_and_keep_their_own(
+    reason: str,
+) -> None:
     market = Market()
     for number in range(1, 5):
-        market.campaigns.put(a_demand(number, "483", cpm=50 + number, is_paced=True))
+        market.campaigns.put(a_demand(number, "483", cpm=50 + number, **{reason: True}))
     market.campaigns.put(a_demand(5, "483", cpm=20))
     market.classify("483")
     market.run(2)

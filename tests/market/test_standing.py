@@ -154,6 +154,27 @@ async def test_who_was_paced_is_read_from_the_demand_of_before(admin: Client, po
     assert (before.is_paced, (await load()).is_paced) == (False, True)
 
 
+async def test_who_targets_visitors_or_caps_what_they_see_is_restricted(admin: Client, pool: Pool) -> None:
+    paid = {"bidType": "cpm", "bidAmount": 5, "categories": ["483"]}
+    plain, targeted, paused, capped = [await admin.make_campaign(name=str(one), **paid) for one in range(4)]
+    for campaign in (plain, targeted, paused, capped):
+        await insert_creative(pool, (await admin.make_banner(title=campaign["name"]))["id"], campaign["id"])
+    await pool.execute("UPDATE campaigns SET status = 'active'")
+    for campaign, is_active in ((targeted, True), (paused, False)):
+        rule = {"ruleType": "country", "operator": "in", "value": ["DE"], "isActive": is_active}
+        await admin.post("/admin/targeting-rules", json={"campaignId": campaign["id"], **rule})
+    await pool.execute(
+        'INSERT INTO frequency_caps (public_id, banner_id, max_impressions_per_user, "window")'
+        " SELECT gen_random_uuid(), id, 3, 'Day' FROM banners WHERE title = '3'"
+    )
+
+    async with pool.acquire() as connection:
+        bidding = (await load_all(connection)).bidding
+
+    restricted = {one.campaign_id for one in bidding if one.is_restricted}
+    assert restricted == {UUID(targeted["id"]), UUID(capped["id"])}
+
+
 async def test_what_begins_later_or_whose_schedule_is_closed_takes_no_place(
     admin: Client, pool: Pool
 ) -> None:

@@ -130,6 +130,7 @@ def _build_demand(rows: Sequence[CreativeRow]) -> CampaignDemand:
         product_category=terms.product_category,
         blocked_domains=frozenset(terms.blocked_sites),
         excluded_categories=frozenset(terms.excluded_categories),
+        is_restricted=bool(first.rules or any(row.assignment.frequency for row in rows)),
     )
 
 

@@ -71,9 +71,8 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     bids: tuple[SlotBid, ...]
     pending: tuple[SlotBid, ...] = ()
-    paced: tuple[
-        SlotBid, ...
-    ] = ()  # May be shown, at the requests that the pace of their campaigns lets through.
+    # May be shown at some requests: others are left out by pace, targeting or frequency caps.
+    restricted: tuple[SlotBid, ...] = ()
     spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns can be again.
     # Of bids that only the floor keeps away: the two highest and the lowest of any page, for who sets the floor.
     under_floor: tuple[Micros, ...] = ()
@@ -90,7 +89,7 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
     removed: dict[str, int] = {}
     shown: list[SlotBid] = []
     pending: list[SlotBid] = []
-    paced: list[SlotBid] = []
+    restricted: list[SlotBid] = []
     spent: list[SlotBid] = []
     judge = slot.approvals.judge
     for one in campaigns:
@@ -102,14 +101,15 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
             is_out = one.is_spent or creative.is_closed
-            listed = pending if is_pending else spent if is_out else paced if one.is_paced else shown
+            is_restricted = one.is_paced or one.is_restricted
+            listed = pending if is_pending else spent if is_out else restricted if is_restricted else shown
             listed.append(_build_bid(category, one, creative))
     extremes = _list_extremes(under)
     return CategoryBids(
         category=category,
         bids=_keep_top(shown),
         pending=_keep_top(pending),
-        paced=_keep_top(paced),
+        restricted=_keep_top(restricted),
         spent=_keep_top(spent),
         under_floor=tuple(dict.fromkeys(one.cpm for one in extremes if not one.excluded_categories)),
         under_floor_limited=tuple(one for one in extremes if one.excluded_categories),

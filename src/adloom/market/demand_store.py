@@ -27,9 +27,8 @@ from adloom.targeting.values import find_landing_domain
 TWO_DAYS: Final = timedelta(days=2)
 # Of what is planned: who has spent so much is left out of requests, or will be,
 ON_PLAN: Final = 0.95
-BEHIND_PLAN: Final = (
-    0.9  # until it is behind. Between the two it stays what it was: each change is another auction.
-)
+# until it is behind. Between the two it stays what it was: each change is another auction.
+BEHIND_PLAN: Final = 0.9
 NEVER: Final = datetime.max.replace(tzinfo=UTC)
 RECENT: Final = "SELECT id, day, spent_micros FROM spend_days WHERE day >= $1"
 EVER: Final = """
@@ -52,6 +51,8 @@ DEMAND: Final = """
            coalesce(campaign.starts_at <= now(), campaign.status = 'active') AS has_begun,
            campaign.pacing_strategy = 'Smooth' AS is_smooth,
            coalesce(payer.timezone, campaign.timezone) AS zone,
+           EXISTS (SELECT FROM campaign_targeting_rules AS rule WHERE rule.campaign_id = campaign.id AND rule.is_active)
+               OR bool_or(EXISTS (SELECT FROM frequency_caps AS cap WHERE cap.banner_id = banner.id)) AS is_restricted,
            array_agg(banner.public_id ORDER BY banner.id) AS banner_ids,
            array_agg(banner.width ORDER BY banner.id) AS widths,
            array_agg(banner.height ORDER BY banner.id) AS heights,
@@ -334,6 +335,7 @@ def _build_demand(row: Record, version: int, now: datetime, standings: Standings
         excluded_categories=frozenset(row["excluded_categories"]),
         is_spent=campaign_id in standings.spent,
         is_paced=campaign_id in standings.paced,
+        is_restricted=row["is_restricted"],
     )
 
 

@@ -44,8 +44,10 @@ class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
     excluded_categories: frozenset[str] = frozenset()  # Of pages; what is below them is excluded, too.
     # Nothing is left of a budget or a cap, or it begins later: it bids on, behind campaigns that can be shown.
     is_spent: bool = False
-    # Its pace leaves it out of most requests: it bids on, beside those that are there.
+    # At many requests it cannot be shown, by its pace, its targeting or frequency caps: it bids on, beside those that
+    # can be shown at each.
     is_paced: bool = False
+    is_restricted: bool = False
 
     @property
     def wanted(self) -> frozenset[str]:

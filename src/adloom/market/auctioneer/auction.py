@@ -34,7 +34,7 @@ from adloom.market.weights import blend, draw_weight
 from adloom.runtime.actors.actor import Effect, RecordRow
 from adloom.taxonomy.topics import FILLER
 
-# Those who may be shown, those who may be where their pace lets them, those who may be once they can again, and those
+# Those who may be shown, those who may be at some requests only, those who may be once they can again, and those
 # who wait for a decision. None takes a place of one before it.
 Selected = tuple[list[SlotBid], list[SlotBid], list[SlotBid], list[SlotBid]]
 APPROVALS: Final = (*(ApprovalState.APPROVED,) * 3, ApprovalState.PENDING)
@@ -136,11 +136,11 @@ class _Auction:
             (
                 *(
                     self._build(bid, scores[bid.category], is_pending=False)
-                    for bid in (*shown, *paced, *spent)
+                    for bid in (*shown, *restricted, *spent)
                 ),
                 *(self._build(bid, scores[bid.category], is_pending=True) for bid in pending),
             )
-            for shown, paced, spent, pending in (
+            for shown, restricted, spent, pending in (
                 self._select(group, wanted, excluded) for group in range(len(self._groups))
             )
         ]
@@ -180,7 +180,7 @@ class _Auction:
             count_max = self._state.campaigns_listed
             known = (
                 select_fairly([list_allowed(one.bids, excluded) for one in bids], count_max=count_max),
-                select_fairly([list_allowed(one.paced, excluded) for one in bids], count_max=count_max),
+                select_fairly([list_allowed(one.restricted, excluded) for one in bids], count_max=count_max),
                 select_fairly([list_allowed(one.spent, excluded) for one in bids], count_max=count_max),
                 select_fairly([list_allowed(one.pending, excluded) for one in bids], count_max=count_max),
             )

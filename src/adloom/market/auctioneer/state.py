@@ -208,20 +208,22 @@ def hold_bids(answer: BidAnswer, *, terms_version: int, campaigns_max: int) -> H
             category=one.category,
             bids=keep_first(one.bids, campaigns_max),
             pending=keep_first(one.pending, campaigns_max),
-            paced=keep_first(one.paced, campaigns_max),
+            restricted=keep_first(one.restricted, campaigns_max),
             spent=keep_first(one.spent, campaigns_max),
         )
         for one in answer.slots
     )
-    by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in (*slot.bids, *slot.paced)}
+    by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in (*slot.bids, *slot.restricted)}
     prices = {one: BidPrice(one, bid.cpm, bid.excluded_categories) for one, bid in by_campaign.items()}
-    listed = (bid for one in slots for bid in (*one.bids, *one.paced, *one.pending, *one.spent))
+    listed = (bid for one in slots for bid in (*one.bids, *one.restricted, *one.pending, *one.spent))
     return HeldBids(
         answer.version,
         terms_version,
         slots,
         tuple(
-            tuple(sorted({prices[bid.campaign_id] for bid in (*slot.bids, *slot.paced)}, key=_order_price))
+            tuple(
+                sorted({prices[bid.campaign_id] for bid in (*slot.bids, *slot.restricted)}, key=_order_price)
+            )
             for slot in answer.slots
         ),
         max((slot.under_floor for slot in answer.slots), key=len, default=()),
