@@ -31,6 +31,7 @@ from adloom.runtime.embedded.sockets import remove_socket_folder
 from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
+from adloom.runtime.process.tuning import give_memory_back
 from adloom.runtime.schema import read_newest_revision, upgrade_schema
 from adloom.runtime.settings import read_delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
@@ -80,6 +81,7 @@ def run(options: UpOptions, variables: Mapping[str, str], start: Start) -> None:
                     await load_at_start(plan, directory, progress, start)
                 _print_summary(plan, options, first, progress)
                 await supervisor.start(plan.background)
+                give_memory_back()  # 9 MB where modules had to be compiled; it does little from now on.
                 async with asyncio.TaskGroup() as group:
                     group.create_task(watch_disk(supervisor, reserve))
                     group.create_task(report_frozen(supervisor, plan.servers.redis_url, clock))
