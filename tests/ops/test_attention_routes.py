@@ -101,6 +101,18 @@ async def test_events_that_all_come_from_one_private_address_are_reported(
     assert "all events of delivery-1 come from 10.0.0.1" in item["message"]
 
 
+async def test_the_disk_with_the_least_room_is_reported(admin: Client, valkey: Valkey) -> None:
+    await publish_heartbeat(valkey, "worker", Reading())
+    for number, free_bytes in enumerate((80_000_000_000, 300_000_000, 2_000_000_000), 1):
+        reading = Reading(index_version=10**6, disk_free_bytes=free_bytes)
+        await publish_heartbeat(valkey, f"delivery-{number}", reading)
+
+    [item] = await found(admin, "processes")
+
+    assert item["level"] == "bad"
+    assert item["message"].startswith("Disk: 0.3 GB free where delivery-2 keeps its files. Make room")
+
+
 async def test_a_process_that_was_frozen_is_reported_for_a_day(admin: Client, valkey: Valkey) -> None:
     await everything_runs(valkey)
     for hours in (25, 1):

@@ -208,7 +208,7 @@ def _build_public_routes(
     traffic = build_traffic(settings, contexts, running.bounds, refresher.get_current)
     frequency = build_frequency(settings, running.line, clock)
     public = PublicParts(build_token_keys(settings), contexts, traffic, frequency)
-    detector, keys = traffic.detector, public.keys
+    detector, keys, spool_folder = traffic.detector, public.keys, settings.spool_directory
     offers = ServeRoutes(
         refresher.get_current,
         keys.signer,
@@ -227,14 +227,15 @@ def _build_public_routes(
     auctions = build_auctions(settings, running, public)
     register_events(metrics, events, (detector, traffic.offers), appender)
     register_senders(metrics, traffic.limiter, traffic.senders)
-    register_spool(metrics, running.spool, settings.spool_directory)
+    register_spool(metrics, running.spool, spool_folder)
     register_auctions(metrics, auctions, frequency, running.recording)
     register_index(metrics, refresher, clock)
     register_leases(metrics, running.leases)
     register_model(metrics, running.models)
     contextual = build_contextual(settings, running, public, auctions)
     register_contextual(metrics, contextual, running.sites.pages)
-    (figures := ServeFigures(offers, auctions.routes, contextual.slots, detector.peers)).register(metrics)
+    figures = ServeFigures(offers, auctions.routes, contextual.slots, detector.peers, spool_folder)
+    figures.register(metrics)
     page_slots = PageSlotRoutes(
         refresher.get_current,
         clock,

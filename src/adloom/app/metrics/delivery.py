@@ -36,13 +36,19 @@ class ServeFigures:
     """What a delivery process has served, as its parts count it."""
 
     def __init__(
-        self, offers: ServeRoutes, auctions: AuctionRoutes, slots: SlotRoutes, peers: PeerCounter
+        self,
+        offers: ServeRoutes,
+        auctions: AuctionRoutes,
+        slots: SlotRoutes,
+        peers: PeerCounter,
+        spool_folder: Path,
     ) -> None:
         self.unknown_slugs = UnknownSlugs()
         self._offers = offers
         self._auctions = auctions
         self._slots = slots
         self._peers = peers
+        self._spool_folder = spool_folder
         self._times = ServeTimes()
 
     def measure(self, routes: list[FastRoute]) -> list[FastRoute]:
@@ -82,6 +88,7 @@ class ServeFigures:
             p99_seconds=self._times.compute_quantile(NEARLY_ALL),
             pending=appender.pending,
             spool_bytes=spool.waiting_bytes if spool is not None else None,
+            disk_free_bytes=_find_room(self._spool_folder) if spool is not None else None,
             # The visitors of the sample are on this machine.
             only_peer=None if has_sample else self._peers.only_internal,
             unknown_slugs=dict(self.unknown_slugs.read(refresher.current, clock.now())),

@@ -33,6 +33,7 @@ from adloom.ops.checks.event_log import (
     report_unreachable,
 )
 from adloom.ops.checks.processes import (
+    judge_disks,
     judge_frozen,
     judge_heartbeats,
     judge_ledger_comparison,
@@ -147,6 +148,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
             [
                 *judge_heartbeats(processes),
                 *judge_shards(processes),
+                *judge_disks(processes),
                 *(judge_served_version(one, catalog_version=version) for one in processes),
                 *(judge_peers(one) for one in processes),
                 *(judge_weights(one) for one in processes),

@@ -62,8 +62,9 @@ def check_disk(directory: DataDirectory) -> Finding:
     return judge_space(shutil.disk_usage(folder).free)
 
 
-def judge_space(free_bytes: int) -> Finding:
-    detail = f"{free_bytes / 1e9:.1f} GB free"
+def judge_space(free_bytes: int, *, of: str = "") -> Finding:
+    """Judge the room on a disk, of a process if it is named."""
+    detail = f"{free_bytes / 1e9:.1f} GB free{of and f' where {of} keeps its files'}"
     remedy = "make room, or move the data directory to a larger disk"
     is_bad = free_bytes < FREE_BYTES_MIN
     if is_bad:

@@ -8,6 +8,7 @@ import msgspec
 
 from adloom.core.errors import describe_error
 from adloom.ops.checks.finding import Finding, fail, grade, report_ok, warn
+from adloom.ops.checks.machine import judge_space
 from adloom.runtime.actors.actor import SHARDS
 from adloom.runtime.http.probe import fetch
 from adloom.runtime.telemetry.heartbeat import FrozenProcess, ProcessHeartbeat, ShardReading
@@ -120,6 +121,19 @@ def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
         return report_ok("Spool", f"{process.process} has nothing on its disk")
     detail = f"{process.process} keeps {spooled:,} bytes of events on its disk: Valkey was away"
     return warn("Spool", detail, "delivery drains them when Valkey is back")
+
+
+def judge_disks(processes: Sequence[ProcessHeartbeat]) -> list[Finding]:
+    """Judge the disk with the least room: processes of one machine share it."""
+    rooms = [
+        (one.reading.disk_free_bytes, one.process)
+        for one in processes
+        if one.reading.disk_free_bytes is not None
+    ]
+    if not rooms:
+        return []
+    free_bytes, process = min(rooms)
+    return [judge_space(free_bytes, of=process)]
 
 
 def judge_shards(processes: Sequence[ProcessHeartbeat]) -> list[Finding]:

@@ -63,6 +63,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     p99_seconds: float | None = None
     pending: int | None = None
     spool_bytes: int | None = None
+    disk_free_bytes: int | None = None  # Where its spool is, and in an installation of one machine all data.
     shards: ShardReading | None = None
     weights_problem: str | None = None  # Why a worker does not use the weights in its settings.
     books_problem: str | None = None  # What the leading worker found wrong when it last compared the books.
