@@ -1,6 +1,6 @@
 """The mark of a form that is not saved: while a page has one, the browser asks before it is left (`console.js`).
 
-Such a page also waits longer for a browser that has lost its connection: one that comes back too late begins anew.
+Such a page also waits longer for a browser that has lost its connection: after that its form is empty.
 """
 
 import copy
