@@ -1,6 +1,7 @@
 """Events of the day before the sample was loaded, reported once."""
 
 import functools
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,14 @@ def test_all_events_are_in_the_24_hours_before_the_load() -> None:
 
     assert min(moments) > LOADED_AT - timedelta(hours=24)
     assert max(moments) <= LOADED_AT
+
+
+def test_each_part_of_them_has_all_hours() -> None:
+    events = events_of_a_load()
+    whole = Counter(event["occurredAt"][:13] for event in events)
+    half = Counter(event["occurredAt"][:13] for event in events[: len(events) // 2])
+
+    assert all(0.4 < half[hour] / count < 0.6 for hour, count in whole.items())
 
 
 def test_repeated_events_are_the_same_events() -> None:

@@ -2,6 +2,7 @@
 
 # pure
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
@@ -126,13 +127,17 @@ def react_to(
 Event = dict[str, str]
 
 HOURS: Final = 23  # An event that is older than a day when it arrives would count as of now.
+PASSES: Final = 32
 VIEWS_PER_VISIT: Final = 1.6
 BATCH_EVENTS: Final = 500
 CLICKED_AFTER: Final = timedelta(seconds=5)
 
 
 def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
-    """Yield events, oldest first; with the same chance they are the same, by name too, and so count once."""
+    """Yield events; with the same chance they are the same, by name too, and so count once.
+
+    They come in passes over the whole day: while they are reported, for half a minute, charts grow but have their shape.
+    """
     shown = [
         ((campaign.key, slug, key), 1.0 / (1 + rank))
         for campaign in CAMPAIGNS
@@ -142,10 +147,10 @@ def draw_past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
         for rank, key in enumerate(keys)
     ]
     load, number = f"sample:{manifest.loaded_at:%Y%m%d%H%M%S}", 0
-    for hour in range(HOURS, 0, -1):
+    for turn, hour in itertools.product(range(PASSES), range(HOURS, 0, -1)):
         begins_at = manifest.loaded_at - timedelta(hours=hour)
         views = round(3600 * VISITS_PER_SECOND * VIEWS_PER_VISIT * compute_busyness(begins_at))
-        for view in range(views):
+        for view in range(turn, views, PASSES):
             number += 1
             campaign, slug, key = pick(shown, chance.random())
             seen_at = begins_at + timedelta(hours=(view + chance.random()) / views)
