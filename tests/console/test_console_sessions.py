@@ -8,6 +8,8 @@ import pytest
 from adloom.core.caller import Role
 from adloom.identity.console_sessions import IDLE_MAX, LIFETIME_MAX
 from adloom.identity.first_admin import WELCOME_LIFETIME, create_welcome
+from adloom.runtime.auth.fair_turns import FairTurns
+from adloom.runtime.auth.passwords import REFUSAL, Passwords
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
 from tests.support.control import ControlPlane, control_settings, error_fields, problem, running_control
@@ -124,6 +126,16 @@ async def test_log_in_attempts_share_the_rate_limit_of_the_api(database_url: str
     assert (answer.status_code, by_api.status_code) == (429, 429)
     assert int(answer.headers["retry-after"]) > 0
     assert "Too many attempts" in answer.text
+
+
+async def test_a_log_in_that_waits_for_too_long_is_refused(console: ControlPlane) -> None:
+    passwords: Passwords = console.app.state.passwords
+    passwords.turns = FairTurns(1, refusal=REFUSAL, wait_seconds_max=0.01)
+    async with Visitor(console) as visitor, passwords.turns.hold("others", is_known=False):
+        answer = await visitor.log_in("ann@example.com")
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert REFUSAL in answer.text
 
 
 async def test_an_idle_session_expires(ann: Visitor, console: ControlPlane) -> None:

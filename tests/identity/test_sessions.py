@@ -10,9 +10,11 @@ import pytest
 from adloom.core.caller import Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
+from adloom.identity.attempt_limiter import ATTEMPTS_AT_ONCE_MAX
 from adloom.identity.first_admin import ensure_first_admin
 from adloom.identity.model import User
-from adloom.runtime.auth.passwords import Passwords
+from adloom.runtime.auth.fair_turns import FairTurns
+from adloom.runtime.auth.passwords import REFUSAL, Passwords
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, Client, ControlPlane, problem
@@ -23,7 +25,7 @@ LOG_IN = {"email": "Ada@example.com", "password": "correct horse"}
 @pytest.fixture
 async def visitor(control: ControlPlane, pool: Pool) -> AsyncGenerator[Client]:
     user = User(id=UserId(SystemIds().make()), role=Role.ADMIN, account_id=None, disabled_at=None)
-    password_hash = await Passwords(FAST_PASSWORDS).hash(LOG_IN["password"])
+    password_hash = await Passwords(FAST_PASSWORDS).hash(LOG_IN["password"], client="ada")
     async with pool.acquire() as connection:
         await store.insert_user(
             connection, user, email=LOG_IN["email"], password_hash=password_hash, now=NOON
@@ -62,6 +64,20 @@ async def test_a_wrong_password_and_an_unknown_address_look_the_same(visitor: Cl
     unknown = await visitor.post("/auth/login", json={**LOG_IN, "email": "nobody@example.com"})
 
     assert problem(wrong, 401, "UNAUTHENTICATED") == problem(unknown, 401, "UNAUTHENTICATED")
+
+
+async def test_log_ins_that_wait_for_too_long_are_refused_and_count_as_no_attempt(
+    visitor: Client, control: ControlPlane
+) -> None:
+    passwords: Passwords = control.app.state.passwords
+    passwords.turns = FairTurns(1, refusal=REFUSAL, wait_seconds_max=0.01)
+    async with passwords.turns.hold("others", is_known=False):
+        for _ in range(ATTEMPTS_AT_ONCE_MAX + 1):
+            answer = await visitor.post("/auth/login", json=LOG_IN)
+            problem(answer, 503, "UNAVAILABLE")
+            assert answer.headers["retry-after"] == "1"
+
+    assert (await visitor.post("/auth/login", json=LOG_IN)).status_code == 200
 
 
 async def test_an_access_token_expires_after_15_minutes(visitor: Client, control: ControlPlane) -> None:

@@ -32,7 +32,7 @@ async def ensure_first_admin(pool: Pool, email: str, password: str, now: datetim
     async with pool.acquire() as connection:
         if await store.has_admin(connection):
             return False
-    password_hash = await Passwords().hash(password)
+    password_hash = await Passwords().hash(password, client=email)
     user = User(
         id=UserId(ids.make()), role=Role.ADMIN, account_id=None, disabled_at=None, must_change_password=True
     )

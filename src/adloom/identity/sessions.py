@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import ForbiddenError, UnauthenticatedError, make_field_error
+from adloom.core.errors import ForbiddenError, UnauthenticatedError, UnavailableError, make_field_error
 from adloom.core.ids import IdSource
 from adloom.identity import store
 from adloom.identity.attempt_limiter import SharedAttemptLimiter
@@ -141,7 +141,14 @@ class UserSessions:
             tried = f"{tried}:{origin.network}"
         await self.attempts.take(tried, now=now)
         # No connection is held meanwhile: hashing takes longer than all queries of a log-in.
-        is_right = await self._passwords.matches(shown.password, found.password_hash if found else None)
+        password_hash = found.password_hash if found else None
+        try:
+            is_right = await self._passwords.matches(
+                shown.password, password_hash, client=origin.network, is_known=is_known
+            )
+        except UnavailableError:
+            await self.attempts.give_back(tried)  # Nothing was tried.
+            raise
         if found is None or not is_right or found.user.disabled_at is not None:
             await self._record.record_failed_log_in(found.user.id if found else None, origin, at=now)
             raise UnauthenticatedError("The e-mail address or the password is wrong.")
@@ -161,7 +168,7 @@ class UserSessions:
         if len(new) < PASSWORD_LENGTH_MIN or new == shown.password:
             message = f"must have at least {PASSWORD_LENGTH_MIN} characters, and not be the first password"
             raise make_field_error("newPassword", message, f"The new password {message}.")
-        hashed = await self._passwords.hash(new)
+        hashed = await self._passwords.hash(new, client=str(user.id))
         async with self._pool.acquire() as connection, connection.transaction():
             await store.lock_unchanged(connection, user)
             await store.set_password(connection, user.id, hashed)

@@ -18,6 +18,7 @@ from adloom.core.errors import (
     BadRequestError,
     ForbiddenError,
     RateLimitedError,
+    UnavailableError,
     make_field_error,
 )
 from adloom.identity.api import limit_attempts
@@ -202,6 +203,6 @@ def show_sentence(error: AdloomError) -> Response:
     response = build_gate_page(
         "sentence.html", error.status.value, action=LOG_IN, notice=said, label="To the log-in"
     )
-    if isinstance(error, RateLimitedError):
+    if isinstance(error, RateLimitedError | UnavailableError):
         response.headers["Retry-After"] = str(error.retry_after_seconds)
     return response

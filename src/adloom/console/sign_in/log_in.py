@@ -27,6 +27,7 @@ from adloom.core.errors import (
     AdloomError,
     ForbiddenError,
     RateLimitedError,
+    UnavailableError,
     ValidationFailedError,
 )
 from adloom.identity.api import limit_attempts
@@ -142,7 +143,7 @@ def _show_refusal(request: Request, goal: str, error: AdloomError, *, email: str
         email=email,
         status=error.status.value,
     )
-    if isinstance(error, RateLimitedError):
+    if isinstance(error, RateLimitedError | UnavailableError):
         response.headers["Retry-After"] = str(error.retry_after_seconds)
     return response
 

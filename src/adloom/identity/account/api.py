@@ -7,7 +7,7 @@ from fastapi import Depends, Query, status
 from pydantic import AfterValidator, Field
 
 from adloom.core.caller import Role
-from adloom.core.errors import ForbiddenError, make_field_error
+from adloom.core.errors import ForbiddenError, UnavailableError, make_field_error
 from adloom.core.ids import UserId
 from adloom.identity import store as users
 from adloom.identity.account import store
@@ -177,7 +177,14 @@ class PasswordCheck:
             current = await store.read_password_hash(connection, self._own_id)
         if found is None or current is None:
             raise _make_no_password_error()
-        if not await self._passwords.matches(password, current):
+        try:
+            is_right = await self._passwords.matches(
+                password, current, client=self._author.subject, is_known=True
+            )
+        except UnavailableError:
+            await self._attempts.give_back(tried)
+            raise
+        if not is_right:
             async with self._pool.acquire() as connection:
                 await record_event(
                     connection, self._author, "password_guessed", USER, self._own_id, at=self._now
@@ -237,7 +244,7 @@ async def change_own_password(  # noqa: PLR0913, PLR0917 - what the framework ha
 ) -> None:
     """Change your own password; all your log-ins end."""
     person = await own_password.check(body.current_password)
-    hashed = await passwords.hash(body.new_password)
+    hashed = await passwords.hash(body.new_password, client=author.subject)
     async with pool.acquire() as connection, connection.transaction():
         # Who has set another one meanwhile may want to keep out who has sent this.
         await users.lock_unchanged(connection, person)
@@ -264,7 +271,7 @@ async def create_account(  # noqa: PLR0913, PLR0917 - what the framework hands i
     now: Now,
 ) -> Answer:
     """Make an account; without a password, a link lets its owner choose one."""
-    hashed = None if body.password is None else await passwords.hash(body.password)
+    hashed = None if body.password is None else await passwords.hash(body.password, client=author.subject)
     user = User(id=UserId(ids.make()), role=body.role, account_id=body.account_id, disabled_at=None)
     async with pool.acquire() as connection, connection.transaction():
         await check_acts_for(connection, body.role, body.account_id)
@@ -287,7 +294,7 @@ async def set_password(  # noqa: PLR0913, PLR0917 - what the framework hands in
     now: Now,
 ) -> None:
     """Set the password of a user; all their log-ins end."""
-    hashed = await passwords.hash(body.password)
+    hashed = await passwords.hash(body.password, client=author.subject)
     async with pool.acquire() as connection, connection.transaction():
         person = await lock_person(connection, person_id)
         await users.set_password(connection, person.id, hashed)

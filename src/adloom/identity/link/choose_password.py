@@ -50,7 +50,7 @@ class PasswordLinks:
             message = f"must have {PASSWORD_LENGTH_MIN} to {PASSWORD_LENGTH_MAX:,} characters"
             raise make_field_error("newPassword", message, f"The new password {message}.")
         # No connection is held meanwhile: hashing takes longer than all queries.
-        hashed = await self._passwords.hash(new_password)
+        hashed = await self._passwords.hash(new_password, client=str(person.id))
         async with self._pool.acquire() as connection, connection.transaction():
             if not await store.take_link(connection, token, now):
                 raise LinkNotValidError
