@@ -11,10 +11,11 @@ from adloom.events.ingest.ivt.detector import (
     NullDetector,
     TrafficDetector,
 )
-from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, Networks, describe_sender
+from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, describe_sender
 from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.http.networks import Networks
 from tests.events.builders import NOW, a_token
 from tests.events.edge import a_report, an_edge
 from tests.support.for_each import for_each

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from adloom.events.ingest.ivt.flags import (
     NO_FLAGS,
-    Networks,
     Sender,
     TrafficFlags,
     add_header_marks,
@@ -18,6 +17,7 @@ from adloom.events.ingest.ivt.flags import (
     truncate_address,
 )
 from adloom.events.log.event import Mark
+from adloom.runtime.http.networks import Networks
 from tests.support.for_each import for_each
 
 HOME = ipaddress.ip_address("203.0.113.7")

@@ -14,11 +14,11 @@ from adloom.core.ids import BannerId
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.conversion_api import ConversionRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Conversion, Event
+from adloom.runtime.http.networks import Networks
 from adloom.serving.request.context import ContextParser
 from tests.events.builders import (
     BANNER,

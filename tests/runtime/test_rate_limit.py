@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import RateLimitedError
 from adloom.runtime.http.client_address import find_client_address, find_rate_limit_key
+from adloom.runtime.http.networks import Networks
 from adloom.runtime.http.rate_limit import CLIENTS_MAX, RateLimiter, take_permit
 from tests.support.builders import NOON
 from tests.support.for_each import for_each
 
-PROXIES = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1"))
+PROXIES = Networks([ip_network("10.0.0.0/8"), ip_network("2001:db8::1")])
 
 
 @given(

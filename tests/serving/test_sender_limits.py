@@ -16,11 +16,11 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.ivt.minute_counts import MINUTE_SECONDS, WIDE_FACTOR, MinuteCounts
 from adloom.events.ingest.token import OfferTerms, OfferToken, TokenSigner
 from adloom.events.log.event import ChargedBy
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastResult, FastRoute
+from adloom.runtime.http.networks import Networks
 from adloom.serving.index.rows import OfferPrice
 from adloom.serving.request.open_holds import OpenHolds
 from adloom.serving.request.rate_limit import RequestLimiter

@@ -88,6 +88,7 @@ from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
 from adloom.runtime.http.api.routes import DatabaseTimeout
 from adloom.runtime.http.background_check import run_checks
+from adloom.runtime.http.networks import Networks
 from adloom.runtime.http.rate_limit import CallerLimits, RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
@@ -307,7 +308,7 @@ def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
     app.state.public_url, app.state.public_prefix = settings.public_url, settings.public_prefix
     app.state.delivery_url = settings.delivery_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
-    app.state.trusted_proxies = settings.trusted_proxies
+    app.state.trusted_proxies = Networks(settings.trusted_proxies)
     app.state.quotas = settings.quotas
     app.state.page_fresh_hours = settings.page_fresh_hours
     app.state.currency = Currency(settings.currency or "")

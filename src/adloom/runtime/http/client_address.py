@@ -4,41 +4,42 @@ import ipaddress
 import re
 import socket
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
-from adloom.runtime.settings import Network
-
-IPv4OrIPv6 = ipaddress.IPv4Address | ipaddress.IPv6Address
+from adloom.runtime.http.networks import Address, Networks
 
 # One household or one machine gets a /64 of IPv6: a limit per single address would limit nothing.
 IPV6_PREFIX_LENGTH: Final = 64
 UNKNOWN: Final = "unknown"  # All clients whose address is not known count as one.
 
+PEERS_CACHED_MAX: Final = 256  # Behind proxies there are few.
+
 _PORT: Final = re.compile(r"(:[0-9]{1,5})?")
 
 
-def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
+def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Networks) -> str:
     """Return the nearest address that is not a trusted proxy's, or `UNKNOWN`."""
     address = find_client(peer, forwarded_for, trusted)
     return str(address) if address is not None else UNKNOWN
 
 
-def find_client(
-    peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]
-) -> IPv4OrIPv6 | None:
+def find_client(peer: str | None, forwarded_for: Sequence[str], trusted: Networks) -> Address | None:
     """Return the nearest address that is not a trusted proxy's; None if it cannot be read.
 
     The client can write anything into the entries further to the left. So an entry that cannot be read ends the walk:
     what is left of it is not believed.
     """
+    address = _parse_peer(peer)
+    if not forwarded_for:
+        return address
     hops = [hop for line in forwarded_for for hop in line.split(",") if hop.strip()]
-    address = _parse(peer)
-    while hops and address is not None and any(address in network for network in trusted):
+    while hops and address is not None and address in trusted:
         address = _parse_hop(hops.pop())
     return address
 
 
-def parse_address(text: str) -> IPv4OrIPv6:
+def parse_address(text: str) -> Address:
     """Parse an address as `ipaddress` does, in a third of the time; ValueError if it is none."""
     if ":" in text:
         address = ipaddress.ip_address(text)
@@ -57,18 +58,23 @@ def find_rate_limit_key(address: str) -> str:
     return address
 
 
-def _parse_hop(text: str) -> IPv4OrIPv6 | None:
+def _parse_hop(text: str) -> Address | None:
     """Parse an entry of `X-Forwarded-For`: some proxies add a port, and brackets around IPv6."""
     text = text.strip().strip('"')
+    if ":" not in text:
+        return _parse(text)
     if text.startswith("["):
         inside, bracket, rest = text[1:].partition("]")
         return _parse(inside) if bracket and _PORT.fullmatch(rest) else None
-    host, colon, port = text.partition(":")
-    return _parse(host if colon and _PORT.fullmatch(colon + port) else text)
+    host, _, port = text.partition(":")
+    return _parse(host if _PORT.fullmatch(f":{port}") else text)
 
 
-def _parse(text: str | None) -> IPv4OrIPv6 | None:
+def _parse(text: str | None) -> Address | None:
     try:
         return parse_address(text or "")
     except ValueError:
         return None
+
+
+_parse_peer: Final = lru_cache(PEERS_CACHED_MAX)(_parse)

@@ -17,7 +17,7 @@ from adloom.events.ingest.ivt.flags import INTERNAL
 from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
 from adloom.runtime.http.geoip import Countries
-from adloom.runtime.settings import Network
+from adloom.runtime.http.networks import Network, Networks
 from adloom.serving.request.device import AGENT_CHARACTERS_MAX, DeviceParser
 from adloom.serving.request.overrides import Overrides, parse_query
 from adloom.targeting.context import Context
@@ -52,9 +52,9 @@ class ContextParser:
         self.local_time = local_times.get
         self._local_minute = local_times.find
         self._countries = countries
-        self._trusted = trusted
+        self._proxies = Networks(trusted)
         self._known: dict[_HeaderValues, Context] = {}
-        self._is_proxy = lru_cache(CACHED_VALUES_MAX)(partial(is_proxy, trusted=tuple(trusted)))
+        self._is_proxy = lru_cache(CACHED_VALUES_MAX)(partial(is_proxy, trusted=self._proxies))
         self._behind_proxies = lru_cache(CACHED_VALUES_MAX)(self._choose_client)
 
     def parse(self, request: FastRequest, zone: ZoneInfo, now: datetime) -> Context:
@@ -159,7 +159,7 @@ class ContextParser:
 
     def find_client(self, request: FastRequest) -> str:
         """Return the visitor's address: the peer's, or what trusted proxies say."""
-        if not self._trusted:
+        if not self._proxies:
             return request.client or ""
         forwarded = read_forwarded(request)
         if forwarded is not None and len(forwarded) > CACHED_BYTES_MAX:
@@ -168,17 +168,17 @@ class ContextParser:
 
     def _choose_client(self, peer: str | None, forwarded: bytes | None) -> str:
         lines = [] if forwarded is None else [forwarded.decode("latin-1")]
-        return find_client_address(peer, lines, self._trusted)
+        return find_client_address(peer, lines, self._proxies)
 
 
-def is_proxy(peer: str | None, trusted: Sequence[Network]) -> bool:
+def is_proxy(peer: str | None, trusted: Networks) -> bool:
     """Return whether a peer may say where its client is: a trusted proxy, or if none is declared, a private address."""
     try:
         address = ipaddress.ip_address(peer or "")
     except ValueError:
         return peer is None  # A local socket.
     address = getattr(address, "ipv4_mapped", None) or address
-    return any(address in network for network in trusted) if trusted else address in INTERNAL
+    return address in (trusted or INTERNAL)
 
 
 class LocalTimes:

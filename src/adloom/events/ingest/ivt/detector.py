@@ -11,9 +11,6 @@ from adloom.events.ingest.ivt.flags import (
     NO_FLAGS,
     UNKNOWN_SENDER,
     UNREADABLE_SENDER,
-    Address,
-    Network,
-    Networks,
     Sender,
     TrafficFlags,
     add_header_marks,
@@ -27,6 +24,7 @@ from adloom.events.ingest.token import OfferToken
 from adloom.events.log.event import Mark
 from adloom.runtime.http.client_address import find_client
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
+from adloom.runtime.http.networks import Address, Network, Networks
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
 SENDERS_CACHED_MAX: Final = 16_384  # Of each of two generations: about 6 MB each.
@@ -114,8 +112,8 @@ class TrafficDetector:
         unbound: MinuteCounts | None = None,
     ) -> None:
         self._is_crawler = is_crawler
-        self._trusted = trusted
         self._proxies = Networks(trusted)
+        self._has_proxies = bool(self._proxies)
         self._data_centers = data_centers or Networks()
         self._count_report = RecentReports().count
         self._find_count = (MinuteCounts(0) if events is None else events).find
@@ -133,7 +131,7 @@ class TrafficDetector:
         sender = request.sender
         if sender is None:
             head, forwarded = request.head, None
-            if self._trusted:
+            if self._has_proxies:
                 forwarded = request.forwarded
                 if forwarded is None and head is None:  # A head that others share never has them.
                     forwarded = read_forwarded(request)
@@ -210,7 +208,7 @@ class TrafficDetector:
         return count
 
     def _identify_address(self, peer: str | None, forwarded: bytes | None) -> Sender:
-        address = find_client(peer, [] if forwarded is None else [forwarded.decode("latin-1")], self._trusted)
+        address = find_client(peer, [] if forwarded is None else [forwarded.decode("latin-1")], self._proxies)
         if address is None:
             return UNREADABLE_SENDER if forwarded is not None else UNKNOWN_SENDER
         # A proxy of ours, or a trusted server, that does not say for which client it asks.

@@ -7,18 +7,15 @@ No event is refused for it. A doubtful event is counted and marked, and neither 
 
 import ipaddress
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from adloom.events.ingest.ivt.minute_counts import IPV6_KEY_BYTES, AddressCount
 from adloom.events.log.event import Mark
-
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+from adloom.runtime.http.networks import Address, Networks
 
 # We keep only the network of an address, which is no household's, and only where a mark is about it.
 IPV4_KEPT_LENGTH: Final = 24
@@ -26,28 +23,6 @@ IPV6_KEPT_LENGTH: Final = 48
 NETWORKS_CACHED_MAX: Final = 1_024
 
 _AHEAD: Final = re.compile(rb"prefetch|prerender", re.IGNORECASE)
-
-
-class Networks:
-    """A set of addresses, given as networks: lists of cloud providers have ten thousand of them."""
-
-    def __init__(self, networks: Iterable[Network] = ()) -> None:
-        listed = list(networks)
-        v4 = ipaddress.collapse_addresses(one for one in listed if isinstance(one, ipaddress.IPv4Network))
-        v6 = ipaddress.collapse_addresses(one for one in listed if isinstance(one, ipaddress.IPv6Network))
-        self._ranges = {4: _build_ranges(v4), 6: _build_ranges(v6)}
-
-    def __contains__(self, address: Address) -> bool:
-        firsts, lasts = self._ranges[address.version]
-        number = int(address)
-        before = bisect_right(firsts, number) - 1
-        return before >= 0 and number <= lasts[before]
-
-
-def _build_ranges(merged: Iterable[Network]) -> tuple[list[int], list[int]]:
-    bounds = sorted((int(network.network_address), int(network.broadcast_address)) for network in merged)
-    return [first for first, _ in bounds], [last for _, last in bounds]
-
 
 # Behind these is an undeclared proxy, or a server that reports for its visitors.
 # (What Python calls private includes the networks of documentation, which examples use as clients.)

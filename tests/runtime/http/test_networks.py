@@ -5,7 +5,7 @@ import ipaddress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.events.ingest.ivt.flags import Address, Network, Networks
+from adloom.runtime.http.networks import Address, Network, Networks
 
 
 def network_around(address: Address, length: int) -> Network:
