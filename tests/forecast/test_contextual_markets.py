@@ -1,5 +1,6 @@
 """Contextual slots of simulated markets: page auctions, shortlists and the choice of creatives as in the product."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from adloom.forecast.file.parts import (
     SitePart,
 )
 from adloom.forecast.market import SimulatedMarket, thin_out
+from adloom.schedule.pacing import PacingStrategy
+from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.index.rows import Delivery
 from tests.forecast.markets import a_campaign, a_market, shown, simulate, spent_micros
 
@@ -108,7 +111,7 @@ def test_winners_pay_the_second_price_or_their_bid_and_never_more_than_their_bud
     for tally in (second, first):
         assert 0 < spent_micros(tally, 1) <= 2 * MICROS_PER_UNIT
         assert spent_micros(tally, 2) <= shown(tally, 2) * 0.001 * MICROS_PER_UNIT
-    assert spent_micros(first, 1) == shown(first, 1) * 0.004 * MICROS_PER_UNIT
+    assert spent_micros(first, 1) == shown(first, 1) * 4_000
     assert spent_micros(second, 1) / shown(second, 1) < 0.004 * MICROS_PER_UNIT
     # When the budget is used up, the other has the slots.
     assert shown(first, 1) + shown(first, 2) == first.requests
@@ -193,3 +196,47 @@ def test_a_change_of_categories_is_of_a_campaign_that_has_some_and_of_known_ones
         parse_change(
             "campaign Shoes: categories nothing", a_contextual_market(a_campaign(categories=categories))
         )
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"impression_cap": 20},
+        {"click_cap": 2},
+        {"daily_budget": 0.5},
+        {"daily_budget": 0.5, "pacing": PacingStrategy.ACCELERATED},
+        {"total_budget": 0.1},
+    ],
+    ids=["impression cap", "click cap", "pace", "budget of a day", "budget"],
+)
+def test_campaigns_that_cannot_be_shown_keep_no_slot_from_others(limits: dict[str, Any]) -> None:
+    high = [a_campaign(name, categories=(SPORTS,), bid=4.0, **limits) for name in ("One", "Two", "Three")]
+    low = a_campaign("Low", categories=(SPORTS,), bid=1.0)
+
+    tally = simulate(a_contextual_market(*high, low))
+
+    assert tally.filled > 0.97 * tally.requests
+    assert all(shown(tally, key) for key in (1, 2, 3))
+
+
+@pytest.mark.parametrize("field", ["starts_at", "schedule"])
+def test_a_campaign_that_is_not_open_yet_keeps_no_slot_from_others_and_has_it_when_it_opens(
+    field: str,
+) -> None:
+    high = [a_campaign(name, categories=(SPORTS,), bid=4.0) for name in ("One", "Two", "Three")]
+    market = a_contextual_market(*high, a_campaign("Low", categories=(SPORTS,), bid=1.0))
+    at = market.starts_at + timedelta(hours=12)
+    schedule = Schedule(status=ScheduleStatus.SCHEDULED, publish_at=at)
+    opens = {"starts_at": at} if field == "starts_at" else {"schedule": schedule}
+    creatives = [
+        row
+        if row.assignment.campaign_key == 4
+        else msgspec.structs.replace(row, assignment=msgspec.structs.replace(row.assignment, **opens))
+        for row in market.creatives
+    ]
+
+    tally = simulate(msgspec.structs.replace(market, creatives=creatives))
+
+    assert tally.filled == tally.requests
+    early, late = sum(tally.campaigns[4].impressions[:12]), sum(tally.campaigns[4].impressions[12:])
+    assert early > 20 * late

@@ -143,6 +143,7 @@ class SimulatedDelivery:
         self._contexts: dict[int, Context] = {}  # By cell, in this hour.
         self._hour = 0
         self.caps = {key: caps for one in index.by_key.values() for key, caps in one.caps.items()}
+        self._capped_out = frozenset[int]()  # Campaigns that have reached a cap.
         self.leases.update(collect_terms(index), at=0.0)
         self.apply_changes()
 
@@ -261,7 +262,7 @@ class SimulatedDelivery:
     def advance(self, now: datetime) -> None:
         """Let what was learned decide, and auction pages that are due."""
         if self._slots is not None:
-            self._slots.advance(now)
+            self._slots.advance(self._capped_out, now)
         if self._clicks is not None:
             self._clicks.advance(int(now.timestamp()))
 
@@ -319,7 +320,9 @@ class SimulatedDelivery:
 
     def exclude_capped(self, counts: Mapping[int, Any]) -> None:
         """Exclude the campaigns whose lifetime caps are reached."""
-        self._states.exclude(Exclusions(campaigns=find_reached(self.caps, counts)))
+        reached = find_reached(self.caps, counts)
+        self._capped_out = frozenset[int]().union(*reached.values())
+        self._states.exclude(Exclusions(campaigns=reached))
 
     def _note_urgent(self) -> None:
         self.is_urgent = True

@@ -2,22 +2,20 @@
 
 # pure
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
 from adloom.auction.site_modes import FloorMode
-from adloom.budgets.campaign.demand import DIRECTORY, CampaignDemand, CampaignReady, WantedCreative
-from adloom.budgets.messages import BudgetVerdict, CampaignExhausted, CampaignRestored
+from adloom.budgets.campaign.demand import DIRECTORY, CampaignDemand, CampaignReady
 from adloom.core.delivery import Delivery
-from adloom.core.ids import CampaignId, SiteId
-from adloom.core.money import Micros
+from adloom.core.ids import SiteId
 from adloom.core.random import Chance
 from adloom.forecast.actors import SimulatedActors
 from adloom.forecast.market import SimulatedMarket
+from adloom.forecast.page_demand import PageDemand
 from adloom.market.auctioneer.state import (
     AuctionSlot,
     ConfigureAuctions,
@@ -32,14 +30,8 @@ from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.model import PageShortlists
 from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
 from adloom.runtime.actors.actor import Publish, RecordRow
-from adloom.serving.index.contextual import CreativeRow
-from adloom.serving.index.rows import AssignmentStatus
 from adloom.serving.index.site import SiteRow, with_descendants
-from adloom.targeting.values import find_landing_domain
 
-SPENT: Final = frozenset(
-    {BudgetVerdict.DAILY_BUDGET, BudgetVerdict.TOTAL_BUDGET, BudgetVerdict.ADVERTISER_BUDGET}
-)
 # Pages of a simulation are never classified again.
 FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -52,9 +44,10 @@ class PageAuctions:
         self.tables: dict[SiteId, ShortlistTable] = {}
         self._seconds_between = market.page_auction_seconds
         self._auctioned_at = market.starts_at
-        self._is_changed = True  # Which campaigns can pay, since the last auctions.
-        self._demands = {one.campaign_id: one for one in build_demands(market.creatives)}
+        self._is_changed = True  # Which campaigns can be shown, since the last auctions.
+        self._demand = PageDemand(market)
         now = market.starts_at
+        self._demands = {one.campaign_id: one for one in self._demand.build_demands(now)}
         self._actors.send(DIRECTORY, AllDemand(1, tuple(self._demands.values())), now)
         for site in market.sites:
             address = make_auctioneer_address(site.id)
@@ -69,26 +62,31 @@ class PageAuctions:
 
     def receive(self, update: object, now: datetime) -> None:
         """Send the directory the campaigns with used-up budgets, and those that can pay again."""
-        if isinstance(update, CampaignExhausted | CampaignRestored):
-            demand = self._demands.get(CampaignId(update.campaign_id))
-            is_spent = isinstance(update, CampaignExhausted) and update.verdict in SPENT
-            if demand is not None and demand.is_spent is not is_spent:
-                changed = msgspec.structs.replace(demand, is_spent=is_spent, version=demand.version + 1)
-                self._demands[demand.campaign_id] = changed
-                self._is_changed = True
-                self._actors.send(DIRECTORY, CampaignReady(changed), now)
+        self._send(self._demand.receive(update, now), now)
 
-    def advance(self, rows: Sequence[ResultRow], now: datetime) -> None:
+    def advance(self, rows: Sequence[ResultRow], capped: Collection[int], now: datetime) -> None:
         """Tell rankers what was counted, and do what is due: pages are auctioned again every five minutes.
 
-        In a market that cannot afford that, they are auctioned when it is time, or when a campaign has nothing left.
+        In a market that cannot afford that, they are auctioned when it is time, or when campaigns can be shown that
+        could not before, or no longer.
         """
+        self._send(self._demand.advance(capped, now), now)
         for address, message in sum_for_rankers(rows):
             self._actors.send(address, message, now)
         is_time = (now - self._auctioned_at).total_seconds() >= self._seconds_between
         if is_time or self._is_changed:
             self._auctioned_at, self._is_changed = now, False
             self._actors.wake_due(now)
+
+    def _send(self, demands: Iterable[CampaignDemand], now: datetime) -> None:
+        for one in demands:
+            known = self._demands[one.campaign_id]
+            changed = msgspec.structs.replace(one, version=known.version)
+            if changed != known:
+                self._is_changed = True
+                changed = msgspec.structs.replace(one, version=known.version + 1)
+                self._demands[one.campaign_id] = changed
+                self._actors.send(DIRECTORY, CampaignReady(changed), now)
 
     def _on_row(self, effect: Publish | RecordRow) -> None:
         if not isinstance(effect, RecordRow) or not isinstance(effect.row, PageShortlists):
@@ -99,39 +97,6 @@ class PageAuctions:
         )
         known = self.tables.get(row.site_id, NO_SHORTLISTS)
         self.tables[row.site_id] = known.with_changes([listed])
-
-
-def build_demands(creatives: Sequence[CreativeRow]) -> list[CampaignDemand]:
-    """Return the campaigns as bidders know them: those with something to show."""
-    by_campaign: dict[UUID, list[CreativeRow]] = {}
-    for row in (one for one in creatives if one.assignment.status is AssignmentStatus.LIVE):
-        by_campaign.setdefault(row.assignment.campaign_id, []).append(row)
-    return [_build_demand(rows) for rows in by_campaign.values()]
-
-
-def _build_demand(rows: Sequence[CreativeRow]) -> CampaignDemand:
-    first, terms = rows[0].assignment, rows[0].terms
-    return CampaignDemand(
-        campaign_id=first.campaign_id,
-        advertiser_id=first.advertiser_id,
-        version=1,
-        max_cpm=first.bid or Micros(0),
-        categories=terms.categories,
-        creatives=tuple(
-            WantedCreative(
-                row.assignment.banner_id,
-                row.terms.width,
-                row.terms.height,
-                find_landing_domain(row.assignment.cta_url),
-            )
-            for row in rows
-        ),
-        takes_filler=terms.takes_filler,
-        product_category=terms.product_category,
-        blocked_domains=frozenset(terms.blocked_sites),
-        excluded_categories=frozenset(terms.excluded_categories),
-        is_restricted=bool(first.rules or any(row.assignment.frequency for row in rows)),
-    )
 
 
 def build_terms(site: SiteRow, market: SimulatedMarket) -> SiteTerms:

@@ -1,6 +1,6 @@
 """Fills the contextual slots of a simulated market: the real choice, price and reservation, without HTTP."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -121,7 +121,7 @@ class SimulatedSlots:
         impressions, clicks = self._counted.get(key, (0, 0))
         self._counted[key] = impressions + 1, clicks + is_clicked
 
-    def advance(self, now: datetime) -> None:
+    def advance(self, capped: Collection[int], now: datetime) -> None:
         """Let auctions and choices know what was counted, and auction pages that are due."""
         rows: list[ResultRow] = []
         for (site_id, banner_key, topic, minute), counted in self._counted.items():
@@ -133,4 +133,4 @@ class SimulatedSlots:
         self._windows.drop_old(now)
         for site_id, sums in self._windows.take_changed().items():
             self._results[site_id] = build_results(sums, self._rows)
-        self._auctions.advance(rows, now)
+        self._auctions.advance(rows, capped, now)

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
+from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative, is_on_plan
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.status_store import load_states
 from adloom.budgets.traffic.store import read_followed_shape
@@ -18,17 +18,12 @@ from adloom.resource.changes import read_version
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.budget_day import find_budget_day
-from adloom.schedule.pace_control import EXPECTED_SHARE_MIN
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.schedule.schedule_window import is_open
 from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
 from adloom.targeting.values import find_landing_domain
 
 TWO_DAYS: Final = timedelta(days=2)
-# Of what is planned: who has spent so much is left out of requests, or will be,
-ON_PLAN: Final = 0.95
-# until it is behind. Between the two it stays what it was: each change is another auction.
-BEHIND_PLAN: Final = 0.9
 NEVER: Final = datetime.max.replace(tzinfo=UTC)
 RECENT: Final = "SELECT id, day, spent_micros FROM spend_days WHERE day >= $1"
 EVER: Final = """
@@ -243,9 +238,8 @@ def is_paced(
         return False
     day = find_budget_day(now, one.zone)
     share = build_day_curve(shape, day.starts_at, day.ends_at).compute_share(now)
-    planned = micros_from_paisa(one.daily_paisa) * max(EXPECTED_SHARE_MIN, share)
-    least = (BEHIND_PLAN if was_paced else ON_PLAN) * planned
-    return recent.get((one.campaign_id, day.day), 0) >= least
+    spent = recent.get((one.campaign_id, day.day), 0)
+    return is_on_plan(spent, micros_from_paisa(one.daily_paisa), share, was_paced=was_paced)
 
 
 def _sum_spent_today(

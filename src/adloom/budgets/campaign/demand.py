@@ -9,9 +9,14 @@ import msgspec
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
+from adloom.schedule.pace_control import EXPECTED_SHARE_MIN
 from adloom.taxonomy.topics import FILLER
 
 DIRECTORY: Final = Address("directory", "directory")
+# Of what is planned: who has spent so much is left out of requests, or will be,
+ON_PLAN: Final = 0.95
+# until it is behind. Between the two it stays what it was: each change is another auction.
+BEHIND_PLAN: Final = 0.9
 
 
 class WantedCreative(msgspec.Struct, frozen=True):
@@ -66,3 +71,9 @@ class CampaignGone(msgspec.Struct, frozen=True, tag="campaign_gone.v1"):
 
     campaign_id: CampaignId
     version: int
+
+
+def is_on_plan(spent: int, daily_budget: Micros, share: float, *, was_paced: bool) -> bool:
+    """Whether a campaign that follows the traffic of its day has spent what it was to have spent by now."""
+    planned = daily_budget * max(EXPECTED_SHARE_MIN, share)
+    return spent >= (BEHIND_PLAN if was_paced else ON_PLAN) * planned
