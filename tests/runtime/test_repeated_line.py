@@ -1,4 +1,4 @@
-"""A line that comes often is written once a second, with how often it came."""
+"""A line that comes often is written once a second, or once a minute in an outage, with how often it came."""
 
 import asyncio
 from itertools import pairwise
@@ -8,7 +8,9 @@ import structlog.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.runtime.telemetry.logs import REPEATED_SECONDS, RepeatedLine
+from adloom.core.errors import UnavailableError
+from adloom.runtime.locks import LeaderLoop
+from adloom.runtime.loops import REPEATED_SECONDS, RepeatedLine
 from tests.support.actors import Add, HostSystem, a_tally, on_virtual_time
 
 
@@ -60,3 +62,29 @@ async def test_actors_whose_states_cannot_be_read_are_a_line_a_second() -> None:
     forgotten = [line for line in lines if line["event"] == "entities_forgotten"]
     assert 4 <= len(forgotten) <= 6
     assert sum(line["times"] for line in forgotten) > len(forgotten)
+
+
+class LockOfAwayServer:
+    """A lock whose server does not answer."""
+
+    was_just_taken = False
+
+    async def acquire(self) -> bool:
+        raise UnavailableError("Valkey does not answer.")
+
+    async def release(self) -> None:
+        raise AssertionError("it was never taken")
+
+
+@on_virtual_time
+async def test_a_worker_that_cannot_lead_is_a_line_a_minute() -> None:
+    stop = asyncio.Event()
+    with structlog.testing.capture_logs() as lines:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(LeaderLoop(LockOfAwayServer(), [], name="budgets").run(stop))
+            await asyncio.sleep(300)
+            stop.set()
+
+    assert 5 <= len(lines) <= 6
+    assert {line["event"] for line in lines} == {"brains_wait"}
+    assert sum(line["times"] for line in lines) > 200

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 import structlog
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.loops import pause, pause_until_next
+from adloom.runtime.loops import OUTAGE_SECONDS, RepeatedLine, pause, pause_until_next
 from adloom.runtime.valkey import Valkey, raise_if_away, retry_if_disconnected
 
 RENEW_SECONDS: Final = 2.0  # Twice while the lock lasts.
@@ -55,6 +55,7 @@ class LeaderLoop:
         self._name = name
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
+        self._log_waiting = RepeatedLine(log, "brains_wait", seconds=OUTAGE_SECONDS)
         self.is_leader = False
         # A plain counter, read by a collector.
         self.terms = 0
@@ -65,7 +66,7 @@ class LeaderLoop:
                 if await self._lock.acquire():
                     await self._lead(stop)
             except UnavailableError as error:
-                log.warning("brains_wait", actors=self._name, reason=error.detail)
+                self._log_waiting(actors=self._name, reason=error.detail)
             except Exception:
                 # The outermost loop: whatever a part failed with, all parts start again from the stored states.
                 log.exception("brains_failed", actors=self._name)

@@ -8,6 +8,10 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
+REPEATED_SECONDS: Final = 1.0  # Of a line that may come a thousand times a second, one is written.
+# Of one that comes again at every try while a server is away: a worker has a dozen loops that try.
+OUTAGE_SECONDS: Final = 60.0
+
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
@@ -147,3 +151,31 @@ class PollLoop:
             log.exception("look_failed", of=self._name)
         else:
             self._is_cut_off = False
+
+
+class RepeatedLine:
+    """Writes a line at most once in some seconds; what was left out is counted in the next one, as `times`."""
+
+    def __init__(
+        self,
+        log: structlog.stdlib.BoundLogger,
+        event: str,
+        *,
+        seconds: float = REPEATED_SECONDS,
+        now: Callable[[], float] = read_loop_seconds,
+    ) -> None:
+        self._log = log
+        self._event = event
+        self._seconds = seconds
+        self._now = now
+        self._next_at: float | None = None
+        self._times = 0
+
+    def __call__(self, **fields: Any) -> None:  # noqa: ANN401 - whatever a line has
+        self._times += 1
+        now = self._now()
+        if self._next_at is not None and now < self._next_at:
+            return
+        self._next_at = now + self._seconds
+        times, self._times = self._times, 0
+        self._log.warning(self._event, times=times, **fields)

@@ -22,7 +22,7 @@ import structlog
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer
-from adloom.runtime.telemetry.logs import RepeatedLine
+from adloom.runtime.loops import RepeatedLine
 
 PENDING_MAX: Final = 10_000  # Beyond this we answer 503: losing requests is cheaper than losing memory.
 PENDING_BYTES_MAX: Final = 16 * 2**20  # The same, in bytes: an event has some kilobytes at most.

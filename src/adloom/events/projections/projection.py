@@ -21,7 +21,7 @@ from adloom.events.ports import (
 )
 from adloom.events.projections.quarantine import TRY_AGAIN_SECONDS, BatchApplier
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.runtime.loops import pause, pause_until_next
+from adloom.runtime.loops import OUTAGE_SECONDS, RepeatedLine, pause, pause_until_next
 
 # Each batch waits for the disk once. With 2,000, a busy installation charged a sixth fewer events a second.
 BATCH_MAX: Final = 5_000
@@ -127,6 +127,7 @@ class Projection:
         )
         self._cursor: str | None = None  # As we have left it; None if another worker may have moved it.
         self._nap: asyncio.Timeout | None = None
+        self._log_waiting = RepeatedLine(log, "projection_waits", seconds=OUTAGE_SECONDS)
         self.counters = self._applier.counters
         self.cursor_moved = CursorSignal()
         self.is_owner = False
@@ -237,11 +238,11 @@ class Projection:
             await self._consumer.release()
 
     def _log_failure(self, error: Exception, *, retry_in_seconds: float) -> None:
-        about = log.bind(projection=self.name, retry_in_seconds=retry_in_seconds)
+        about = {"projection": self.name, "retry_in_seconds": retry_in_seconds}
         if isinstance(error, UnavailableError):
-            about.warning("projection_waits", reason=error.detail)
+            self._log_waiting(**about, reason=error.detail)
         else:
-            about.error("projection_failed", exc_info=error)
+            log.error("projection_failed", **about, exc_info=error)
 
 
 def _compute_backoff(failures_in_a_row: int) -> float:

@@ -26,7 +26,7 @@ from adloom.pages.classify.store import find_classified, renew_classification, r
 from adloom.pages.model import FRESH_HOURS, PageSource, compute_expiry
 from adloom.pages.notice import PageNotice, publish_page_notice
 from adloom.pages.store import PageClassification, write_classification, write_failure
-from adloom.runtime.loops import pause
+from adloom.runtime.loops import OUTAGE_SECONDS, RepeatedLine, pause
 from adloom.runtime.postgres import Pool, is_reachable
 from adloom.runtime.process.tuning import give_memory_back
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -98,6 +98,7 @@ class ClassifyWorker:
         self._idle_seconds_max = idle_seconds_max
         self._away_seconds = away_seconds
         self._worked_at = 0.0
+        self._log_waiting = RepeatedLine(log, "classifier_waits", seconds=OUTAGE_SECONDS)
         self.unloaded = asyncio.Event()  # Set while there is none any more.
         self.tally = ClassifyTally(dict.fromkeys(PageOutcome, 0))
 
@@ -123,7 +124,7 @@ class ClassifyWorker:
                 # What was taken and not acknowledged is taken up again.
                 is_resumed = False
                 self.tally.away += 1
-                log.warning("classifier_waits", reason=type(error).__name__)
+                self._log_waiting(reason=type(error).__name__)
                 await self._wait_for_database(stop)
 
     async def _wait_for_database(self, stop: asyncio.Event) -> None:
@@ -198,7 +199,7 @@ class ClassifyWorker:
             try:
                 await self._queue.keep(self._consumer, entry_ids)
             except UnavailableError as error:
-                log.warning("classifier_waits", reason=type(error).__name__)
+                self._log_waiting(reason=type(error).__name__)
 
     async def _handle(self, entry: QueuedRequest) -> PageOutcome:
         request = entry.request

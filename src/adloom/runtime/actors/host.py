@@ -26,8 +26,7 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
-from adloom.runtime.loops import pass_on, pause, read_loop_seconds
-from adloom.runtime.telemetry.logs import RepeatedLine
+from adloom.runtime.loops import RepeatedLine, pass_on, pause, read_loop_seconds
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
 IDLE_MAX: Final = timedelta(minutes=5)

@@ -34,7 +34,7 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.mailboxes import Alarms, Envelope
-from adloom.runtime.telemetry.logs import RepeatedLine
+from adloom.runtime.loops import RepeatedLine
 
 STEPS_AT_ONCE: Final = 200
 STEP_SECONDS_MAX: Final = 0.05  # Of steps without letting other tasks of the process run.

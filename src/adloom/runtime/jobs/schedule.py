@@ -16,6 +16,7 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.runtime import loops
 from adloom.runtime.jobs.cron import Cron
+from adloom.runtime.loops import OUTAGE_SECONDS, RepeatedLine
 from adloom.runtime.valkey import VALKEY_AWAY
 
 RETRY: Final = timedelta(seconds=1)
@@ -55,6 +56,7 @@ class CronSchedule:
         self._queue = queue
         self._clock = clock
         self._pause = pause
+        self._log_failure = RepeatedLine(log, "job_not_put", seconds=OUTAGE_SECONDS)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Put the job that came due last, then each as it comes due, until stopped."""
@@ -68,7 +70,7 @@ class CronSchedule:
             try:
                 await self._queue.put(self._job.name, job_id=self._job.job_id(due))
             except VALKEY_AWAY as error:
-                log.warning("job_not_put", job=self._job.name, error=repr(error))
+                self._log_failure(job=self._job.name, error=repr(error))
                 await self._pause(RETRY, stop)
                 continue
             due = self._job.cron.find_next_after(due)

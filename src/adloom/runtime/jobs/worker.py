@@ -18,6 +18,7 @@ from bullmq.custom_errors import UnrecoverableError
 from bullmq.lock_manager import LockManager
 
 from adloom.runtime.jobs.queue import PREFIX, make_jobs_client
+from adloom.runtime.loops import OUTAGE_SECONDS, RepeatedLine
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 CONCURRENCY: Final = 1
@@ -77,6 +78,7 @@ class JobWorker:
         self._backoff = backoff
         # Its handlers log their failures themselves: a failed job has one line.
         self._is_quiet = is_quiet
+        self._log_error = RepeatedLine(log, "job_worker_failed", seconds=OUTAGE_SECONDS)
         # Plain counters, read by a collector.
         self.running = 0
         self.done = 0
@@ -174,7 +176,7 @@ class JobWorker:
 
     def _on_error(self, error: Exception, *_: object) -> None:
         self.errors += 1
-        log.warning("job_worker_failed", queue=self._queue, error=repr(error))
+        self._log_error(queue=self._queue, error=repr(error))
 
 
 class _RestingWorker(bullmq.Worker):

@@ -8,10 +8,10 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from types import TracebackType
-from typing import Any, Final, TextIO, cast
+from typing import Final, TextIO, cast
 
 import msgspec
 import structlog
@@ -20,7 +20,6 @@ from structlog.processors import ExceptionRenderer
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from adloom.runtime.loops import read_loop_seconds
 from adloom.runtime.settings import Telemetry
 
 REDACTED: Final = "[redacted]"
@@ -31,7 +30,6 @@ SECRET_KEY = re.compile(r"passw|secret|token|authorization|cookie|api_?key|crede
 URL_PASSWORD = re.compile(r"(://[^\s:/@]*:)[^\s/]+@")
 BEARER = re.compile(r"\b(Bearer|Basic) +[\w.~+/=-]+", re.IGNORECASE)
 UVICORN_LOGGERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi")
-REPEATED_SECONDS: Final = 1.0  # Of a line that may come a thousand times a second, one is written.
 
 
 def configure_logs(telemetry: Telemetry, stream: TextIO | None = None) -> None:
@@ -186,25 +184,3 @@ def _hide_secrets(text: str) -> str:
     if "://" in text:
         text = URL_PASSWORD.sub(rf"\1{REDACTED}@", text)
     return BEARER.sub(rf"\1 {REDACTED}", text)
-
-
-class RepeatedLine:
-    """Writes a line at most once a second; what was left out is counted in the next one, as `times`."""
-
-    def __init__(
-        self, log: structlog.stdlib.BoundLogger, event: str, *, now: Callable[[], float] = read_loop_seconds
-    ) -> None:
-        self._log = log
-        self._event = event
-        self._now = now
-        self._next_at: float | None = None
-        self._times = 0
-
-    def __call__(self, **fields: Any) -> None:  # noqa: ANN401 - whatever a line has
-        self._times += 1
-        now = self._now()
-        if self._next_at is not None and now < self._next_at:
-            return
-        self._next_at = now + REPEATED_SECONDS
-        times, self._times = self._times, 0
-        self._log.warning(self._event, times=times, **fields)
