@@ -1,8 +1,8 @@
 """Configures campaigns and advertisers from the catalog before their first message, and finds their addresses."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -19,7 +19,7 @@ from adloom.budgets.addresses import (
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.configuration import build_advertiser_config, build_campaign_config
 from adloom.core.clock import Clock
-from adloom.core.ids import CampaignId
+from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.runtime.actors.actor import Address
 
 # An actor that was just configured may have no stored state yet.
@@ -90,20 +90,27 @@ class EntityConfigurer:
 REMEMBERED_MAX: Final = 200_000  # About 80 MB; beyond, all are forgotten and looked up again.
 
 
+class Payers(Protocol):
+    """Knows the advertisers of campaigns."""
+
+    async def load_payers(self, campaign_ids: Sequence[UUID]) -> Mapping[UUID, AdvertiserId | None]: ...
+
+
 class CatalogAddresses:
     """Looks the addresses of campaigns up in the catalog."""
 
-    def __init__(self, catalog: BudgetCatalog) -> None:
+    def __init__(self, catalog: Payers, *, remembered_max: int = REMEMBERED_MAX) -> None:
         self._catalog = catalog
+        self._remembered_max = remembered_max
         self._known: dict[UUID, Address] = {}
 
-    async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
+    async def find(self, campaign_ids: Collection[UUID]) -> Mapping[UUID, Address]:
         """Campaigns that are not in the catalog are left out."""
         unknown = [one for one in campaign_ids if one not in self._known]
         if unknown:
+            if len(self._known) + len(unknown) > self._remembered_max:
+                self._known, unknown = {}, [*campaign_ids]
             payers = await self._catalog.load_payers(unknown)
-            if len(self._known) + len(payers) > REMEMBERED_MAX:
-                self._known.clear()
             self._known |= {
                 one: make_campaign_address(CampaignId(one), payer) for one, payer in payers.items()
             }
