@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_with_shadows
+from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide, decide_with_shadows
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
 from adloom.bidding.window import BidDecision, BidRules, BidStrategy, BidWindow
@@ -23,6 +23,7 @@ from adloom.budgets.bid_model import (
     BidsDecided,
     FoundCounts,
     MultiplierRequest,
+    build_window_request,
 )
 from adloom.budgets.bids.decider import BidDecider, add_counts
 from adloom.budgets.campaign.bids import ANSWER_SECONDS_MAX, bound_multiplier, get_multiplier
@@ -188,6 +189,20 @@ def test_a_day_begins_without_the_counts_of_the_one_before() -> None:
     request = asked(bench)
     assert (request.counts, request.days_before) == (BidCounts(), BidCounts(800, 8))
     assert request.window.window == 1
+
+
+@pytest.mark.parametrize("windows_later", [0, 3], ids=["same window", "later window"])
+def test_a_strategy_begins_a_day_at_whatever_window_is_its_first(windows_later: int) -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.PACER)
+    for number in range(1, 4):
+        bench.take(a_usage(report=number, opportunities=100), after=WINDOW)
+        answer = decide(build_window_request(asked(bench)), Nets())
+        bench.take(an_answer(asked(bench), 0.5, memory=answer.state))
+    bench.take(a_usage(report=4), after=timedelta(days=1) + windows_later * WINDOW)
+
+    memory = decide(build_window_request(asked(bench)), Nets()).state
+
+    assert (memory.traffic, memory.pacer.traffic, memory.pacer.day_before) == (0, 0, 200)
 
 
 @given(anything, st.none() | anything)

@@ -145,6 +145,8 @@ def _begin_day(bids: BidProgress, state: CampaignState, windows: int) -> BidProg
         counts=NO_COUNTS,
         counted_before=NO_COUNTS,
         days_before=(bids.days_before + of_day).scale(KEPT_A_DAY),
+        # Whichever window is the first that it decides, the strategy sees that another day has begun.
+        memory=_changed(bids.memory, window=max(bids.memory.window, bids.windows, windows)),
         asked_window=-1,
         asked_at=None,
     )
