@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from adloom.auction.site_modes import ApprovalMode
-from adloom.budgets.campaign.demand import WantedCreative
+from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady, WantedCreative
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.market.auctioneer.state import (
@@ -20,7 +20,7 @@ from adloom.market.auctioneer.state import (
     WrittenShortlists,
 )
 from adloom.market.bids import CategoryBids
-from adloom.market.messages import BidAnswer
+from adloom.market.messages import AllDemand, BidAnswer, DemandChanged
 from adloom.market.routing import make_auctioneer_address
 from adloom.market.shortlist.model import ShortlistCandidate
 from simulation.market import Campaigns, Network
@@ -79,6 +79,36 @@ def test_a_new_campaign_is_on_the_shortlists_of_its_pages_within_a_second() -> N
 
     market.campaigns.put(a_demand(1, "483"))
     market.run(0.2)
+
+    assert market.banners() == [1]
+
+
+def test_a_clock_that_is_set_back_keeps_no_campaign_from_its_pages() -> None:
+    market = Market()
+    market.campaigns.put(a_demand(1, "483"))
+    market.classify("483")
+    market.run(10)
+    market.step(HOUSE, DemandChanged("483", 2))  # A round is under way.
+
+    market.now -= timedelta(hours=1)
+    market.campaigns.put(a_demand(2, "483"))
+    market.run(10)
+
+    assert market.banners() == [1, 2]
+
+
+def test_a_category_that_was_not_taken_is_told_again_although_the_clock_was_set_back() -> None:
+    market = Market()
+    market.classify("483")
+    market.run(10)
+    market.loss = 1.0
+    market.step(DIRECTORY, CampaignReady(a_demand(1, "483", version=1)))
+    market.run(1)
+
+    market.now -= timedelta(hours=1)
+    market.loss = 0.0
+    market.step(DIRECTORY, AllDemand(1, (a_demand(1, "483", version=1),)))  # As each minute.
+    market.run(10)
 
     assert market.banners() == [1]
 

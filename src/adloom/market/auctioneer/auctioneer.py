@@ -275,6 +275,8 @@ def _keep_time(
     state: AuctioneerState, now: datetime, ancestors: Ancestors, effects: list[Effect]
 ) -> AuctioneerState:
     """Repeat all auctions, retry empty ones and drop expired pages when it is time."""
+    if state.ran_at is not None and state.ran_at > now:
+        state = _plan_anew(state, now)
     if state.repeat_at is None:
         stagger = zlib.crc32(state.site_id.bytes) % int(REAUCTION_EVERY.total_seconds())
         return _changed(state, repeat_at=now + timedelta(seconds=stagger), clean_at=now + CLEAN_EVERY)
@@ -296,6 +298,20 @@ def _keep_time(
             state = _replace_pages(state, pages, now, ancestors, effects)
         state = _changed(state, clean_at=now + CLEAN_EVERY)
     return state
+
+
+def _plan_anew(state: AuctioneerState, now: datetime) -> AuctioneerState:
+    """Plan by a clock that was set back: else nothing would be sold until it is as late again."""
+    under_way = state.round
+    return _changed(
+        state,
+        ran_at=None,
+        repeat_at=now,
+        clean_at=now,
+        empty_at=None if state.empty_at is None else now,
+        quotes={category: _changed(quote, asked_at=None) for category, quote in state.quotes.items()},
+        round=None if under_way is None else _changed(under_way, until=now),
+    )
 
 
 def _is_selling(state: AuctioneerState) -> bool:

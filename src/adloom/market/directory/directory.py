@@ -69,8 +69,8 @@ def step(
 
 
 def _repeat(state: DirectoryState, now: datetime, effects: list[Effect]) -> DirectoryState:
-    """Say all again when it is time, or what has changed since then."""
-    if state.repeat_at is None or now >= state.repeat_at:
+    """Say all again when it is time, or what has changed since then; also when the clock was set back."""
+    if state.repeat_at is None or not state.repeat_at - RECONCILE_EVERY <= now < state.repeat_at:
         effects += (_push(state, category) for category in sorted(state.by_category))
         return _changed(state, repeat_at=now + RECONCILE_EVERY, changed=frozenset(), repeat_changed_at=None)
     if state.repeat_changed_at is not None and now >= state.repeat_changed_at:

@@ -71,7 +71,12 @@ def step(
 
 def _repeat_late(state: DistributorState, now: datetime) -> DistributorState:
     """Let pushes wait again for the stripes that have not answered, unless something newer waits for all."""
-    late = {category: push for category, push in state.pushes.items() if now >= push.until}
+    # One of a later time than now is of before the clock was set back.
+    late = {
+        category: push
+        for category, push in state.pushes.items()
+        if not push.until - ANSWER_WITHIN <= now < push.until
+    }
     if not late:
         return state
     again = {category: push for category, push in late.items() if category not in state.waiting}
