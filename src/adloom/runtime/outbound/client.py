@@ -9,7 +9,9 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final, cast
 
@@ -27,12 +29,18 @@ from adloom.runtime.outbound.target import Target, join, read_target
 ADDRESSES_TRIED_MAX: Final = 4
 CONNECT_SECONDS_MAX: Final = 3.0  # To one address: the next one must have its turn within the time for all.
 
+# A name server of a stranger may be as slow as it likes, and nothing ends a look-up early. So these threads are not the
+# loop's, which passwords, uploads and exports need; while all are busy, look-ups wait until their time is over.
+LOOK_UPS_AT_ONCE_MAX: Final = 16
+_LOOK_UPS: Final = ThreadPoolExecutor(LOOK_UPS_AT_ONCE_MAX, thread_name_prefix="dns")
+
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 
 async def resolve(host: str) -> Sequence[Address]:
     """Ask the system's resolver for all addresses of a host."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    look_up = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_LOOK_UPS, look_up)
     return [ip_address(entry[4][0]) for entry in found]
 
 
