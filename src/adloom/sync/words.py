@@ -15,6 +15,7 @@ class Level(StrEnum):
     AD = "AD"
 
 
+ACCESS_TOKEN: Final = re.compile(r"[!-~]+")  # It becomes part of a header.
 META_ACCOUNT: Final = re.compile(r"(act_)?[0-9]{1,50}")  # It becomes a part of an address.
 
 

@@ -198,6 +198,10 @@ async def test_another_spelling_of_an_external_id_is_the_same(seller: Seller) ->
         ("accounts", "timezone", "Mars/Base"),
         ("accounts", "isActive", "yes"),
         ("accounts", "credentials", ""),
+        ("accounts", "credentials", " "),
+        ("accounts", "credentials", "EAAB very secret"),
+        ("accounts", "credentials", "EAAB…secret"),
+        ("accounts", "externalId", ""),
         ("accounts", "credentialsExpiredAt", None),
         ("sellpages", "url", "javascript:alert(1)"),
         ("campaigns", "budget", -1),
@@ -210,6 +214,7 @@ async def test_another_spelling_of_an_external_id_is_the_same(seller: Seller) ->
         ("campaigns", "adAccountId", "mine"),
         ("adsets", "status", "RUNNING"),
         ("ads", "externalAdId", "x" * 256),
+        ("ads", "externalAdId", " "),
         ("ads", "spend", 1),
     ],
 )
@@ -263,6 +268,15 @@ async def test_credentials_are_written_and_never_returned(seller: Seller, pool: 
     assert {"credentials": {"from": "(not shown)", "to": "(not shown)"}} in [
         entry["changes"] for entry in audit.json()["items"]
     ]
+
+
+async def test_blanks_around_credentials_are_dropped(
+    control: ControlPlane, seller: Seller, pool: Pool
+) -> None:
+    made = await seller.make("accounts", platform="meta", credentials=" EAAB-very-secret\n")
+
+    sealed = await pool.fetchval("SELECT credentials FROM sync.ad_accounts WHERE credentials IS NOT NULL")
+    assert control.app.state.sealer.decrypt(sealed, belongs_to=made["id"]) == "EAAB-very-secret"
 
 
 async def test_new_credentials_clear_the_problem_of_the_old_ones(seller: Seller, pool: Pool) -> None:

@@ -1,5 +1,6 @@
 """Statistics from a server with Meta's API, with and without errors."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from datetime import timedelta
@@ -168,6 +169,19 @@ async def test_the_number_of_pages_followed_is_limited(meta: MetaServer) -> None
     assert len(meta.requests) == 3
 
 
+async def test_pages_that_go_round_in_a_circle_are_an_outage(
+    meta: MetaServer, provider: MetaProvider
+) -> None:
+    for after in ("b", "c", "b", "c"):
+        paging = {"cursors": {"after": after}, "next": "https://graph.facebook.com/next"}
+        meta.script.append(Scripted(200, body=b'{"data": [], "paging": %s}' % json.dumps(paging).encode()))
+
+    with pytest.raises(ProviderUnavailableError, match="repeatedly"):
+        await fetched(provider, a_meta_request())
+
+    assert [one.get("after") for one in meta.requests] == [None, "b", "c"]
+
+
 async def test_a_too_large_page_is_requested_in_smaller_ones(
     meta: MetaServer, provider: MetaProvider
 ) -> None:
@@ -240,6 +254,16 @@ async def test_a_throttled_answer_says_when_to_retry(meta: MetaServer, provider:
         await fetched(provider, a_meta_request())
 
     assert raised.value.retry_after == timedelta(minutes=19)
+
+
+async def test_a_time_to_retry_beyond_all_bounds_is_a_day(meta: MetaServer, provider: MetaProvider) -> None:
+    usage = {"77": [{"estimated_time_to_regain_access": 10**18}]}
+    meta.script.append(Scripted(400, {"code": 80000}, X_Business_Use_Case_Usage=usage))
+
+    with pytest.raises(ThrottledError) as raised:
+        await fetched(provider, a_meta_request())
+
+    assert raised.value.retry_after == timedelta(days=1)
 
 
 async def test_a_throttled_account_is_not_asked_before_its_time(meta: MetaServer) -> None:
@@ -342,7 +366,12 @@ async def test_requests_of_an_account_are_spaced_apart() -> None:
         b'{"data": [{"date_start": "2026-02-19", "date_stop": "2026-02-19"}]}',
         b'{"data": [{"campaign_id": "c1", "date_start": "2026-02-19", "date_stop": "2026-02-19", "spend": "-1"}]}',
         b'{"data": [{"campaign_id": "c1", "date_start": "2026-02-19", "date_stop": "2026-02-19", "spend": "NaN"}]}',
+        b'{"data": [{"campaign_id": "c1", "date_start": "2026-02-19", "date_stop": "2026-02-19", "spend": "1e13"}]}',
+        b'{"data": [{"campaign_id": "c1", "date_start": "2026-02-19", "date_stop": "2026-02-19", "impressions": "1e999999"}]}',
         b'{"data": [{"campaign_id": "c1", "date_start": "yesterday", "date_stop": "2026-02-19"}]}',
+        b'{"data": [{"campaign_id": "c1", "date_start": "2026-02-18", "date_stop": "2026-02-18"}]}',
+        b'{"data": [{"campaign_id": "c1", "date_start": "2026-02-20", "date_stop": "2026-02-20"}]}',
+        b'{"data": [{"campaign_id": "c1", "date_start": "2026-02-19", "date_stop": "2026-02-20"}]}',
     ],
 )
 async def test_an_unreadable_answer_is_an_outage(
@@ -365,6 +394,18 @@ async def test_a_platform_that_is_away_is_an_outage() -> None:
 async def test_an_account_without_a_token_must_be_connected(provider: MetaProvider) -> None:
     with pytest.raises(CredentialsExpiredError, match="Connect"):
         await fetched(provider, a_meta_request(account=an_account(platform=Platform.META, credentials=None)))
+
+
+@pytest.mark.parametrize("token", ["EAAB…", "EAAB\n", "EA AB"])
+async def test_a_token_that_is_none_must_be_replaced(
+    meta: MetaServer, provider: MetaProvider, token: str
+) -> None:
+    account = an_account(platform=Platform.META, external_id="77", credentials=Secret(token))
+
+    with pytest.raises(CredentialsExpiredError, match="Connect the account again"):
+        await fetched(provider, a_meta_request(account=account))
+
+    assert meta.requests == []
 
 
 @pytest.mark.parametrize("external_id", ["../me", "act_1/../2", "12?x=1", "act_", "act_act_1", "1 2"])

@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 import msgspec
-from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from adloom.core.ids import AdvertiserId
 from adloom.resource.shapes import TimeZone, parse_amount
-from adloom.runtime.http.api.shapes import Flag, Name, Text255, WebAddress, make_pattern_check
+from adloom.runtime.http.api.shapes import NOT_BLANK, Flag, Name, Text255, WebAddress, make_pattern_check
 from adloom.sync.words import BudgetType, EntityStatus, Platform
 
 BUDGET_MAX: Final = 9_999_999_999
@@ -37,13 +37,17 @@ Currency = Annotated[
 def _normalize_external_id(text: str) -> str:
     """Return one spelling of an id: ids that are pasted have blanks around them, and ids of Adloom any spelling of a UUID."""
     text = text.strip()
+    if not text:
+        raise ValueError("must not be blank; null means that there is none")
     try:
         return str(UUID(text))
     except ValueError:
         return text
 
 
-ExternalId = Annotated[Text255, AfterValidator(_normalize_external_id)]
+ExternalId = Annotated[
+    Text255, AfterValidator(_normalize_external_id), Field(json_schema_extra={"pattern": NOT_BLANK})
+]
 
 
 class SellerRow(msgspec.Struct, frozen=True, kw_only=True):

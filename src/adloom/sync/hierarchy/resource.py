@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from adloom.core.caller import Role
 from adloom.core.errors import ConflictError, FieldProblem, make_field_error
@@ -22,7 +22,7 @@ from adloom.resource.resource import BeforeDelete, Resource
 from adloom.runtime.http.api.shapes import Text
 from adloom.sync.api import FIELD, PREFIX, WHO, SellerListQuery
 from adloom.sync.hierarchy.model import Ad, AdAccount, Adset, Sellpage, SyncedCampaign
-from adloom.sync.words import META_ACCOUNT, Platform
+from adloom.sync.words import ACCESS_TOKEN, META_ACCOUNT, Platform
 
 SELLER: Final = Owner(role=Role.ADVERTISER, alias=FIELD, description=WHO, is_in_patch=True)
 # What all nouns of the hierarchy have in common.
@@ -36,13 +36,22 @@ NAMED_MAX: Final = 3
 STILL_IN_USE: Final = "STILL_IN_USE"
 CREDENTIALS_LENGTH_MAX: Final = 4_096
 
+
+def _check_token(text: str) -> str:
+    """Return a token without the blanks around it that a paste may bring."""
+    text = text.strip()
+    if not ACCESS_TOKEN.fullmatch(text):
+        raise ValueError("must be a token: letters a to z, digits and signs, without blanks")
+    return text
+
+
 Credentials = Annotated[
     Text,
+    AfterValidator(_check_token),
     Field(
-        min_length=1,
         max_length=CREDENTIALS_LENGTH_MAX,
         description="What the platform lets us in with; of Meta an access token. Never shown again.",
-        json_schema_extra={"writeOnly": True},
+        json_schema_extra={"writeOnly": True, "pattern": rf"^\s*{ACCESS_TOKEN.pattern}\s*$"},
     ),
 ]
 # Others than those before: whatever was wrong with them is over.

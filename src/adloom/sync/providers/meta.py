@@ -27,7 +27,7 @@ from adloom.sync.providers.protocol import (
     StatsRequest,
     ThrottledError,
 )
-from adloom.sync.words import META_ACCOUNT, Platform, Semantics
+from adloom.sync.words import ACCESS_TOKEN, META_ACCOUNT, Platform, Semantics
 
 META_URL: Final = "https://graph.facebook.com/v23.0"
 REQUESTS_PER_SECOND: Final = 5.0
@@ -80,15 +80,17 @@ class MetaProvider:
             return
         query = _InsightQuery(request, account, token)
         after: str | None = None
+        followed: set[str] = set()
         for _ in range(self._pages_max):
             page = await self._fetch_page(query, after)
             _check_currency(page, request.account)
-            yield parse_rows(page.data, request.level, entities)
+            yield parse_rows(page.data, request.level, entities, first=request.first, last=request.last)
             if page.after is None:
                 return
-            if page.after == after:
+            if page.after in followed:
                 raise ProviderUnavailableError("Meta returns the same page repeatedly.")
             after = page.after
+            followed.add(after)
         raise ProviderRefusedError(f"Meta has more than {self._pages_max} pages; sync fewer days at once.")
 
     async def _fetch_page(self, query: "_InsightQuery", after: str | None) -> InsightPage:
@@ -155,6 +157,10 @@ def _check_connected(request: StatsRequest) -> tuple[str, Secret]:
     """Return Meta's account id and the access token."""
     if request.account.credentials is None:
         raise CredentialsExpiredError("The account has no access token yet. Connect it.")
+    if not ACCESS_TOKEN.fullmatch(request.account.credentials):
+        raise CredentialsExpiredError(
+            "The access token has blanks or letters that no token has. Connect the account again."
+        )
     external_id = request.account.external_id
     if not external_id:
         raise ProviderRefusedError("The account has no externalId, so Meta cannot be queried.")

@@ -36,6 +36,7 @@ CHECKOUTS: Final = (
     "offsite_conversion.fb_pixel_initiate_checkout",
 )
 PURCHASES: Final = ("omni_purchase", "purchase", "offsite_conversion.fb_pixel_purchase")
+FIGURE_MAX: Final = 10**12  # Of an entity and day: sums of many of these fit the database, too.
 
 
 class MetaAction(msgspec.Struct, frozen=True):
@@ -94,10 +95,16 @@ def list_fields(level: Level) -> str:
     return ",".join((ID_FIELDS[level], *FIGURE_FIELDS))
 
 
-def parse_rows(page: Sequence[Insight], level: Level, entities: Mapping[str, Entity]) -> list[StatRow]:
+def parse_rows(
+    page: Sequence[Insight], level: Level, entities: Mapping[str, Entity], *, first: date, last: date
+) -> list[StatRow]:
     """Parse the rows of known entities; Meta also sends entities that were never entered here."""
     rows: list[StatRow] = []
     for insight in page:
+        if not first <= insight.date_start == insight.date_stop <= last:
+            raise ProviderUnavailableError(
+                f"Meta sent figures of {insight.date_start} to {insight.date_stop}, which is none of the days asked for."
+            )
         external_id = find_external_id(insight, level)
         entity = entities.get(external_id)
         if entity is None:
@@ -135,12 +142,12 @@ def parse_figures(insight: Insight) -> Figures:
 
 
 def parse_number(text: str) -> Decimal:
-    """Parse a figure; an invalid or negative one is an error of Meta, not 0."""
+    """Parse a figure; one that is invalid, negative or beyond all bounds is an error of Meta, not 0."""
     try:
         value = Decimal(text)
     except InvalidOperation:
         value = Decimal(-1)
-    if not value.is_finite() or value < 0:
+    if not value.is_finite() or not 0 <= value <= FIGURE_MAX:
         raise ProviderUnavailableError(f"Meta sent an invalid figure: {text[:40]!r}.")
     return value
 
@@ -186,7 +193,7 @@ class MetaUsage(msgspec.Struct, frozen=True):
 
     @property
     def retry_after(self) -> timedelta:
-        return min(self.regain or RETRY_AFTER, RETRY_AFTER_MAX)
+        return self.regain or RETRY_AFTER
 
 
 def parse_usage(headers: Mapping[str, str]) -> MetaUsage:
@@ -199,7 +206,7 @@ def parse_usage(headers: Mapping[str, str]) -> MetaUsage:
     return MetaUsage(
         max((_read_figure(one, name) for one in usages for name in PERCENTAGES), default=0.0),
         max(
-            (timedelta(minutes=_read_figure(one, "estimated_time_to_regain_access")) for one in usages),
+            map(_read_regain, usages),
             default=timedelta(),
         ),
     )
@@ -210,6 +217,11 @@ def _read(text: str | None, shape: type[dict[str, T]]) -> dict[str, T]:
         return msgspec.json.decode(text or "{}", type=shape)
     except msgspec.MsgspecError:
         return {}
+
+
+def _read_regain(usage: dict[str, Any]) -> timedelta:
+    minutes = _read_figure(usage, "estimated_time_to_regain_access")
+    return timedelta(minutes=min(minutes, RETRY_AFTER_MAX / timedelta(minutes=1)))
 
 
 def _read_figure(usage: dict[str, Any], name: str) -> float:
