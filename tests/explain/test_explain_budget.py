@@ -18,8 +18,10 @@ from adloom.explain.placement.verdict import explain_placement
 from adloom.explain.reasons import RequestFacts
 from adloom.runtime.actors.actor import find_shard
 from adloom.runtime.postgres import Pool
+from adloom.schedule.pace_control import PaceState
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import PlacementRows
+from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.catalogs import NOON
 from tests.support.contexts import a_context
 from tests.support.control import Client, ControlPlane
@@ -143,6 +145,36 @@ def test_a_candidate_without_a_budget_is_removed_with_a_reason_and_a_remedy(name
     assert (verdict.outcome, verdict.removed_by) == ("removed", name)
     assert "budget" in verdict.reason
     assert verdict.change
+
+
+def test_the_winner_that_its_pace_leaves_out_of_some_requests_says_so() -> None:
+    rows = PlacementRows(a_placement_row(), [an_assignment_row(campaign_key=7)])
+    facts = RequestFacts(context=a_context(), counts={}, budgets={}, now=NOON, throttles={7: 0.864})
+    [verdict] = explain_placement(rows, facts)
+    [often] = explain_placement(rows, msgspec.structs.replace(facts, throttles={7: 0.004}))
+
+    assert (verdict.outcome, verdict.removed_by) == ("won", None)
+    assert verdict.reason.startswith("The banner fills a slot. To spread its daily budget over the traffic")
+    assert "leaves out 86% of its offers now" in verdict.reason
+    assert often.reason == "The banner fills a slot."
+
+
+async def test_a_campaign_that_its_pace_leaves_out_of_some_requests_is_limited(
+    admin: Client, pool: Pool
+) -> None:
+    campaign = await admin.make_campaign(budgetDailyPaisa=10_000, bidAmount=5)
+    placement = await admin.make_placement()
+    await admin.link(campaign, placement)
+    await admin.assign(campaign, placement, await admin.make_banner())
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    state = a_busy_state(charged=1, held=0, leased=5, daily_budget=Micros(100_000_000))
+    await keep(pool, campaign, msgspec.structs.replace(state, pace=PaceState(throttle=0.4)))
+
+    found = (await admin.get(f"/admin/campaigns/{campaign['id']}/delivery")).json()
+
+    [pacing] = [one for one in found["checks"] if one["name"] == "pacing"]
+    assert pacing["state"] == "limits"
+    assert "leaves out 40% of its offers now" in pacing["sentence"]
 
 
 async def test_the_explanation_reads_the_stored_states_of_budget_actors(

@@ -87,6 +87,17 @@ def test_the_base_is_what_the_plan_leaves_out() -> None:
     assert base == pytest.approx(0.97685, abs=1e-5)
 
 
+def test_after_few_requests_only_a_campaign_ahead_of_its_plan_leaves_offers_out() -> None:
+    seen = {"offers": 1, "requests": 1}
+    begun = control_pace(PaceState(), _pace(now=0.0, **seen))
+
+    behind = _run(begun, steps=5, at=60.0, **seen)
+    ahead = _run(begun, steps=5, at=60.0, spent=501 * COST, **seen)
+
+    assert behind.throttle == 0
+    assert ahead.throttle > 0.5
+
+
 def test_the_controller_brakes_more_than_it_speeds_up() -> None:
     state, found = PaceState(), list[tuple[float, float, float]]()
     for ratio in (1, 1.5, 1.5, 0.8, 0.5):

@@ -19,6 +19,7 @@ from adloom.targeting.context import Context
 from adloom.targeting.evaluate import find_failing, get_value
 from adloom.targeting.rules import Operator, Rule, RuleType
 
+THROTTLE_MIN: Final = 0.005  # What is a share of one hundredth when it is rounded.
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _NEW_CAMPAIGN: Final = "Make a new campaign with this banner."
 _RAISE_BID: Final = "Raise bidAmount of the campaign to what it would have had to bid"
@@ -50,6 +51,7 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True):
     counts: Mapping[int, LifetimeCounts]
     budgets: Mapping[int, str]
     now: datetime
+    throttles: Mapping[int, float] = {}  # The share of its offers that a campaign's pace leaves out.
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -137,6 +139,10 @@ REASONS: Final = _build_table(
      "The campaign spreads its daily budget over the day, and has spent what it may have spent by now.",
      ("Nothing is wrong: it goes on bit by bit. To spend faster, raise budgetDailyPaisa of the campaign, "
       "or set its pacingStrategy to Accelerated.")),
+    ("pacing:some",
+     "To spread its daily budget over the traffic of the day, the campaign leaves out {share} of its offers now.",
+     ("Nothing is wrong: other ads get those slots. To spend faster, raise budgetDailyPaisa of the campaign, "
+      "or set its pacingStrategy to Accelerated.")),
     (FREQUENCY_CAP,
      "The user has seen the ad as often as its frequency caps allow, or it is not known how often.",
      "Wait for the next window of the cap, or delete the cap."),
@@ -170,6 +176,13 @@ OUTCOMES: Final = _build_table(
     ("outbid", "Another ad has a higher eCPM, or the same with an older campaign.", f"{_RAISE_BID}."),
 )
 # fmt: on
+
+
+def explain_throttle(throttle: float) -> Reason | None:
+    """Explain a campaign that its pace leaves out of some requests; under half a hundredth is none."""
+    if throttle < THROTTLE_MIN:
+        return None
+    return _fill("pacing:some", name="pacing", share=f"{throttle:.0%}")
 
 
 def explain_dates(starts_at: datetime | None, ends_at: datetime | None, now: datetime) -> Reason | None:

@@ -105,11 +105,12 @@ class CampaignStatuses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainedRows(msgspec.Struct, frozen=True, kw_only=True):
-    """Placements with their assignments; by campaign, its lifetime counts and the budget that it lacks."""
+    """Placements with their assignments; by campaign, its lifetime counts, the budget that it lacks, and its pace."""
 
     placements: Sequence[PlacementRows]
     counts: Mapping[int, LifetimeCounts]
     budgets: Mapping[int, str]
+    throttles: Mapping[int, float]
 
 
 async def read_placement(
@@ -148,7 +149,7 @@ async def read_campaign(
         ]
         rows = [*(row for one in found for row in one.assignments), *creatives]
         counts = await read_counts(connection, [own])
-        budgets = (await read_standings(connection, rows, now)).missing
+        standings = await read_standings(connection, rows, now)
         types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
         seen = await connection.fetch(SEEN, campaign.id, since, keys)
         tally = await _read_tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
@@ -160,7 +161,8 @@ async def read_campaign(
             creatives=creatives,
             reach=await read_reach(connection, campaign, now=now),
             counts=counts.get(own, NO_COUNTS),
-            missing_budget=budgets.get(own),
+            missing_budget=standings.missing.get(own),
+            throttle=standings.throttles.get(own, 0.0),
             traffic=CampaignTraffic(
                 since=since,
                 seen=[msgspec.convert(dict(row), SeenImpressions) for row in seen],
@@ -185,6 +187,7 @@ async def _read_rows(connection: Connection, keys: Sequence[int], now: datetime)
         ],
         counts=await read_counts(connection, capped) if capped else {},
         budgets=standings.missing,
+        throttles=standings.throttles,
     )
 
 

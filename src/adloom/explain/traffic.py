@@ -89,6 +89,7 @@ class CampaignFacts(msgspec.Struct, frozen=True, kw_only=True):
     missing_budget: str | None
     traffic: CampaignTraffic
     now: datetime
+    throttle: float = 0.0  # The share of its offers that its pace leaves out.
     creatives: Sequence[AssignmentRow] = ()  # Of contextual slots.
     reach: CampaignReach | None = None  # None if it wants no contextual slots.
 

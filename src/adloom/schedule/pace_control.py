@@ -110,9 +110,9 @@ def control_pace(state: PaceState, pace: Pace) -> PaceState:
     )
     if pace.now - state.since < _scale(GRACE_SECONDS, pace):
         return msgspec.structs.replace(state, throttle=0.0, at=pace.now)
-    if state.requests_all < REQUESTS_MIN:  # Too few to correct anything.
-        return msgspec.structs.replace(state, throttle=base, at=pace.now)
     expected = pace.daily_budget * max(EXPECTED_SHARE_MIN, pace.share)
+    if state.requests_all < REQUESTS_MIN:  # Too few to correct anything, or to know a rate.
+        return msgspec.structs.replace(state, throttle=base if pace.spent > expected else 0.0, at=pace.now)
     state = apply_ratio(state, pace.spent / expected, base=base, seconds=elapsed)
     budget_left = pace.daily_budget - pace.spent
     if pace.seconds_left <= LAST_SHARE * pace.day_seconds or budget_left <= LAST_CHARGES * pace.price:

@@ -17,6 +17,7 @@ from adloom.explain.reasons import (
     explain_cap,
     explain_dates,
     explain_schedule,
+    explain_throttle,
 )
 from adloom.explain.traffic import CampaignFacts, CampaignTraffic, count_targeted
 from adloom.schedule.schedule_window import find_closed_reason
@@ -166,9 +167,9 @@ def _check_budget(facts: CampaignFacts) -> CampaignCheck:
 
 
 def _check_pacing(facts: CampaignFacts) -> CampaignCheck:
-    reason = REASONS[PACING]
-    check = _count_auctions("pacing", reason, facts.traffic, PACING)
-    if facts.missing_budget != PACING:
+    check = _count_auctions("pacing", REASONS[PACING], facts.traffic, PACING)
+    reason = REASONS[PACING] if facts.missing_budget == PACING else explain_throttle(facts.throttle)
+    if reason is None:
         return check
     return msgspec.structs.replace(
         check, state=CheckState.LIMITS, sentence=reason.sentence, change=reason.change

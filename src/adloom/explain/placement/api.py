@@ -129,7 +129,13 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     [rows] = found.placements
     moment = query.at or now
     context = parse_context(build_visitor_request(request), rows.placement.timezone, moment)
-    facts = RequestFacts(context=context, counts=found.counts, budgets=found.budgets, now=moment)
+    facts = RequestFacts(
+        context=context,
+        counts=found.counts,
+        budgets=found.budgets,
+        now=moment,
+        throttles={} if is_publisher else found.throttles,
+    )
     verdicts = explain_placement(rows, facts, show_to_publisher if is_publisher else show_in_full)
     if caller.role is Role.ADVERTISER:
         own = {row.campaign_id for row in rows.assignments if row.advertiser_id == caller.account_id}

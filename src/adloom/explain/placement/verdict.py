@@ -13,7 +13,15 @@ import msgspec
 
 from adloom.budgets.lifetime_counts import NO_COUNTS
 from adloom.core.ids import BannerId, CampaignId
-from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, RequestFacts, find_removal
+from adloom.explain.reasons import (
+    OUTCOMES,
+    REASONS,
+    CandidateOutcome,
+    Reason,
+    RequestFacts,
+    explain_throttle,
+    find_removal,
+)
 from adloom.serving.eligibility.caps import find_reached_cap
 from adloom.serving.eligibility.decide import decide, iter_eligible
 from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
@@ -100,7 +108,9 @@ def _judge(
     if pair in choice.winners:
         # Only an evergreen fills a slot in spite of what removes it.
         shown = "won_as_evergreen" if removal else "won_as_fallback" if row.is_fallback else "won"
-        return CandidateOutcome.WON, OUTCOMES["won_turn" if pair in choice.in_turn else shown]
+        reason = OUTCOMES["won_turn" if pair in choice.in_turn else shown]
+        paced = explain_throttle(facts.throttles.get(row.campaign_key, 0.0))
+        return CandidateOutcome.WON, reason if paced is None else _join(reason, paced)
     if removal is not None:
         return CandidateOutcome.REMOVED, removal
     if pair in choice.in_turn:
@@ -108,6 +118,10 @@ def _judge(
     if any(unpack_ids(winner)[0] == row.banner_id for winner in choice.winners):
         return CandidateOutcome.LOST, OUTCOMES["shown_already"]
     return CandidateOutcome.LOST, OUTCOMES["fallback_not_needed" if row.is_fallback else "slots_filled"]
+
+
+def _join(reason: Reason, also: Reason) -> Reason:
+    return Reason(reason.name, f"{reason.sentence} {also.sentence}", also.change)
 
 
 def _build_verdict(row: AssignmentRow, outcome: CandidateOutcome, reason: Reason) -> CandidateVerdict:
