@@ -186,12 +186,10 @@ class EventLogConnection(Connection):
         await self.begin("lag")
         return Lag(entries=self._server.count_after(cursor), seconds=0.0)
 
-    async def trim(self, before: str) -> int:
+    async def trim(self, before: str, count_max: int) -> int:
+        assert count_max > 0
         await self.begin("trim")
         return self._server.forget(before)
-
-    async def trim_oldest(self, applied: str, count_max: int) -> int:
-        raise AssertionError(f"memory is not short here: {count_max} entries before {applied}")
 
     async def measure_memory(self) -> MemoryUse:
         await self.begin("memory")

@@ -176,6 +176,20 @@ async def test_entries_within_the_retention_stay(ledger: ValkeyEventLog) -> None
     assert upkeep.trimmed == 0
 
 
+async def test_all_that_is_too_old_is_trimmed_however_much_came_since(
+    ledger: ValkeyEventLog, valkey: Valkey
+) -> None:
+    """The server itself trims 10,000 entries a call at most: a busy log has more of them in a minute."""
+    ids = await appended(ledger, 25_000)
+
+    async def read_cursors() -> Mapping[str, str]:
+        return {"one": ids[-1]}
+
+    await LogRetention(ledger, read_cursors, clock=ManualClock(datetime.now(UTC) + timedelta(days=8))).check()
+
+    assert await valkey.xlen(STREAM) <= 100
+
+
 # --- memory
 
 
@@ -213,10 +227,10 @@ async def test_a_log_whose_oldest_entries_are_large_is_not_larger_than_all_of_va
 async def test_only_applied_entries_are_trimmed_for_memory(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 450)
 
-    assert await ledger.trim_oldest(ids[99], 200) == 0, "blocks go whole"
-    assert await ledger.trim_oldest(ids[250], 150) == 100
-    assert await ledger.trim_oldest(ids[250], 10) == 100
-    assert await ledger.trim_oldest(ids[250], 200) == 0
+    assert await ledger.trim(ids[99], 200) == 0, "blocks go whole"
+    assert await ledger.trim(ids[250], 150) == 100
+    assert await ledger.trim(ids[250], 10) == 100
+    assert await ledger.trim(ids[250], 200) == 0
 
     left = await ledger.read(BEGINNING, count_max=1_000, wait_seconds=1)
     assert [entry.id for entry in left] == ids[200:]

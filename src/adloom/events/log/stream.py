@@ -348,16 +348,11 @@ class ValkeyEventLog:
             entries=entries, memory_bytes=min(estimate or 0, facts["used_memory_dataset"]), dead=dead
         )
 
-    async def trim(self, before: str) -> int:
-        """Remove the entries before an id, give or take a block of the stream."""
-        with raise_if_away():
-            return await self._valkey.xtrim(STREAM, minid=before, approximate=True)
-
-    async def trim_oldest(self, applied: str, count_max: int) -> int:
+    async def trim(self, before: str, count_max: int) -> int:
         """Remove the oldest entries before one, in whole blocks and about so many; return how many."""
         limit = max(count_max, BLOCK_ENTRIES)
         with raise_if_away():
-            return await self._valkey.xtrim(STREAM, minid=applied, approximate=True, limit=limit)
+            return await self._valkey.xtrim(STREAM, minid=before, approximate=True, limit=limit)
 
     async def measure_memory(self) -> MemoryUse:
         with raise_if_away():

@@ -35,9 +35,7 @@ class RetainedLog(Protocol):
 
     async def measure_lag(self, projection: str, cursor: str) -> Lag: ...
 
-    async def trim(self, before: str) -> int: ...
-
-    async def trim_oldest(self, applied: str, count_max: int) -> int: ...
+    async def trim(self, before: str, count_max: int) -> int: ...
 
     async def measure_memory(self) -> MemoryUse: ...
 
@@ -122,8 +120,7 @@ class LogRetention:
         minute = self._clock.now().replace(second=0, microsecond=0)
         before = trim_before(cursors.values(), now=minute, retention=self._retention)
         if before is not None and before != self._trimmed_before:
-            self.trimmed += await self._event_log.trim(before)
-            self._trimmed_before = before
+            await self._trim(before)
         entries, self.size = self.size.entries, await self._event_log.measure_size()
         self._is_at_rest = entries == self.size.entries and not any(lag.entries for lag in self.lags.values())
         memory = await self._event_log.measure_memory()
@@ -137,16 +134,22 @@ class LogRetention:
 
     async def _trim_excess(self, applied: str, excess: int) -> None:
         """Trim before its time what all projections have applied; a rebuild begins later then."""
-        gone = 0
-        for _ in range(TRIM_CALLS_MAX):
-            if gone >= excess:
-                break
-            trimmed = await self._event_log.trim_oldest(applied, min(TRIM_ENTRIES, excess - gone))
-            if trimmed == 0:
-                break
-            gone += trimmed
         if excess:
+            gone = await self._trim(applied, excess)
             self._poll_soon = True
-            self.trimmed += gone
             self.trimmed_for_memory += gone
             log.warning("ledger_trimmed_for_memory", entries=gone, wanted=excess)
+
+    async def _trim(self, before: str, count_max: float = math.inf) -> int:
+        """Trim the oldest entries before one, about so many, or what a check has time for; return how many."""
+        gone = 0
+        for _ in range(TRIM_CALLS_MAX):
+            if gone >= count_max:
+                break
+            trimmed = await self._event_log.trim(before, int(min(TRIM_ENTRIES, count_max - gone)))
+            if trimmed == 0:
+                self._trimmed_before = before
+                break
+            gone += trimmed
+        self.trimmed += gone
+        return gone
