@@ -1,8 +1,10 @@
 """Tokens, API keys and passwords."""
 
+import asyncio
 import base64
 import json
 from datetime import timedelta
+from threading import Event
 from uuid import uuid4
 
 import jwt
@@ -162,6 +164,17 @@ async def test_a_password_matches_only_its_own_hash() -> None:
     assert await matches(passwords, "correct horse", password_hash)
     assert not await matches(passwords, "battery staple", password_hash)
     assert not await matches(passwords, "correct horse", "not a hash")
+
+
+async def test_a_password_is_checked_while_all_threads_of_the_loop_are_busy() -> None:
+    is_done = Event()
+    busy = [asyncio.create_task(asyncio.to_thread(is_done.wait, 30)) for _ in range(40)]
+    try:
+        await asyncio.sleep(0.05)
+        assert not await asyncio.wait_for(matches(Passwords(FAST_PASSWORDS), "correct horse", None), 5)
+    finally:
+        is_done.set()
+    await asyncio.gather(*busy)
 
 
 async def test_no_password_matches_an_unknown_user() -> None:

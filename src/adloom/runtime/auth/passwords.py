@@ -6,7 +6,10 @@ access tokens have their own module: their library takes 3 MB.
 
 import asyncio
 import secrets
-from typing import Final
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
 
 import argon2
 
@@ -17,7 +20,11 @@ API_KEY_HINT_LENGTH: Final = 12
 RANDOM_BYTES: Final = 32
 # A hash takes 64 MiB and a core for a while: more at once would starve everything else.
 PASSWORDS_AT_ONCE_MAX: Final = 2
+# Not the loop's threads, where imports and exports of others may be at work for minutes.
+_THREADS: Final = ThreadPoolExecutor(PASSWORDS_AT_ONCE_MAX, thread_name_prefix="passwords")
 REFUSAL: Final = "Too many people log in at once; please try again in a moment."
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def make_opaque_token() -> str:
@@ -46,7 +53,7 @@ class Passwords:
     async def hash(self, password: str, *, client: str) -> str:
         """Hash a password that a person, whom we know, has chosen for themselves or for another."""
         async with self.turns.hold(client, is_known=True):
-            return await asyncio.to_thread(self._hasher.hash, password)
+            return await _run(self._hasher.hash, password)
 
     async def matches(self, password: str, password_hash: str | None, *, client: str, is_known: bool) -> bool:
         """Compare a password with a hash.
@@ -55,7 +62,7 @@ class Passwords:
         does not show which users exist.
         """
         async with self.turns.hold(client, is_known=is_known):
-            is_right = await asyncio.to_thread(self._verify, password_hash, password)
+            is_right = await _run(self._verify, password_hash, password)
         return is_right and password_hash is not None
 
     def _verify(self, password_hash: str | None, password: str) -> bool:
@@ -65,3 +72,7 @@ class Passwords:
             return self._hasher.verify(password_hash or self._decoy, password)
         except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
             return False
+
+
+async def _run(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(work, *args, **kwargs))
