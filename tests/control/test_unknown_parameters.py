@@ -1,10 +1,10 @@
-"""A parameter that a route does not know is refused by its name: a misspelt filter must not answer as if it were none."""
+"""A parameter that a route does not know, or that is repeated, is refused by its name: a filter is not ignored."""
 
 import re
 
 from adloom.app.control import build_openapi_document
 from adloom.serving.request.overrides import PARAMETERS
-from tests.support.builders import UNKNOWN_ID
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, error_fields, problem
 
 VISITOR = {
@@ -21,13 +21,20 @@ VISITOR = {
 KNOWN_PARTS = {"kind": "brand", "queue_name": "banners"}
 
 
-def guarded_operations() -> list[tuple[str, str]]:
+TAKE_SEVERAL = {("/admin/stats/banners", "groupBy"), ("/admin/stats/campaigns", "campaignId")}
+
+
+def describe_guarded_operations() -> list[tuple[str, str, Json]]:
     return [
-        (method.upper(), path)
+        (method.upper(), path, described)
         for path, item in build_openapi_document()["paths"].items()
         for method, described in item.items()
         if described.get("security")
     ]
+
+
+def guarded_operations() -> list[tuple[str, str]]:
+    return [(method, path) for method, path, _ in describe_guarded_operations()]
 
 
 def fill_in(path: str) -> str:
@@ -48,6 +55,31 @@ async def test_every_route_names_the_parameter_that_it_does_not_know(admin: Clie
 
     assert ignored == []
     assert len(guarded_operations()) > 200
+
+
+async def test_every_route_names_the_parameter_that_is_repeated(admin: Client) -> None:
+    asked = [
+        (method, path, parameter["name"])
+        for method, path, described in describe_guarded_operations()
+        for parameter in described.get("parameters", ())
+        if parameter["in"] == "query" and (path, parameter["name"]) not in TAKE_SEVERAL
+    ]
+    ignored: list[tuple[str, str, str]] = []
+    for method, path, name in asked:
+        answer = await admin.request(method, f"{fill_in(path)}?{name}=1&{name}=1")
+        if answer.status_code != 400 or name not in error_fields(answer.json()):
+            ignored.append((method, path, name))
+
+    assert ignored == []
+    assert len(asked) > 300
+
+
+async def test_what_takes_several_values_may_be_repeated(admin: Client) -> None:
+    days = {"from": "2026-11-15", "to": "2026-11-15"}
+
+    answer = await admin.get("/admin/stats/banners", params=days | {"groupBy": ["day", "banner"]})
+
+    assert answer.status_code == 200, answer.text
 
 
 async def test_an_explanation_takes_the_parameters_of_the_serve_route(admin: Client) -> None:

@@ -1,10 +1,11 @@
 """What handlers of the control plane may ask for, and how their routes are described in OpenAPI."""
 
 import functools
-from collections.abc import Callable, Collection, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol, get_args, get_origin
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.dependencies.utils import get_flat_params
@@ -94,7 +95,8 @@ class Authenticator(Protocol):
 class GuardedRoute(TimedRoute):
     """A route for authenticated callers; nothing of a request is read before authentication.
 
-    It refuses parameters of the query that it does not know, as bodies refuse unknown fields.
+    It refuses parameters of the query that it does not know, as bodies refuse unknown fields, and those that are there
+    twice, unless they take several values.
 
     `make_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentCaller`.
     """
@@ -115,7 +117,8 @@ class GuardedRoute(TimedRoute):
         # The fields of a query's model are not of the class `Query`.
         others = (Path, Header, Cookie)
         parameters = get_flat_params(self.dependant)
-        names = {one.alias for one in parameters if not isinstance(one.field_info, others)}
+        of_query = [one for one in parameters if not isinstance(one.field_info, others)]
+        names = {one.alias: _takes_several(one.field_info.annotation) for one in of_query}
 
         async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
@@ -129,18 +132,27 @@ class GuardedRoute(TimedRoute):
             request.state.caller = await authenticate()
             limits: CallerLimits = request.app.state.caller_limits
             async with limits.hold(request.state.caller, now=_read_clock(request)):
-                _refuse_unknown_parameters(request, names)
+                _check_parameters(request, names)
                 return await handle(request)
 
         return handle_guarded
 
 
-def _refuse_unknown_parameters(request: Request, names: Collection[str]) -> None:
-    unknown = [name for name in request.query_params if name not in names]
-    if unknown:
-        raise RequestValidationError(
-            [{"type": "extra_forbidden", "loc": ("query", name)} for name in unknown]
-        )
+def _takes_several(annotation: object) -> bool:
+    """Return whether a parameter is a list, or may be one."""
+    return any(get_origin(one) in {list, tuple} for one in (annotation, *get_args(annotation)))
+
+
+def _check_parameters(request: Request, names: Mapping[str, bool]) -> None:
+    """Refuse parameters that are not known, and those that are repeated; `names` says which may be."""
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    problems = [
+        {"type": "repeated" if name in names else "extra_forbidden", "loc": ("query", name)}
+        for name, count in given.items()
+        if name not in names or (count > 1 and not names[name])
+    ]
+    if problems:
+        raise RequestValidationError(problems)
 
 
 def make_router(

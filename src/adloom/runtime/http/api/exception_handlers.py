@@ -54,6 +54,7 @@ _PARTS_OF_A_REQUEST: Final = frozenset({"body", "query", "path", "header", "cook
 _MESSAGES: Final = {
     "missing": "is required",
     "extra_forbidden": "is not a field that we know",
+    "repeated": "must be given only once",
     "json_invalid": "is not valid JSON",
     "model_attributes_type": "must be a JSON object, sent with the content type application/json",
     "string_unicode": "must be valid Unicode text",
