@@ -10,18 +10,21 @@ import msgspec
 import pytest
 
 from adloom.core.clock import SystemClock
+from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId, SystemIds
-from adloom.pages.site.follower import NEWS_CHANNEL
+from adloom.pages.site.follower import NEWS_CHANNEL, SiteFollower, SiteReader
 from adloom.pages.site.messages import (
     PageCategoriesClassified,
     PagesListed,
     PagesWithdrawn,
     SiteConfigured,
     SlotConfig,
+    make_site_address,
 )
 from adloom.pages.site.step import SiteKind
 from adloom.pages.site.worker import make_site_actors, share_site_actors
 from adloom.resource.changes import Catalog, IndexedNoun
+from adloom.runtime.actors.actor import Address, find_shard
 from adloom.runtime.actors.nats.link import NatsLink
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Subscription, Valkey
@@ -29,6 +32,10 @@ from tests.support.eventually import eventually
 from tests.support.pages import insert_site, write_page
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+INSERT_BROKEN = """
+    INSERT INTO brain_states (kind, key, shard, version, format, state, changed_at)
+    VALUES ('site', $1, $2, 1, 1, 'broken', now())
+"""
 INSERT_SLOT = """
     INSERT INTO placements (public_id, slug, label, layout_type, delivery, recommended_width, recommended_height, site_id)
     SELECT $1, 'top', 'Top', 'full_static', 'contextual', 300, 250, id FROM sites WHERE public_id = $2
@@ -59,8 +66,8 @@ class Heard:
 News: TypeAlias = SiteConfigured | PageCategoriesClassified | PagesWithdrawn | PagesListed
 
 
-@pytest.fixture
-async def heard(valkey: Valkey, site_id: SiteId) -> AsyncGenerator[Heard]:
+@asynccontextmanager
+async def hear(valkey: Valkey, site_id: SiteId) -> AsyncGenerator[Heard]:
     heard, stop = Heard(), asyncio.Event()
     subscription = Subscription(
         valkey,
@@ -73,6 +80,12 @@ async def heard(valkey: Valkey, site_id: SiteId) -> AsyncGenerator[Heard]:
         await heard.began.wait()
         yield heard
         stop.set()
+
+
+@pytest.fixture
+async def heard(valkey: Valkey, site_id: SiteId) -> AsyncGenerator[Heard]:
+    async with hear(valkey, site_id) as heard:
+        yield heard
 
 
 RunWorker: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
@@ -152,6 +165,56 @@ async def test_a_removed_page_is_told(pool: Pool, site_id: SiteId, heard: Heard,
             return gone == [("example.com/a",)] or left[-1:] == [("example.com/b",)]
 
         await heard.until(is_told)
+
+
+async def test_a_site_whose_state_cannot_be_read_keeps_no_other_from_its_news(
+    pool: Pool, valkey: Valkey, site_id: SiteId, a_worker: RunWorker
+) -> None:
+    other = await insert_site(pool, "other.example")
+    for broken, domain in (
+        (site_id, "example.com"),
+        (await insert_site(pool, "third.example"), "third.example"),
+    ):
+        address = make_site_address(broken)
+        await pool.execute(INSERT_BROKEN, address.key, find_shard(address))
+        await write_page(pool, broken, f"{domain}/a", at=NOON)
+
+    async with hear(valkey, other) as heard, a_worker():
+        await write_page(pool, other, "other.example/a", at=NOON)
+        await heard.until(lambda: heard.pages == [("other.example/a", ())])
+        await insert_slot(Catalog(pool, valkey), other)
+        await heard.until(lambda: isinstance(heard.news[-1], SiteConfigured))
+
+
+class HostWithStuckActor:
+    """Never gets an answer of the site that is asked first."""
+
+    def __init__(self) -> None:
+        self.stuck: Address | None = None
+        self.told: list[Address] = []
+
+    async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> None:
+        del message, seconds_max
+        self.stuck = self.stuck or address
+        if address == self.stuck:
+            raise TimeoutError
+        self.told.append(address)
+
+
+async def test_a_site_that_does_not_answer_keeps_no_other_from_its_pages(pool: Pool, valkey: Valkey) -> None:
+    names = ("one.example", "two.example", "three.example")
+    site_ids = [await insert_site(pool, name) for name in names]
+    for site_id, name in zip(site_ids, names, strict=True):
+        await write_page(pool, site_id, f"{name}/a", at=NOON)
+    host = HostWithStuckActor()
+    follower = SiteFollower(pool, valkey, SiteReader(pool), host)
+
+    for _ in range(2):
+        with pytest.raises(UnavailableError):  # What is still to be told is told at the next poll.
+            await follower.poll()
+
+    assert host.stuck is not None
+    assert sorted([*host.told, host.stuck]) == sorted(map(make_site_address, site_ids))
 
 
 async def test_another_worker_goes_on_and_tells_only_what_changed_meanwhile(

@@ -6,7 +6,8 @@ on from there; without it all pages are sent again, which changes nothing.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from adloom.pages.site.messages import (
 )
 from adloom.pages.site.step import SiteKind
 from adloom.resource.changes import NOTICE_CHANNEL, read_marks_together, read_version
-from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.actor import Address, UnreadableActorStateError
 from adloom.runtime.actors.nats.sender import NatsSender
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import Pool, raise_if_away, read_snapshot
@@ -75,6 +76,7 @@ NEWS_CHANNEL: Final = "adloom:sites:news:{site_id}"
 POLL_SECONDS: Final = 1.0
 NEWS_AT_ONCE: Final = 500
 ANSWER_SECONDS_MAX: Final = 10.0
+FAILED_MAX: Final = 3  # Sites in one poll: then it is the host that does not answer.
 
 _encode_news: Final = msgspec.msgpack.Encoder().encode
 
@@ -141,12 +143,14 @@ class SiteFollower:
         self._told: dict[SiteId, int] | None = None
         self._mark = PageMark()
         self._catalog_version = -1
+        self._failed: set[SiteId] = set()  # Sites that could not be told the last time.
         # A plain counter, read by a collector.
         self.changes = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         self._told = None
         self._mark = PageMark()
+        self._failed.clear()
         self._reader.configured.clear()
         await self._loop.run(stop, *self._subscriptions)
 
@@ -155,24 +159,49 @@ class SiteFollower:
         at = asyncio.get_running_loop().time()
         with raise_if_away("The catalog cannot be read"):
             marks = await read_marks_together(self._pool)
-        await self._follow_catalog(marks.catalog)
+        failed = await self._follow_catalog(marks.catalog)
         if self._told is None:
             self._told = await self._read_remembered()
         if self._mark.is_due(marks.pages, at=at):
-            await self._follow_pages(self._told)
-            self._mark.note_read(at=at)
+            failed = await self._follow_pages(self._told) or failed
+            if failed is None:
+                self._mark.note_read(at=at)
+        if failed is not None:
+            raise failed
 
-    async def _follow_pages(self, told: dict[SiteId, int]) -> None:
+    async def _follow_pages(self, told: dict[SiteId, int]) -> UnavailableError | None:
         with raise_if_away("Pages cannot be read"):
             versions = await pages_store.read_versions(self._pool)
-        for site_id, version in versions.items():
-            if version.newest > told.get(site_id, 0):
-                await self._send_pages(site_id, told.get(site_id))
-                told[site_id] = version.newest
-                await cast("Any", self._valkey).hset(TOLD_KEY, str(site_id), version.newest)
+
+        async def tell(site_id: SiteId) -> None:
+            newest = versions[site_id].newest
+            await self._send_pages(site_id, told.get(site_id))
+            told[site_id] = newest
+            await cast("Any", self._valkey).hset(TOLD_KEY, str(site_id), newest)
+
+        changed = [one for one, version in versions.items() if version.newest > told.get(one, 0)]
+        failed = await self._tell_each(changed, tell)
         for site_id in [one for one in told if one not in versions]:
             del told[site_id]
             await cast("Any", self._valkey).hdel(TOLD_KEY, str(site_id))
+        return failed
+
+    async def _tell_each(
+        self, site_ids: Iterable[SiteId], tell: Callable[[SiteId], Awaitable[None]]
+    ) -> UnavailableError | None:
+        """Tell sites; return why one could not be told. Those that failed come last: no other waits for them."""
+        failed: list[UnavailableError] = []
+        for site_id in sorted(site_ids, key=self._failed.__contains__):
+            try:
+                await tell(site_id)
+            except UnavailableError as error:
+                self._failed.add(site_id)
+                failed.append(error)
+                if len(failed) >= FAILED_MAX:
+                    break
+            else:
+                self._failed.discard(site_id)
+        return failed[0] if failed else None
 
     async def _send_pages(self, site_id: SiteId, since: int | None) -> None:
         """Tell an actor what changed, and wait until that is durable. One that becomes active reads all pages first."""
@@ -194,18 +223,23 @@ class SiteFollower:
             raise UnavailableError("The site actor does not answer.") from error
         self.changes += 1
 
-    async def _follow_catalog(self, version: int) -> None:
+    async def _follow_catalog(self, version: int) -> UnavailableError | None:
         """Tell sites that were in memory lately where the catalog says something else about them."""
         if version == self._catalog_version:
-            return
+            return None
         before = dict(self._reader.configured)
-        for site_id, now in (await read_sites(self._pool, list(before))).items():
-            if now.config != before[site_id].config:
-                await self._ask(site_id, now)
-                self._reader.configured[site_id] = now
-            if now.config is None:
-                self._reader.configured.pop(site_id, None)
-        self._catalog_version = version
+        now = await read_sites(self._pool, list(before))
+
+        async def tell(site_id: SiteId) -> None:
+            await self._ask(site_id, now[site_id])
+            self._reader.configured[site_id] = now[site_id]
+
+        failed = await self._tell_each((one for one in now if now[one].config != before[one].config), tell)
+        for site_id in [one for one, known in self._reader.configured.items() if known.config is None]:
+            del self._reader.configured[site_id]
+        if failed is None:
+            self._catalog_version = version
+        return failed
 
     async def _read_remembered(self) -> dict[SiteId, int]:
         known = cast("dict[bytes, bytes]", await cast("Any", self._valkey).hgetall(TOLD_KEY))
@@ -243,15 +277,19 @@ class SharedSiteFollower(SiteFollower):
             raise UnavailableError("The site actor does not answer.") from error
         self.changes += 1
 
-    async def _follow_catalog(self, version: int) -> None:
+    async def _follow_catalog(self, version: int) -> UnavailableError | None:
         if version != self._catalog_version:
             self._reader.configured = await self._load_configured()
-        await super()._follow_catalog(version)
+        return await super()._follow_catalog(version)
 
     async def _load_configured(self) -> dict[SiteId, ConfigureSite]:
         """Load what each site was last told about itself."""
         kind = SiteKind()
         with raise_if_away("Sites cannot be read"):
             rows = await self._pool.fetch(STATES, kind.name)
-        states = [kind.decode(row["state"], format_number=row["format"]) for row in rows]
-        return {state.site_id: ConfigureSite(state.config_version, state.config) for state in states}
+        configured: dict[SiteId, ConfigureSite] = {}
+        for row in rows:
+            with suppress(UnreadableActorStateError):  # Its own actor says so; others wait for none of it.
+                state = kind.decode(row["state"], format_number=row["format"])
+                configured[state.site_id] = ConfigureSite(state.config_version, state.config)
+        return configured
