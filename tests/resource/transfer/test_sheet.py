@@ -96,6 +96,17 @@ async def test_an_empty_cell_clears_a_field_and_a_missing_column_keeps_it(import
     assert (after["headline"], after["description"], after["priority"]) == (None, "Kept", 4)
 
 
+async def test_a_row_says_of_which_state_it_is(importer: Importer) -> None:
+    banner = await importer.client.make_banner()
+    sheet = f"kind,id,title,updatedAt\nbanner,{banner['id']},Mine,{banner['updatedAt']}\n".encode()
+
+    report = await importer.imported(sheet, media_type="text/csv")
+    problems = await importer.problems(sheet, media_type="text/csv")
+
+    assert report["updated"] == 1
+    assert "changed after you read it" in problems["row 2"]
+
+
 @for_each(
     ("sheet", "field"),
     [

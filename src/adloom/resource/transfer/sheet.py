@@ -22,6 +22,7 @@ from adloom.resource.transfer.document import RawItem, check_count
 
 KIND_COLUMN: Final = "kind"
 KEY_COLUMN: Final = "key"
+SEEN_COLUMN: Final = "updatedAt"  # No export has it: a document that is stale is refused by it.
 DELIMITERS: Final = ",;\t"
 CELL_LENGTH_MAX: Final = 1_000_000
 WORDS: Final = {"true": True, "false": False, "null": None}
@@ -89,7 +90,7 @@ def read_cell(cell: str, *, is_text: bool) -> Any:  # noqa: ANN401 - any JSON
 @cache
 def read_cell_types(spec: ResourceSpec[Any]) -> CellTypes:
     """Read off the body of a list, and off what others decide, how its cells are read."""
-    text = {KEY_COLUMN, *(spec.aliases[name] for name in (*spec.identity, *spec.references))}
+    text = {KEY_COLUMN, SEEN_COLUMN, *(spec.aliases[name] for name in (*spec.identity, *spec.references))}
     text |= {"status"} if spec.status else set()
     nullable: set[str] = set()
     for model in (spec.body, spec.decisions):
@@ -142,7 +143,9 @@ def _read_item(cells: CellTypes, row: Iterator[tuple[str, str]]) -> dict[str, An
 
 
 def _check_header(header: Sequence[str], known: DocumentLists) -> None:
-    columns = {KIND_COLUMN, KEY_COLUMN} | {alias for spec in known.specs for alias in spec.aliases.values()}
+    columns = {KIND_COLUMN, KEY_COLUMN, SEEN_COLUMN} | {
+        alias for spec in known.specs for alias in spec.aliases.values()
+    }
     unknown = [column for column in header if column not in columns]
     twice = {column for column in header if header.count(column) > 1}
     problems = [FieldProblem(f"row 1.{column[:100]}", "is not a column that we know") for column in unknown]
