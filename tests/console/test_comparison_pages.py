@@ -26,9 +26,9 @@ def an_answer(certainty: float | None) -> Json:
 @pytest.mark.parametrize(
     ("certainty", "sentence"),
     [
-        (0.964, "“B” leads with 96 % certainty."),
-        (0.99999, "“B” leads with 99.9 % certainty."),
-        (0.71, "“B” is ahead, but it may be chance: 71 %."),
+        (0.964, "“B” leads with 96% certainty."),
+        (0.99999, "“B” leads with 99.9% certainty."),
+        (0.71, "“B” is ahead, but it may be chance: 71%."),
         (None, "Nothing leads yet: two banners need 100 impressions each."),
     ],
 )

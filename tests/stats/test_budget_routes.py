@@ -113,6 +113,15 @@ async def test_statistics_are_the_sums_of_the_pacers(admin: Client, pool: Pool) 
     assert sum(one["spentToday"] for one in pacers) == pytest.approx(1.2)
 
 
+async def test_a_rest_that_pays_for_no_more_impression_is_a_budget_that_is_used_up(
+    admin: Client, pool: Pool
+) -> None:
+    await a_spent(admin, pool, charged=99, bidAmount=14)
+    await a_spent(admin, pool, charged=98, bidAmount=14)
+
+    assert (await read(admin, "statistics"))["campaignsExceeded"] == 1
+
+
 async def test_an_advertiser_sees_its_own_budgets_and_a_publisher_none(
     admin: Client, advertiser: Client, publisher: Client, pool: Pool
 ) -> None:

@@ -47,6 +47,8 @@ WORDS: Final = {
     "access_token": "a token of the command line",
     "api_key": "the API key",
     "ad_account": "the ad account",
+    "adset": "the ad set",
+    "page": "a page of",
     "reader": "a visitor",
 }
 # Nouns with a page, and those whose first id is of such a noun.
@@ -92,7 +94,7 @@ async def show_everything(visit: PageVisit) -> None:
     if visit.is_admin:
         await table.filter_by("subject", "Who", api=visit.api, path="/admin/accounts", key="email")
     table.filter_by_day("from", "From")
-    table.filter_by_day("to", "Through")
+    table.filter_by_day("to", "To")
     await table.show()
 
 
@@ -119,7 +121,7 @@ def name_thing(entry: Json) -> Markup:
     noun: str = entry["noun"]
     ids: list[str] = entry["nounId"].split("/")
     called = [entry["names"][one] for one in ids if one in entry["names"]] or _find_old_name(entry)
-    word = PARTS.get(noun) or WORDS.get(noun) or f"the {noun.replace('_', ' ')}"
+    word = WORDS.get(noun) or PARTS.get(noun) or f"the {noun.replace('_', ' ')}"
     text = f"{word} “{', '.join(called)}”" if called else word
     if noun not in PAGES or ids[0] not in entry["names"]:
         return Markup("{}").format(text)

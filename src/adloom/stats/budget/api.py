@@ -72,7 +72,9 @@ class BudgetStatisticsAnswer(Answer):
     total_daily_budget: PriceShown
     total_spent_today: PriceShown
     average_utilization: Annotated[float, Field(description="Per cent, on average over the campaigns.")]
-    campaigns_exceeded: Annotated[int, Field(description="Those that have spent all of it.")]
+    campaigns_exceeded: Annotated[
+        int, Field(description="Those whose rest does not pay for one more impression or click.")
+    ]
 
 
 router = make_router("/api/v1/admin/budget", "budgets", 400, 401, 403, 404, 413, 503)

@@ -29,6 +29,7 @@ class Pacer(msgspec.Struct, frozen=True, kw_only=True):
     daily_budget: Micros
     spent_today: Micros
     last_updated: datetime
+    cost: Micros = Micros(0)  # What one impression or click costs at most.
 
     @property
     def id(self) -> UUID:
@@ -46,7 +47,8 @@ class Pacer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_exceeded(self) -> bool:
-        return 0 < self.daily_budget <= self.spent_today
+        """Whether the rest does not pay for one more impression or click."""
+        return 0 < self.daily_budget < self.spent_today + max(1, self.cost)
 
 
 class BudgetTotals(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from adloom.auction.bid import BidType, compute_single_cost
 from adloom.budgets.messages import OpenWindow
 from adloom.budgets.status_store import load_campaign_statuses, load_window
 from adloom.budgets.transport.wire import INBOX_CHANNEL, encode_envelopes
 from adloom.core.errors import NotFoundError, UnavailableError
 from adloom.core.ids import CampaignId
-from adloom.core.money import micros_from_paisa
+from adloom.core.money import Micros, micros_from_paisa
 from adloom.resource.access import Scope
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
@@ -26,7 +27,7 @@ WRITTEN_WITHIN: Final = timedelta(hours=49)
 STATES_A_TURN: Final = 500  # Other requests run between two slices.
 _PACED: Final = """
     SELECT campaign.id AS key, campaign.public_id AS campaign_id, campaign.pacing_strategy::text AS strategy,
-           campaign.budget_daily_paisa, owner.public_id AS owner_id, campaign.status::text AS status,
+           campaign.budget_daily_paisa, campaign.bid_type::text, campaign.bid_amount_micros, owner.public_id AS owner_id, campaign.status::text AS status,
            state.changed_at, greatest(campaign.updated_at, state.changed_at) AS last_updated
       FROM campaigns AS campaign
       LEFT JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
@@ -35,7 +36,7 @@ _PACED: Final = """
      WHERE campaign.deleted_at IS NULL AND owner.deleted_at IS NULL AND campaign.budget_daily_paisa IS NOT NULL
 """
 PACED: Final = RowSource(
-    columns="it.campaign_id, it.strategy, it.budget_daily_paisa, it.last_updated",
+    columns="it.campaign_id, it.strategy, it.budget_daily_paisa, it.bid_type, it.bid_amount_micros, it.last_updated",
     tables=f"({_PACED}) AS it",
     tiebreak="it.key",
 )
@@ -99,6 +100,7 @@ async def _build_pacers(connection: Connection, rows: Sequence[Record], *, now: 
             daily_budget=micros_from_paisa(row["budget_daily_paisa"]),
             spent_today=statuses[row["campaign_id"]].spent_window,
             last_updated=row["last_updated"],
+            cost=compute_single_cost(BidType(row["bid_type"]), Micros(row["bid_amount_micros"] or 0)),
         )
         for row in rows
     ]

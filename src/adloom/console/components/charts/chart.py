@@ -290,7 +290,7 @@ def build_scatter_options(groups: Mapping[str, Sequence[Point]], *, across: str,
         "lineStyle": {**QUIET, "type": "dashed", "width": 1},
     }  # fmt: skip
     options = _build_options(
-        top=36,
+        top=56,
         trigger="item",
         tooltip=(
             f"(one) => adloom.lines(one.value[2], {_write_js_label(across)} + adloom.number(one.value[0]), "

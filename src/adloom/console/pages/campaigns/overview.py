@@ -29,6 +29,7 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import show_budget
 from adloom.console.pages.campaigns.targeting import fetch_rules
 from adloom.console.resource_pages import Reload
+from adloom.console.shell import STAFF
 from adloom.console.words.campaign_words import (
     describe_campaign_status,
     describe_missing,
@@ -151,6 +152,11 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
             classes="low",
             description=note,
         )
+        if visit.role in STAFF and totals["unboundImpressions"]:
+            add_hint(
+                f"{totals['unboundImpressions']:,} of the impressions were reported without a token. "
+                "The list of campaigns, caps and budgets do not count these."
+            )
 
 
 async def _show_facts(visit: PageVisit, campaign: Json) -> None:
@@ -230,7 +236,7 @@ def describe_leader(answer: Json) -> str:
 
 def _format_certainty(share: float) -> str:
     """Never 100 %: nothing that is counted is certain."""
-    return f"{min(share * 100, 99.9):.1f} %" if share > 0.99 else f"{share * 100:.0f} %"  # noqa: PLR2004 - of a hundred
+    return f"{min(share * 100, 99.9):.1f}%" if share > 0.99 else f"{share * 100:.0f}%"  # noqa: PLR2004 - of a hundred
 
 
 def _build_row(item: Json, highest: float, *, has_link: bool) -> Markup:
@@ -250,6 +256,6 @@ def _build_row(item: Json, highest: float, *, has_link: bool) -> Markup:
         if has_link
         else Markup('<span class="cut" data-id="{}">{}</span>')
     )
-    return Markup('<li>{}<b class="num">{}</b>{}<span class="quiet small num">{}</span></li>').format(
+    return Markup('<li>{}<b class="num">{}</b>{}<span class="quiet small whole">{}</span></li>').format(
         name.format(item["bannerId"], item["title"]), format_percent(item["ctr"]), span, note
     )

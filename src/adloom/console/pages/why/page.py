@@ -124,17 +124,17 @@ async def _show_form(visit: PageVisit) -> None:
         fields["segment"] = ui.input("Segment", value=query.get("segment", ""))
         fields["referrer"] = ui.input(
             "Came from", value=query.get("referrer", ""), placeholder="news.example.com"
-        )
+        ).classes("wide")
         fields["at"] = ui.input("At (UTC)", value=query.get("at", "")).props(
             'type="datetime-local" stack-label'
         )
+        fields["at"].classes("wide").props["hint"] = "Counts and budgets are those of now."
         fields["url"] = ui.input(
             "Page", value=query.get("url", ""), placeholder="https://news.example.com/story"
         ).classes("wide")
         fields["url"].props["hint"] = "For contextual slots."
         fields["userId"] = ui.input("User id", value=query.get("userId", "")).classes("wide")
-        fields["userId"].props["hint"] = "For frequency caps, in auctions."
-        fields["at"].tooltip("Counts and budgets are those of now.")
+        fields["userId"].props["hint"] = "For frequency caps, in auctions and contextual slots."
     for name, field in fields.items():
         set_attributes(field, data_field=name).props("outlined dense options-dense")
 
