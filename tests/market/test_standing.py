@@ -25,6 +25,7 @@ from adloom.market.demand_store import (
     is_paced,
     is_spent,
     load_all,
+    load_changes,
     load_named,
 )
 from adloom.market.messages import AllDemand, DemandRow
@@ -200,6 +201,38 @@ async def test_what_begins_later_or_whose_schedule_is_closed_takes_no_place(
     assert {key: one.is_spent for key, one in found.items()} == {now["id"]: False, begins["id"]: True}
     creatives = {str(one.banner_id): one.is_closed for one in found[now["id"]].creatives}
     assert creatives == {plain["id"]: False, closed["id"]: True}
+
+
+async def test_what_is_over_takes_no_place(admin: Client, pool: Pool) -> None:
+    campaign = await admin.make_campaign(bidType="cpm", bidAmount=5, categories=["483"])
+    await insert_creative(pool, (await admin.make_banner())["id"], campaign["id"])
+    await pool.execute(
+        "UPDATE campaigns SET status = 'active', starts_at = '2026-01-01', ends_at = now() - interval '1 second'"
+    )
+
+    async with pool.acquire() as connection:
+        changes = await load_all(connection)
+
+    assert [one.is_spent for one in changes.bidding] == [True]
+
+
+async def test_a_banner_of_a_deleted_advertiser_bids_no_more(admin: Client, pool: Pool) -> None:
+    maker = await admin.make_advertiser()
+    campaign = await admin.make_campaign(bidType="cpm", bidAmount=5, categories=["483"])
+    own, other = await admin.make_banner(), await admin.make_banner(advertiserId=maker["id"])
+    for banner in (own, other):
+        await insert_creative(pool, banner["id"], campaign["id"])
+    await pool.execute("UPDATE campaigns SET status = 'active'")
+    async with pool.acquire() as connection:
+        before = await load_all(connection)
+    deleted = await admin.delete(f"/admin/advertisers/{maker['id']}", headers={"If-Match": "*"})
+    await pool.execute("UPDATE banners SET deleted_at = NULL")
+
+    async with pool.acquire() as connection:
+        after = await load_changes(connection, since=before.version)
+
+    assert deleted.status_code == 204
+    assert [[str(one.banner_id) for one in demand.creatives] for demand in after.bidding] == [[own["id"]]]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from adloom.resource.changes import read_version
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.budget_day import find_budget_day
-from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.schedule.schedule import ScheduleCache
 from adloom.schedule.schedule_window import is_open
 from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
 from adloom.targeting.values import find_landing_domain
@@ -30,20 +30,23 @@ EVER: Final = """
     SELECT id, sum(spent_micros)::bigint FROM spend_days WHERE kind = 'campaign' AND id = ANY ($1::uuid[]) GROUP BY id
 """
 PACED: Final = """
-    SELECT campaign_id FROM contextual_demand WHERE demand @> '{"demand": {"is_paced": true}}'
+    SELECT campaign_id FROM contextual_demand
+     WHERE campaign_id = ANY ($1::uuid[]) AND demand @> '{"demand": {"is_paced": true}}'
 """
 RESET: Final = """
     SELECT DISTINCT noun_id FROM audit_entries WHERE noun = 'budget' AND action = 'reset' AND at >= $1
 """
 # An active campaign with a bid per thousand impressions, wanted categories or filler, and banners that are live.
-# What starts later, or has a schedule, takes no place of one that can be shown now; when an ad is asked for, it is decided.
+# What starts later, is over, or has a schedule, takes no place of one that can be shown now; when an ad is asked for, it
+# is decided.
 DEMAND: Final = """
     SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id, campaign.bid_amount_micros AS max_cpm,
            campaign.categories, campaign.excluded_categories, campaign.bids_on_unmatched, campaign.ad_product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites,
            campaign.budget_daily_paisa AS daily_paisa, campaign.budget_total_paisa AS total_paisa,
            payer.daily_budget_paisa AS advertiser_daily_paisa, campaign.impression_cap, campaign.click_cap,
-           coalesce(campaign.starts_at <= now(), campaign.status = 'active') AS has_begun,
+           coalesce(campaign.starts_at <= now(), campaign.status = 'active')
+               AND coalesce(campaign.ends_at > now(), true) AS is_in_dates,
            campaign.pacing_strategy = 'Smooth' AS is_smooth,
            coalesce(payer.timezone, campaign.timezone) AS zone,
            EXISTS (SELECT FROM campaign_targeting_rules AS rule WHERE rule.campaign_id = campaign.id AND rule.is_active)
@@ -64,10 +67,11 @@ DEMAND: Final = """
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
       JOIN creatives AS creative ON creative.campaign_id = campaign.id
       JOIN banners AS banner ON banner.id = creative.banner_id
+      LEFT JOIN advertisers AS maker ON maker.id = banner.advertiser_id
      WHERE campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
        AND campaign.bid_type = 'cpm' AND campaign.bid_amount_micros > 0
        AND (cardinality(campaign.categories) > 0 OR campaign.bids_on_unmatched)
-       AND payer.deleted_at IS NULL AND banner.deleted_at IS NULL AND banner.is_active
+       AND payer.deleted_at IS NULL AND maker.deleted_at IS NULL AND banner.deleted_at IS NULL AND banner.is_active
        AND {among}
      GROUP BY campaign.id, payer.id
 """
@@ -93,6 +97,11 @@ CHANGED_CAMPAIGNS: Final = """
            SELECT own.id FROM catalog_changes AS changed
              JOIN campaigns AS own ON own.advertiser_id = changed.noun_key
             WHERE changed.version > $1 AND changed.noun = 'advertiser'
+           UNION
+           SELECT creative.campaign_id FROM catalog_changes AS changed
+             JOIN banners AS made ON made.advertiser_id = changed.noun_key
+             JOIN creatives AS creative ON creative.banner_id = made.id
+            WHERE changed.version > $1 AND changed.noun = 'advertiser'
      )
 """
 CHANGED_SITES: Final = """
@@ -108,7 +117,7 @@ CHANGED_SITES: Final = """
 
 
 class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
-    """What limits a campaign: its budgets of a day and in all, its advertiser's of a day, its caps and its start."""
+    """What limits a campaign: its budgets of a day and in all, its advertiser's of a day, its caps and its dates."""
 
     campaign_id: UUID
     advertiser_id: UUID | None
@@ -118,7 +127,7 @@ class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
     advertiser_daily_paisa: int | None
     impression_cap: int | None = None
     click_cap: int | None = None
-    has_begun: bool = True
+    is_in_dates: bool = True
     is_smooth: bool = False  # Its daily budget follows the traffic of its day.
     zone: str  # Of their days: the advertiser's, or its own where it has none.
 
@@ -126,7 +135,7 @@ class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
 class Standings(msgspec.Struct, frozen=True):
     """Which campaigns take no place on a shortlist of one that can be shown at each request.
 
-    The `spent` cannot be shown now: they cannot pay for another impression, have reached a cap, or begin later. The
+    The `spent` cannot be shown now: they cannot pay for another impression, have reached a cap, begin later or are over. The
     `paced` have spent what they were to have spent by now, so most requests go by without them.
     """
 
@@ -139,7 +148,7 @@ async def find_standings(connection: Connection, campaigns: Sequence[CampaignBud
 
     Delivery goes by its leases and dates; what is a minute old here costs nothing but the order of a shortlist.
     """
-    closed = {one.campaign_id for one in campaigns if not one.has_begun}
+    closed = {one.campaign_id for one in campaigns if not one.is_in_dates}
     found = await _compare_budgets(connection, campaigns)
     spent = frozenset((*closed, *await _find_capped(connection, campaigns), *found.spent))
     return Standings(spent, found.paced - spent)
@@ -186,7 +195,8 @@ async def _compare_budgets(connection: Connection, campaigns: Sequence[CampaignB
     in_all = {one.campaign_id for one in limited if one.total_paisa is not None}
     ever: dict[UUID, int] = {row[0]: row[1] for row in await connection.fetch(EVER, in_all)} if in_all else {}
     shape = await read_followed_shape(connection, None)
-    paced = {row[0] for row in await connection.fetch(PACED)}
+    smooth = [one.campaign_id for one in limited if one.is_smooth]
+    paced = {row[0] for row in await connection.fetch(PACED, smooth)}
     return Standings(
         frozenset(one.campaign_id for one in limited if is_spent(one, recent, ever, now)),
         frozenset(
@@ -306,13 +316,19 @@ async def _build_demands(
     budgets = [msgspec.convert(dict(row), CampaignBudgets) for row in rows]
     standings = await find_standings(connection, budgets)
     now: datetime = await connection.fetchval("SELECT now()") if rows else NEVER
-    return [_build_demand(row, version, now, standings) for row in rows]
+    schedules = ScheduleCache()
+    return [_build_demand(row, version, now, standings, schedules) for row in rows]
 
 
-def _build_demand(row: Record, version: int, now: datetime, standings: Standings) -> CampaignDemand:
+def _build_demand(
+    row: Record, version: int, now: datetime, standings: Standings, schedules: ScheduleCache
+) -> CampaignDemand:
     campaign_id, advertiser_id = row["campaign_id"], row["advertiser_id"]
     banners = zip(row["banner_ids"], row["widths"], row["heights"], row["addresses"], strict=True)
-    closed = [not is_open(one, now=now) for one in _list_schedules(row)]
+    closed = [
+        not is_open(schedules.get(*columns), now=now)
+        for columns in zip(*(row[name] for name in SCHEDULES), strict=True)
+    ]
     return CampaignDemand(
         campaign_id=CampaignId(campaign_id),
         advertiser_id=None if advertiser_id is None else AdvertiserId(advertiser_id),
@@ -331,22 +347,3 @@ def _build_demand(row: Record, version: int, now: datetime, standings: Standings
         is_paced=campaign_id in standings.paced,
         is_restricted=row["is_restricted"],
     )
-
-
-def _list_schedules(row: Record) -> list[Schedule]:
-    """Return the schedules of a campaign's banners, in their order."""
-    return [
-        Schedule(
-            status=ScheduleStatus(status),
-            publish_at=publish_at,
-            expires_at=expires_at,
-            timezone=timezone,
-            recurrence_rule=rule,
-            window_start=window_start,
-            window_end=window_end,
-            created_at=created_at,
-        )
-        for status, publish_at, expires_at, timezone, rule, window_start, window_end, created_at in zip(
-            *(row[name] for name in SCHEDULES), strict=True
-        )
-    ]

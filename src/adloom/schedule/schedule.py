@@ -3,6 +3,7 @@
 from datetime import datetime, time
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -36,6 +37,29 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     window_end: time | None = None
     # A rule without a DTSTART takes its rhythm from `publish_at`, or from this where there is none.
     created_at: datetime | None = None
+
+
+class ScheduleCache:
+    """Builds schedules from columns of the catalog; equal ones are the same object."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Schedule] = {}
+
+    def get(self, *columns: Any) -> Schedule:  # noqa: ANN401 - as the driver returns them
+        schedule = self._known.get(columns)
+        if schedule is None:
+            status, publish_at, expires_at, timezone, rule, window_start, window_end, created_at = columns
+            schedule = self._known[columns] = Schedule(
+                status=ScheduleStatus(status),
+                publish_at=publish_at,
+                expires_at=expires_at,
+                timezone=timezone,
+                recurrence_rule=rule,
+                window_start=window_start,
+                window_end=window_end,
+                created_at=created_at,
+            )
+        return schedule
 
 
 def derive_status(

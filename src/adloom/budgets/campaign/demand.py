@@ -47,7 +47,7 @@ class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
     product_category: str | None = None
     blocked_domains: frozenset[str] = frozenset()
     excluded_categories: frozenset[str] = frozenset()  # Of pages; what is below them is excluded, too.
-    # Nothing is left of a budget or a cap, or it begins later: it bids on, behind campaigns that can be shown.
+    # Nothing is left of a budget or a cap, it begins later or is over: it bids on, behind campaigns that can be shown.
     is_spent: bool = False
     # At many requests it cannot be shown, by its pace, its targeting or frequency caps: it bids on, beside those that
     # can be shown at each.

@@ -8,6 +8,7 @@ from adloom.catalog.banner_content import DELIVERED, write_columns
 from adloom.market.approval import ApprovalRules
 from adloom.market.site_store import APPROVALS, build_approval_rules
 from adloom.runtime.postgres import Connection
+from adloom.schedule.schedule import ScheduleCache
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
 from adloom.serving.index.site import IndexedSite, SiteRow, compile_site
 from adloom.serving.index.store import (
@@ -15,7 +16,6 @@ from adloom.serving.index.store import (
     READ_RULES,
     ROWS_A_BATCH,
     Keys,
-    ScheduleCache,
     build_query,
     build_rows,
     iter_batches,

@@ -16,7 +16,7 @@ from adloom.core.errors import AdloomError
 from adloom.events.frequency.windows import Window
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
-from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.schedule.schedule import ScheduleCache
 from adloom.serving.index.rows import (
     AssignmentRow,
     AssignmentStatus,
@@ -281,29 +281,6 @@ def _parse_rule(
         except AdloomError:
             known[spelling] = None
     return known[spelling]
-
-
-class ScheduleCache:
-    """Builds schedules from columns; equal ones are the same object."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], Schedule] = {}
-
-    def get(self, *columns: Any) -> Schedule:  # noqa: ANN401 - as the driver returns them
-        schedule = self._known.get(columns)
-        if schedule is None:
-            status, publish_at, expires_at, timezone, rule, window_start, window_end, created_at = columns
-            schedule = self._known[columns] = Schedule(
-                status=ScheduleStatus(status),
-                publish_at=publish_at,
-                expires_at=expires_at,
-                timezone=timezone,
-                recurrence_rule=rule,
-                window_start=window_start,
-                window_end=window_end,
-                created_at=created_at,
-            )
-        return schedule
 
 
 def build_rows(
