@@ -1,5 +1,6 @@
 """The control plane's connections: a request that does not arrive times out."""
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -47,6 +48,18 @@ def test_a_request_that_does_not_arrive_times_out(server: RunningServer, beginni
 
         assert wire.rest() == b""
         assert time.monotonic() - begun > SECONDS_MAX * 0.5
+
+
+@pytest.mark.parametrize(
+    "request_head", [b"GET /app/?device=" + b"0" * 70_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"\0\r\n\r\n"]
+)
+def test_what_cannot_be_parsed_is_answered_as_every_error(server: RunningServer, request_head: bytes) -> None:
+    with server.connect() as wire:
+        head, _, body = wire.send(request_head).rest().partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"\r\ncontent-type: application/problem+json\r\n" in head
+    assert json.loads(body)["errorCode"] == "BAD_REQUEST"
 
 
 def test_endless_headers_are_disconnected(server: RunningServer) -> None:

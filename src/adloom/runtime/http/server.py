@@ -13,6 +13,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from adloom.core.errors import BadRequestError
+from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 from adloom.runtime.loops import pause_until_next
 
 
@@ -56,6 +58,18 @@ class TimeoutProtocol(HttpToolsProtocol):
         """Stop the clock: the time for the answer is ours."""
         self._cancel_deadline()
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be parsed in the form of all errors."""
+        del msg
+        body = encode_problem(
+            BadRequestError("This is not HTTP that can be read, or its address is too long.")
+        )
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n"
+        self.transport.write(head % (PROBLEM_CONTENT_TYPE.encode(), len(body)))
+        self.transport.write(b"".join(b"%b: %b\r\n" % one for one in self.server_state.default_headers))
+        self.transport.write(b"\r\n" + body)
+        self.transport.close()
 
     def handle_websocket_upgrade(self) -> None:
         """Stop the clock: a web socket may be idle for as long as it likes."""
