@@ -133,6 +133,16 @@ def test_the_spool_is_in_the_data_directory_unless_a_variable_names_another_fold
     assert given.program.environment["ADLOOM_SPOOL_DIR"] == f"{tmp_path}/given"
 
 
+def test_a_country_file_that_cannot_be_used_stops_the_start(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    (tmp_path / "text").write_text("no database")
+
+    for name in ("text", "nothing"):
+        with pytest.raises(SettingsError, match=f"ADLOOM_GEOIP_FILE is .*{name}"):
+            a_plan(tmp_path / "data", closing, {"ADLOOM_GEOIP_FILE": f"{tmp_path}/{name}"})
+
+
 def test_a_given_secret_overrides_the_generated_one(tmp_path: Path, closing: contextlib.ExitStack) -> None:
     plan = a_plan(tmp_path, closing, {"JWT_SECRET": "g" * 40})
 

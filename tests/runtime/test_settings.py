@@ -48,6 +48,24 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert (delivery.traffic.impression_ms_min, delivery.traffic.click_ms_min) == (100, 500)
 
 
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8080"),
+        ("::1", "http://[::1]:8080"),
+        ("192.168.7.5", "http://192.168.7.5:8080"),
+        ("0.0.0.0", "http://127.0.0.1:8080"),  # noqa: S104 - nothing is bound here
+        ("::", "http://[::1]:8080"),
+    ],
+)
+def test_without_an_address_for_visitors_it_is_the_one_that_is_listened_on(host: str, url: str) -> None:
+    variables = {**GOOD, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_CONTROL_HOST": host}
+
+    assert read_delivery_settings(variables).public_url == url
+    assert read_control_settings(variables).public_url == url.replace("8080", "8090")
+    assert read_control_settings(variables).delivery_url == url
+
+
 def test_without_traffic_limits_no_bound_goes_by_address() -> None:
     on, off = (
         lift_limits(read_delivery_settings({**GOOD, "ADLOOM_TRAFFIC_LIMITS": value}))
@@ -110,6 +128,11 @@ def test_without_traffic_limits_no_bound_goes_by_address() -> None:
         ("REDIS_URL", "redis://h:70000", "REDIS_URL must be an address like redis://host/…."),
         ("REDIS_URL", "unix:", "REDIS_URL must be an address like redis://host/…."),
         ("REDIS_URL", "redis://[", "REDIS_URL must be an address like redis://host/…."),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "collector:4318",
+            "OTEL_EXPORTER_OTLP_ENDPOINT must be an address like http://host/….",
+        ),
         (
             "RATE_LIMIT_PERMITS_PER_MINUTE",
             "0",

@@ -16,8 +16,8 @@ from adloom.core.caller import SAMPLE, Caller, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.runtime.auth.access_token import issue_access_token
-from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
+from adloom.runtime.ports import format_url_host
 from adloom.sample.admin import AdminClient, RefusedError, SampleError
 from adloom.sample.load import Removed, give_pages, load_sample, remove_sample
 from adloom.sample.manifest import FILE_NAME, Manifest, State

@@ -35,7 +35,7 @@ def where(
 
 def find_address(installation: Installation, part: InstalledPart) -> str:
     """Return the address to connect to on this machine."""
-    from adloom.runtime.http.probe import format_url_host
+    from adloom.runtime.ports import format_url_host
 
     control_host = installation.control_host or installation.host
     host, port = {

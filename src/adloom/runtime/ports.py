@@ -1,4 +1,4 @@
-"""Ports on loopback: find a free one, tell whether one is taken."""
+"""Ports: find a free one, tell whether one is taken, write where one is listened on."""
 
 import errno
 import itertools
@@ -9,6 +9,8 @@ from typing import Final
 
 # Below those that a system gives to connections and to programs that ask for any: a port that was found free stays so for a while.
 FREE_PORTS: Final = range(20_000, 32_000)
+# Addresses that mean every interface cannot be connected to everywhere.
+LOOPBACK_OF: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here
 PORTS_APART: Final = 499  # Processes that look at the same time begin elsewhere.
 
 _turns: Final = itertools.count()
@@ -20,6 +22,12 @@ def find_port() -> int:
         port = FREE_PORTS[(os.getpid() * PORTS_APART + next(_turns)) % len(FREE_PORTS)]
         if not is_taken("127.0.0.1", port):
             return port
+
+
+def format_url_host(host: str) -> str:
+    """Return the host to connect to, as written in a URL, for an address that is listened on."""
+    address = LOOPBACK_OF.get(host, host)
+    return f"[{address}]" if ":" in address else address
 
 
 def is_taken(host: str, port: int) -> bool:

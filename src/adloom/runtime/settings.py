@@ -33,6 +33,7 @@ from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.runtime.log_in_settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings, parse_secrets
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.outbound.settings import OutboundSettings
+from adloom.runtime.ports import format_url_host
 from adloom.runtime.process.roles import NatsSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -87,8 +88,9 @@ def _parse_cron(text: str) -> Cron:
         raise SettingValueError(expected) from error
 
 
-def _make_local_url(port_variable: str, port: int) -> Callable[[Mapping[str, str]], str]:
-    return lambda variables: f"http://127.0.0.1:{variables.get(port_variable) or port}"
+def _make_local_url(role: str, port: int) -> Callable[[Mapping[str, str]], str]:
+    host, given = f"ADLOOM_{role}_HOST", f"ADLOOM_{role}_PORT"
+    return lambda it: f"http://{format_url_host(it.get(host, ''))}:{it.get(given) or port}"
 
 
 def _choose_default_spool(variables: Mapping[str, str]) -> Path:
@@ -106,11 +108,9 @@ _PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", parse_within(1, 1_00
 _ENCRYPTION: Final = Variable("ADLOOM_SECRET", parse_secrets)
 _PROXIES: Final = Variable("ADLOOM_TRUSTED_PROXIES", _parse_networks)
 _DELIVERY_URL: Final = Variable(
-    "ADLOOM_DELIVERY_URL", _parse_web_url, _make_local_url("ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
+    "ADLOOM_DELIVERY_URL", _parse_web_url, _make_local_url("DELIVERY", DELIVERY_PORT)
 )
-_CONTROL_URL: Final = Variable(
-    "ADLOOM_CONTROL_URL", _parse_web_url, _make_local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
-)
+_CONTROL_URL: Final = Variable("ADLOOM_CONTROL_URL", _parse_web_url, _make_local_url("CONTROL", CONTROL_PORT))
 _PREFIX: Final = Variable("ADLOOM_PUBLIC_PREFIX", parse_public_prefix)
 _UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", parse_one("count", "refuse"))
 _CURRENCY: Final = Variable("ADLOOM_CURRENCY", parse_match("[A-Z]{3}", "three capitals"))
@@ -142,7 +142,9 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Annotated[str, Variable("ADLOOM_LOG_FORMAT", parse_one("auto", "json", "console"))] = "auto"
     metrics_port: Annotated[int | None, Variable("ADLOOM_METRICS_PORT", _PORT)] = None  # 0 is none, too.
     # Secret: it may carry a password.
-    otlp_endpoint: Annotated[Secret | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT", Secret)] = None
+    otlp_endpoint: Annotated[
+        Secret | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT", parse_url("http", "https"))
+    ] = None
 
 
 class QuotaSettings(msgspec.Struct, frozen=True, kw_only=True):

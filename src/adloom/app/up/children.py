@@ -8,7 +8,8 @@ import msgspec
 
 from adloom.app.listeners import LISTEN_FD, get_port
 from adloom.app.up.watching import watch_delivery, watch_others
-from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
+from adloom.runtime.http.probe import wait_until_ok
+from adloom.runtime.ports import LOOPBACK_OF
 from adloom.runtime.process.roles import WorkerRole
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import make_our_program

@@ -35,10 +35,12 @@ from adloom.runtime.embedded.binaries import find_unprivileged_user
 from adloom.runtime.embedded.servers import Servers, choose_first_port, describe_servers
 from adloom.runtime.embedded.sockets import Listening, make_socket_folder
 from adloom.runtime.files.place import FOLDER_NAME, make_files_folder, write_folder_url
+from adloom.runtime.http.geoip import open_countries
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.outbound.address import is_this_machine
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import (
+    DeliverySettings,
     SettingsError,
     Telemetry,
     add_redis_password,
@@ -138,7 +140,7 @@ def make_plan(
         or write_folder_url(directory.path / FOLDER_NAME),
     }
     delivery, control = read_delivery_settings(environment), read_control_settings(environment)
-    make_spool_folder(delivery)
+    prepare_delivery(delivery)
     for read in (read_worker_settings, read_crawler_settings, read_classifier_settings):
         read(environment)
     written = (delivery.spool_directory, make_files_folder(delivery.assets_url))
@@ -173,6 +175,12 @@ def make_plan(
             delivery.telemetry, process=SUPERVISOR, metrics_port=ports[SUPERVISOR]
         ),
     )
+
+
+def prepare_delivery(settings: DeliverySettings) -> None:
+    """Make the folder of the spool, and see whether each child can open what it will; SettingsError if not."""
+    make_spool_folder(settings)
+    open_countries(settings.geoip_file)
 
 
 class ServerPorts(NamedTuple):

@@ -20,16 +20,15 @@ from adloom.app.up.first_log_in import (
     prepare_first_log_in,
     print_first_log_in,
 )
-from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
+from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners, prepare_delivery
 from adloom.app.up.sample import FILL, GIVE, is_catalog_untouched, is_loaded, read_manifest
 from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.app.up.watching import register_children, report_frozen
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
-from adloom.events.log.spool.drain import make_spool_folder
 from adloom.runtime.embedded.sockets import remove_socket_folder
-from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
+from adloom.runtime.ports import format_url_host
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.process.tuning import give_memory_back
 from adloom.runtime.schema import read_newest_revision, upgrade_schema
@@ -231,7 +230,7 @@ def run_delivery(variables: Mapping[str, str], start: Start, *, host: str, port:
     environment = {**variables, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_DELIVERY_PORT": str(port)}
     settings = read_delivery_settings(environment)
     freezes = read_settings(FreezeSettings, environment, process="serve")
-    make_spool_folder(settings)
+    prepare_delivery(settings)
     environment["ADLOOM_SPOOL_DIR"] = str(settings.spool_directory)  # Whole: children run elsewhere.
     first = settings.telemetry.metrics_port
     # Each process has metrics of its own, so they take the port that was given and those after it; we take the last.

@@ -3,8 +3,8 @@
 from typing import Final
 
 from adloom.runtime.failover.primary import connect
-from adloom.runtime.http.probe import format_url_host
 from adloom.runtime.installation import DataDirectory
+from adloom.runtime.ports import format_url_host
 from adloom.sample.content.catalog import MAGAZINE, SITE_BY_KEY
 from adloom.sample.manifest import FILE_NAME, Manifest, State
 

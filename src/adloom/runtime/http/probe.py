@@ -2,11 +2,11 @@
 
 import asyncio
 
+from adloom.runtime.ports import LOOPBACK_OF, format_url_host
+
 ANSWER_SECONDS_MAX = 5.0
 POLL_SECONDS = 0.05
 HTTP_OK = 200
-# Addresses that mean every interface cannot be connected to everywhere.
-LOOPBACK_OF = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here
 
 
 async def wait_until_ok(host: str, port: int, path: str, *, connections: int = 1) -> None:
@@ -18,12 +18,6 @@ async def wait_until_ok(host: str, port: int, path: str, *, connections: int = 1
     async with asyncio.TaskGroup() as group:
         for _ in range(connections):
             group.create_task(_wait_until_ok(host, port, path))
-
-
-def format_url_host(host: str) -> str:
-    """Return the host to connect to, as written in a URL, for an address that is listened on."""
-    address = LOOPBACK_OF.get(host, host)
-    return f"[{address}]" if ":" in address else address
 
 
 async def fetch(host: str, port: int, path: str) -> tuple[int, bytes]:
