@@ -25,6 +25,24 @@ def test_scheduling_needs_a_start() -> None:
         a_campaign().scheduled(starts_at=None, ends_at=LATER, now=NOON)
 
 
+@pytest.mark.parametrize("before", [DRAFT, SCHEDULED, PAUSED])
+def test_a_campaign_whose_end_has_passed_does_not_begin(before: CampaignStatus) -> None:
+    campaign = a_campaign(status=before, starts_at=NOON - timedelta(hours=1), ends_at=NOON)
+
+    with pytest.raises(BadRequestError, match="endsAt has passed") as refused:
+        campaign.moved_to(ACTIVE, now=NOON)
+
+    assert [problem.field for problem in refused.value.errors] == ["endsAt"]
+    assert campaign.moved_to(CANCELLED, now=NOON).status is CANCELLED
+
+
+def test_a_campaign_whose_end_has_passed_is_not_scheduled() -> None:
+    campaign = a_campaign(starts_at=NOON - timedelta(hours=2))
+
+    with pytest.raises(BadRequestError, match="endsAt has passed"):
+        campaign.scheduled(starts_at=None, ends_at=NOON - timedelta(hours=1), now=NOON)
+
+
 @pytest.mark.parametrize("ends_at", [NOON, NOON - timedelta(seconds=1)])
 def test_a_campaign_ends_after_it_starts(ends_at: datetime) -> None:
     with pytest.raises(BadRequestError, match="endsAt must be after"):

@@ -100,7 +100,8 @@ async def test_the_verdict_names_a_missing_placement(admin: Client) -> None:
     ],
 )
 async def test_dates_and_caps_stop_a_campaign(admin: Client, pool: Pool, fields: Json, name: str) -> None:
-    shown = await make_shown_campaign(admin, **fields)
+    shown = await make_shown_campaign(admin)
+    await admin.patch(f"/admin/campaigns/{shown.campaign['id']}", json=fields)
     await EventWriter(pool).write(shown.seen())
 
     assert states(await delivery(admin, shown.campaign))[name] == "stops"

@@ -14,7 +14,7 @@ from adloom.auction.bid import BidType, compute_single_cost
 from adloom.bidding.weights_card import find_shipped_doubt
 from adloom.bidding.window import BidStrategy
 from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
-from adloom.core.errors import BadRequestError, make_field_error
+from adloom.core.errors import BadRequestError, FieldProblem, make_field_error
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.core.money import decimal_from_micros, micros_from_paisa
 from adloom.resource.shapes import Paisa, PositivePrice, Price, TimeZone
@@ -69,6 +69,9 @@ ALLOWED_MOVES: Final[Mapping[CampaignStatus, frozenset[CampaignStatus]]] = {
     CampaignStatus.ENDED: frozenset(),
     CampaignStatus.CANCELLED: frozenset(),
 }
+
+
+BEGINNING: Final = frozenset({CampaignStatus.SCHEDULED, CampaignStatus.ACTIVE})
 
 
 def check_move(before: CampaignStatus, after: CampaignStatus) -> None:
@@ -207,6 +210,11 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     def moved_to(self, status: CampaignStatus, *, now: datetime) -> "Campaign":
         """Return the campaign in another status; raises for a move that is not in the table."""
         check_move(self.require_present().status, status)
+        if status in BEGINNING and self.ends_at is not None and self.ends_at <= now:
+            message = "has passed, so the campaign would end at once: give a later one, or null"
+            raise BadRequestError(
+                f"endsAt {message}.", errors=[FieldProblem("endsAt", message)], code=DATE_INVALID
+            )
         return msgspec.structs.replace(self, status=status, updated_at=now).with_dates_checked()
 
     def scheduled(self, *, starts_at: datetime | None, ends_at: datetime | None, now: datetime) -> "Campaign":
