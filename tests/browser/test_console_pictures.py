@@ -247,6 +247,8 @@ class Walk:
             wide = page.evaluate("document.documentElement.scrollWidth")
             if wide > width:  # A busy machine lays out late.
                 yield f"is {wide} wide in a window of {width}"
+        if IS_WANTED:
+            page.wait_for_timeout(SETTLE_MILLISECONDS)  # Charts take the new width a little later.
         for theme in reversed(self._finder.themes) if IS_WANTED else ():
             name = name_page(address).removeprefix("/console").strip("/").replace("?tab=", "-")
             name = name.replace("/", "-").replace("{}", "one") or "overview"

@@ -109,6 +109,7 @@ async def test_the_overview_is_there_without_valkey_and_says_so(database_url: st
 
     assert overview.status_code == 200
     assert "not known now" in overview.text
+    assert '"class":["al-live","hidden"]' in overview.text
     assert "Valkey: does not answer" in overview.text
     assert "Valkey does not answer. Try again in a moment." in jobs.text
 

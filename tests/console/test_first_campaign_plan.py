@@ -13,6 +13,7 @@ from adloom.console.pages.first_campaign.steps import (
     CampaignPlan,
     describe_placement,
     describe_slug,
+    read_images,
     show_summary,
 )
 from adloom.core.caller import Role
@@ -178,3 +179,15 @@ async def test_a_reload_of_the_last_step_shows_the_live_check(console: ControlPl
 
     assert page.status_code == 200
     assert "Your ad is on its way" in page.text
+
+
+async def test_the_pictures_to_choose_from_are_not_an_advertisers(console: ControlPlane) -> None:
+    api = make_client(console)
+    owner = await api.post("/admin/advertisers", {"name": "Birch & Co"})
+    await api.post("/admin/banners", banner_body(title="Ours"))
+    theirs = banner_body(
+        title="Theirs", advertiserId=owner["id"], primaryImageUrl="https://birch.example/1.png"
+    )
+    await api.post("/admin/banners", theirs)
+
+    assert [banner["title"] for banner in await read_images(api)] == ["Ours"]

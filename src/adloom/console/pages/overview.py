@@ -83,7 +83,7 @@ async def show_overview(visit: PageVisit) -> None:
     span = visit.query.get("span", "today")
     span = span if span in SPANS else "today"
     with add_heading("Overview"):
-        ui.label("live").classes("al-live")
+        live = ui.label("live").classes("al-live")
         choice = ui.toggle(SPANS, value=span).props('no-caps aria-label="How far back"')
     choice.on_value_change(lambda event: ui.navigate.to(f"/console?span={event.value}"))
     if visit.is_admin or visit.role is Role.PUBLISHER:
@@ -100,13 +100,13 @@ async def show_overview(visit: PageVisit) -> None:
     below = add_div("grid-of two")
     await figures.build_charts(main, below)
     await attention.refresh()
-    await figures.refresh_now()
+    live.set_visibility(await figures.refresh_now())
     ticks = 0
 
     async def tick() -> None:
         nonlocal ticks
         ticks += 1
-        await figures.refresh_now()
+        live.set_visibility(await figures.refresh_now())
         if ticks % SLOW_EVERY == 0:
             await figures.refresh_span()
             await attention.refresh()
@@ -186,10 +186,10 @@ class OverviewFigures:
             self._charts[name].update(self._list_labels(answer), series)
         self._show_span(answer)
 
-    async def refresh_now(self) -> None:
-        """Refresh the figures that only exist for the present."""
+    async def refresh_now(self) -> bool:
+        """Refresh the figures that only exist for the present; return whether they are known."""
         if not self._is_house:
-            return
+            return True
         try:
             await self._refresh_traffic()
             await self._refresh_lag()
@@ -199,6 +199,8 @@ class OverviewFigures:
             # The other figures are in the database; what needs attention says what does not answer.
             for name in NOW:
                 self._tiles[name].update(strings.NONE, note="not known now", kind="warn")
+            return False
+        return True
 
     async def _refresh_traffic(self) -> None:
         traffic = await self._visit.api.get("/admin/system/traffic")

@@ -202,7 +202,7 @@ def is_of_sample(placement: Json) -> bool:
 
 
 async def show_what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    known = await _read_images(visit.api)
+    known = await read_images(visit.api)
     first = {
         "headline": "Something worth a look",
         "ctaLabel": "Have a look",
@@ -266,12 +266,13 @@ def _show_picture(banner: Json, image: ui.input | ui.textarea) -> None:
         set_attributes(ui.element("img"), src=address, alt="")
 
 
-async def _read_images(api: ApiClient) -> list[Json]:
-    """Return a few images of existing banners, each once."""
+async def read_images(api: ApiClient) -> list[Json]:
+    """Return a few images of the house's banners, each once: those of advertisers are theirs."""
     answer = await api.get("/admin/banners", pageSize=BANNERS_READ)
     found: dict[str, Json] = {}
     for banner in answer["items"]:
-        found.setdefault(banner["primaryImageUrl"], banner)
+        if banner["advertiserId"] is None:
+            found.setdefault(banner["primaryImageUrl"], banner)
     return list(found.values())[:IMAGES_SHOWN_MAX]
 
 
