@@ -244,3 +244,35 @@ async def test_what_is_not_on_the_shortlist_of_a_slot_does_not_win_it(admin: Cli
     assert (first["bannerId"], first["outcome"], first["categoryScore"]) == (made[1][0], "won", 0.25)
     assert (second["bannerId"], second["removedBy"]) == (made[0][0], "not_shortlisted")
     assert (first["maxCpm"], first["priceCpm"]) == (4.0, 0.5)
+
+
+async def test_a_campaign_that_has_reached_a_cap_does_not_win_a_contextual_slot(
+    admin: Client, pool: Pool
+) -> None:
+    site = await admin.make_site(approvalMode="automatic")
+    await admin.make_placement(siteId=site["id"], delivery="contextual", slug="news")
+    page = {"url": f"https://{site['domain']}/a", "categories": [{"id": "483", "confidence": 1}]}
+    assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
+    campaign = await admin.make_campaign(bidAmount=5, categories=["483"], impressionCap=2)
+    banner = await admin.make_banner()
+    await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+    assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")).status_code == 200
+    await pool.execute(
+        """
+        INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions)
+        SELECT date_trunc('hour', now()), banners.id, placements.id, campaigns.id, 1
+          FROM banners, placements, campaigns
+        """
+    )
+
+    async def explain() -> Json:
+        answer = await admin.post("/v1/explain", json={"slot": "news", "url": page["url"]})
+        [candidate] = answer.json()["candidates"]
+        return candidate
+
+    before = await explain()
+    await pool.execute("UPDATE events.event_counts SET impressions = 2")
+    after = await explain()
+
+    assert before["outcome"] == "won"
+    assert (after["outcome"], after["removedBy"]) == ("removed", "budget")

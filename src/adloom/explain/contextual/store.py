@@ -1,12 +1,13 @@
 """Reads a slot, its page and the creatives that want it, as the index would."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from adloom.budgets.config.cap_counts import read_counts
 from adloom.core.ids import CampaignId, SiteId
 from adloom.core.money import Micros
 from adloom.explain.store import PLACEMENT_KEY, read_standings
@@ -19,9 +20,10 @@ from adloom.market.site_store import read_floors
 from adloom.pages.follow.page_table import PageState
 from adloom.pages.model import PageCategory
 from adloom.runtime.postgres import Connection, Record
+from adloom.serving.eligibility.caps import find_reached
 from adloom.serving.index import contextual_store, store
 from adloom.serving.index.contextual import CreativeRow
-from adloom.serving.index.rows import Delivery, PlacementRow
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow
 from adloom.serving.index.site import IndexedSite
 from adloom.taxonomy.iab import load_content
 
@@ -52,7 +54,7 @@ class SlotFacts(msgspec.Struct, frozen=True, kw_only=True):
     state: PageState
     categories: tuple[PageCategory, ...]
     campaigns: Sequence[Sequence[CreativeRow]]
-    budgets: Mapping[int, str]
+    budgets: Mapping[int, str]  # By campaign, the budget that it lacks, or the cap that it has reached.
     throttles: Mapping[CampaignId, float]  # The share of their offers that campaigns leave out.
     floors: Mapping[str, Micros]
     results: SiteResults
@@ -92,7 +94,7 @@ async def read_slot(
                 ]
                 for rows in campaigns
             ],
-            budgets=standings.missing,
+            budgets=standings.missing | await _find_reached(connection, assignments),
             throttles={
                 row.campaign_id: standings.throttles.get(row.campaign_key, 0.0) for row in assignments
             },
@@ -105,6 +107,15 @@ async def read_slot(
             weights=await read_weights(connection, site.id, [one.id for one in categories], now=now),
             listed=await _read_listed(connection, site.id, url, slug),
         )
+
+
+async def _find_reached(connection: Connection, rows: Iterable[AssignmentRow]) -> dict[int, str]:
+    """Return the caps that campaigns have reached, by the campaign."""
+    caps = {row.campaign_key: row.caps for row in rows if row.caps is not None}
+    if not caps:
+        return {}
+    reached = find_reached(caps, await read_counts(connection, sorted(caps)))
+    return {key: name for name, keys in reached.items() for key in keys}
 
 
 async def _read_listed(

@@ -47,7 +47,7 @@ class AskedSlot(msgspec.Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float]
     context: Context
     now: datetime
-    budgets: Mapping[int, str]  # By campaign, the budget that it lacks.
+    budgets: Mapping[int, str]  # By campaign, the budget that it lacks, or the cap that it has reached.
     seen_enough: Collection[int] = frozenset()  # Banners by key, as often as their frequency caps allow.
     obstacle: str | None = None  # What keeps all ads from the page.
     floors: Mapping[str, Micros] = {}  # By category, where they move.
