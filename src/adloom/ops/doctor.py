@@ -1,7 +1,7 @@
 """`adloom doctor`: runs every check on an installation, running or stopped, and prints what to do."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -40,9 +40,20 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
     except InstallationError as error:
         return [*findings, fail("Installation", str(error), "run doctor as the user who started it")]
     findings.append(_check_ports(last, is_running=is_running))
+    # An external server may run while we do not.
+    database_url = _find_url(
+        "PostgreSQL",
+        lambda: find_database_url(variables, directory),
+        may_run=is_running or bool(variables.get("DATABASE_URL")),
+    )
+    redis_url = _find_url(
+        "Valkey",
+        lambda: find_redis_url(variables, directory),
+        may_run=is_running or bool(variables.get("REDIS_URL")),
+    )
     async with contextlib.AsyncExitStack() as closing:
-        connection = await _check_database(variables, directory, closing, is_running=is_running)
-        valkey = await _check_valkey(variables, directory, closing, is_running=is_running)
+        connection = await _check_database(database_url, closing)
+        valkey = await _check_valkey(redis_url, closing)
         if not isinstance(connection, Finding):
             findings += await _check_schema(connection, clock)
         else:
@@ -82,43 +93,33 @@ def _check_ports(last: Installation | None, *, is_running: bool) -> Finding:
     )
 
 
-async def _check_database(
-    variables: Mapping[str, str],
-    directory: DataDirectory,
-    closing: contextlib.AsyncExitStack,
-    *,
-    is_running: bool,
-) -> "Connection | Finding":
-    """Connect to the database, or report why not; an external one may run while we do not."""
-    if not (is_running or variables.get("DATABASE_URL")):
-        return warn_not_running("PostgreSQL")
+def _find_url(name: str, find: Callable[[], str], *, may_run: bool) -> str | Finding:
+    """Return where a server is, or report why that is not known."""
+    if not may_run:
+        return warn_not_running(name)
     try:
-        database_url = find_database_url(variables, directory)
+        return find()
     except InstallationError as error:
-        return fail("PostgreSQL", str(error), "run doctor with the variables of `adloom up`")
+        return fail(name, str(error), "run doctor with the variables of `adloom up`")
+
+
+async def _check_database(url: str | Finding, closing: contextlib.AsyncExitStack) -> "Connection | Finding":
+    """Connect to the database, or report why not."""
+    if isinstance(url, Finding):
+        return url
     try:
-        connection = await database.connect(database_url)
+        connection = await database.connect(url)
     except POSTGRES_AWAY as error:
-        return database.report_unreachable(database_url, error)
+        return database.report_unreachable(url, error)
     closing.push_async_callback(connection.close)
     return connection
 
 
-async def _check_valkey(
-    variables: Mapping[str, str],
-    directory: DataDirectory,
-    closing: contextlib.AsyncExitStack,
-    *,
-    is_running: bool,
-) -> "Valkey | Finding":
+async def _check_valkey(url: str | Finding, closing: contextlib.AsyncExitStack) -> "Valkey | Finding":
     """Connect to Valkey, or report why not."""
-    if not (is_running or variables.get("REDIS_URL")):
-        return warn_not_running("Valkey")
-    try:
-        redis_url = find_redis_url(variables, directory)
-    except InstallationError as error:
-        return fail("Valkey", str(error), "run doctor with the variables of `adloom up`")
-    valkey = await closing.enter_async_context(open_valkey(redis_url))
+    if isinstance(url, Finding):
+        return url
+    valkey = await closing.enter_async_context(open_valkey(url))
     try:
         await valkey.ping()
     except VALKEY_AWAY as error:
