@@ -17,6 +17,7 @@ from adloom.core.caller import Role
 from adloom.core.errors import UnauthenticatedError
 from adloom.runtime.auth.access_token import verify_access_token
 from adloom.runtime.installation import DataDirectory, Installation, Secrets, make_secrets
+from adloom.runtime.schema import DatabaseError
 from tests.support.product import adloom
 
 ACCOUNT = UUID("0193b0a0-0000-7000-8000-000000000001")
@@ -103,6 +104,16 @@ def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path
     assert done.code == 1
     assert done.err.count("\n") == 1
     assert "adloom up" in done.err
+
+
+@pytest.mark.parametrize("command", [("list",), ("revoke", str(ACCOUNT))])
+def test_tokens_of_a_database_that_is_down_are_not_listed_with_a_trace(command: tuple[str, ...]) -> None:
+    variables = {"DATABASE_URL": "postgresql://u@127.0.0.1:1/ads"}
+
+    done = CliRunner().invoke(app, ["token", *command], env=variables)
+
+    assert isinstance(done.exception, DatabaseError)
+    assert "'ads' at 127.0.0.1:1 cannot be used: " in str(done.exception)
 
 
 def test_a_command_that_is_refused_loads_no_models_of_pydantic(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ from adloom.ops.backup.archive import (
 from adloom.ops.backup.dump import split_password
 from adloom.ops.backup.make import make_backup
 from adloom.ops.backup.restore import restore_backup
-from adloom.runtime.installation import DataDirectory
+from adloom.runtime.installation import DataDirectory, Installation, make_secrets
+from adloom.runtime.schema import DatabaseError
 from tests.support.builders import NOON
 
 FILES = {
@@ -155,6 +156,37 @@ async def test_there_must_be_something_to_back_up_and_a_name_that_is_free(tmp_pa
         await make_backup(directory, tmp_path / "spool", tmp_path / "new", SilentProgress(), now=now)
     with pytest.raises(BackupError, match="is there already"):
         await make_backup(directory, tmp_path / "spool", taken, SilentProgress(), now=now)
+
+
+async def test_a_backup_while_the_database_is_down_says_which_one_does_not_answer(tmp_path: Path) -> None:
+    directory, now = DataDirectory(tmp_path / "data"), SystemClock().now()
+    (directory.path / "postgres").mkdir(parents=True)
+    directory.write_secrets(make_secrets())
+    directory.write_installation(
+        Installation(
+            version="1",
+            pid=1,
+            started_at=now,
+            host="127.0.0.1",
+            delivery_port=1,
+            control_port=2,
+            worker_port=3,
+            postgres_socket_dir=str(tmp_path),
+            valkey_socket_dir=str(tmp_path),
+        )
+    )
+
+    with directory.lock(), pytest.raises(DatabaseError, match=f"at {tmp_path} cannot be used: "):
+        await make_backup(directory, tmp_path / "spool", tmp_path / "new", SilentProgress(), now=now)
+
+
+def test_an_archive_that_cannot_be_unpacked_is_not_called_damaged(tmp_path: Path) -> None:
+    path = an_archive(tmp_path / "backup")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "valkey").touch()
+
+    with pytest.raises(BackupError, match=r"backup cannot be unpacked into .*full: .*\. Make room there\."):
+        extract_archive(path, tmp_path / "full", lambda _: None)
 
 
 def test_a_format_of_another_version_is_refused(tmp_path: Path) -> None:

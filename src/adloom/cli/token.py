@@ -127,15 +127,16 @@ def revoke(
 
 def _run_in_database(data_dir: Path | None, work: "Callable[[Connection], Awaitable[T]]") -> T:
     from adloom.runtime.postgres import open_pool
+    from adloom.runtime.schema import raise_if_unusable
+
+    database_url = resolve_database_url(data_dir)
 
     async def run() -> T:
-        async with (
-            open_pool(resolve_database_url(data_dir), size_max=1) as pool,
-            pool.acquire() as connection,
-        ):
+        async with open_pool(database_url, size_max=1) as pool, pool.acquire() as connection:
             return await work(connection)
 
-    return asyncio.run(run())
+    with raise_if_unusable(database_url):
+        return asyncio.run(run())
 
 
 def _note(signed: str, secret: str, data_dir: Path | None) -> None:
@@ -150,7 +151,8 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
     from adloom.core.clock import SystemClock
     from adloom.identity.issued_tokens import insert_issued
     from adloom.runtime.auth.access_token import verify_access_token
-    from adloom.runtime.postgres import POSTGRES_AWAY, Connection
+    from adloom.runtime.postgres import Connection
+    from adloom.runtime.schema import DatabaseError
     from adloom.runtime.settings import read_token_settings
 
     now = SystemClock().now()
@@ -162,5 +164,5 @@ def _note(signed: str, secret: str, data_dir: Path | None) -> None:
 
     try:
         _run_in_database(data_dir, write)
-    except (*POSTGRES_AWAY, asyncpg.PostgresError, InstallationError):
+    except (DatabaseError, asyncpg.PostgresError, InstallationError):
         return

@@ -148,12 +148,20 @@ def extract_archive(path: Path, folder: Path, note: Callable[[int], None]) -> No
         for name, file in members:
             if name in {CHECKSUMS, MANIFEST}:
                 continue
-            target = folder / name
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writing:
-                while data := file.read(CHUNK_BYTES):
-                    writing.write(data)
-                    note(len(data))
+            try:
+                _write_member(file, folder / name, note)
+            except OSError as error:  # Of the disk: an archive that is cut off is none.
+                raise BackupError(
+                    f"{path} cannot be unpacked into {folder}: {error}. Make room there."
+                ) from error
+
+
+def _write_member(file: IO[bytes], target: Path, note: Callable[[int], None]) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writing:
+        while data := file.read(CHUNK_BYTES):
+            writing.write(data)
+            note(len(data))
 
 
 @contextlib.contextmanager

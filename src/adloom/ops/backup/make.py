@@ -30,6 +30,7 @@ from typing import Final
 import msgspec
 
 from adloom import VERSION
+from adloom.core.errors import describe_error
 from adloom.core.progress import ProgressListener
 from adloom.events.cursor_store import CURSORS
 from adloom.events.log.spool.format import parse_name
@@ -57,7 +58,7 @@ from adloom.runtime.failover.primary import connect
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory
 from adloom.runtime.ports import find_port
 from adloom.runtime.postgres import Connection
-from adloom.runtime.schema import read_current_revision
+from adloom.runtime.schema import raise_if_unusable, read_current_revision
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
@@ -97,7 +98,12 @@ async def make_backup(  # noqa: PLR0913 - what is backed up, and where to
     async def write(source: BackupSource) -> None:
         made.append(await _write(source, file, progress, now=now))
 
-    await _with_source(directory, spool, assets, write)
+    try:
+        await _with_source(directory, spool, assets, write)
+    except OSError as error:
+        raise BackupError(
+            f"The archive cannot be made: {describe_error(error)}. It needs room for about twice its size in {file.parent}."
+        ) from error
     return made[0]
 
 
@@ -168,7 +174,8 @@ async def _write(
 async def _collect(
     source: BackupSource, folder: Path, unfinished: Path, progress: ProgressListener, *, now: datetime
 ) -> BackupManifest:
-    connection = await connect(source.database_url)
+    with raise_if_unusable(source.database_url):
+        connection = await connect(source.database_url)
     try:
         # Open until the dump has ended: the snapshot lives as long as it.
         async with connection.transaction(isolation="repeatable_read", readonly=True):

@@ -26,7 +26,7 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
-from adloom.runtime.loops import RepeatedLine, pass_on, pause, read_loop_seconds
+from adloom.runtime.loops import OUTAGE_SECONDS, RepeatedLine, pass_on, pause, read_loop_seconds
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
 IDLE_MAX: Final = timedelta(minutes=5)
@@ -67,7 +67,7 @@ class ActorHost:
         self._is_open = False
         self._has_work = asyncio.Event()
         self.counts = ActorCounts()
-        self._log_waiting = RepeatedLine(log, "entity_host_waits")
+        self._log_waiting = RepeatedLine(log, "entity_host_waits", seconds=OUTAGE_SECONDS)
         self._runner = BatchRunner(
             self._kinds,
             store,

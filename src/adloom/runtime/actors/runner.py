@@ -34,7 +34,7 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.mailboxes import Alarms, Envelope
-from adloom.runtime.loops import RepeatedLine
+from adloom.runtime.loops import OUTAGE_SECONDS, RepeatedLine
 
 STEPS_AT_ONCE: Final = 200
 STEP_SECONDS_MAX: Final = 0.05  # Of steps without letting other tasks of the process run.
@@ -73,7 +73,7 @@ class BatchRunner:
         self._actors: OrderedDict[Address, ActiveActor] = OrderedDict()  # Least recently used first.
         self.alarms = Alarms()
         # While the database is away all messages fail, several times a second.
-        self._log_forgotten = RepeatedLine(log, "entities_forgotten")
+        self._log_forgotten = RepeatedLine(log, "entities_forgotten", seconds=OUTAGE_SECONDS)
 
     def __len__(self) -> int:
         return len(self._actors)
