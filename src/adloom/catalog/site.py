@@ -73,9 +73,13 @@ def _check_pattern(text: str) -> str:
         raise ValueError(f"must be a regular expression in RE2's syntax: {error}") from None
 
 
+# Only proportions matter. Of far smaller numbers, which floats can be, the average would be 0.
+SHAPE_LEAST: Final = 0.000001
+
+
 def _check_shape(shape: tuple[float, ...]) -> tuple[float, ...]:
-    if not any(shape):
-        raise ValueError("must have an hour that is more than 0")
+    if max(shape) < SHAPE_LEAST:
+        raise ValueError(f"must have an hour that is {SHAPE_LEAST:f} or more")
     return shape
 
 
