@@ -10,7 +10,7 @@ import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError
 
 from adloom.core.errors import FieldProblem
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers, list_field_problems
@@ -40,6 +40,12 @@ async def test_other_data_errors_of_the_database_are_not_the_clients(pool: Pool)
             await client.get("/")
 
 
+class Part(BaseModel):
+    """A field that is an object."""
+
+    hours: Annotated[tuple[int, ...], Field(min_length=2)] = (1, 2)
+
+
 class Body(BaseModel):
     """A field of each kind that a client can get wrong."""
 
@@ -49,11 +55,13 @@ class Body(BaseModel):
     share: Annotated[float, Field(lt=1, allow_inf_nan=False)] = 0.5
     on: bool = True
     name: Annotated[str, Field(min_length=1, max_length=3, pattern="^[a-z]*$")] = "a"
+    label: Annotated[Annotated[str, AfterValidator(str.strip)], Field(min_length=1, max_length=3)] = "a"
     tags: Annotated[list[str], Field(min_length=1, max_length=2)] = ["a"]
     zones: tuple[str, ...] = ()
     days: frozenset[int] = frozenset()
     pages: Sequence[str] = ()
     sizes: dict[str, int] = {}
+    part: Part = Part()
     mode: Literal["smooth", "fast"] = "smooth"
     at: AwareDatetime | None = None
     day: date | None = None
@@ -79,6 +87,8 @@ class Body(BaseModel):
         ("name", "", "must have 1 or more characters"),
         ("name", "{long}", "must have at most 3 characters"),
         ("name", "A", "must match the pattern ^[a-z]*$"),
+        ("label", "", "must have 1 or more characters"),
+        ("label", "long", "must have at most 3 characters"),
         ("tags", "a", "must be a list"),
         ("tags", [], "must have 1 or more items"),
         ("tags", ["a", "b", "c"], "must have at most 2 items"),
@@ -87,6 +97,7 @@ class Body(BaseModel):
         ("pages", 5, "must be a list"),
         ("pages", "a", "must be a list"),
         ("sizes", [], "must be an object"),
+        ("part", None, "must be an object"),
         ("mode", "{slow}", "must be 'smooth' or 'fast'"),
         ("at", "tomorrow", "must be a date and a time such as 2026-11-18T12:00:00Z"),
         ("at", "2026-11-18T12:00:00", "must have a time zone, such as 2026-11-18T12:00:00Z"),
@@ -99,6 +110,14 @@ def test_a_wrong_value_is_refused_in_plain_words(field: str, value: object, said
         Body.model_validate({field: value})
 
     assert list_field_problems(refused.value.errors()) == (FieldProblem(field, said),)  # pyright: ignore[reportArgumentType]  dicts
+
+
+def test_a_list_with_a_wrong_item_is_not_too_short() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Part.model_validate({"hours": [1, "late"]})
+
+    problems = list_field_problems(refused.value.errors())  # pyright: ignore[reportArgumentType]  dicts
+    assert problems == (FieldProblem("hours.1", "must be a whole number"),)
 
 
 def asking(pool: Pool, query: str, value: str) -> httpx.AsyncClient:

@@ -57,6 +57,7 @@ _MESSAGES: Final = {
     "repeated": "must be given only once",
     "json_invalid": "is not valid JSON",
     "model_attributes_type": "must be a JSON object, sent with the content type application/json",
+    "model_type": "must be an object",
     "string_unicode": "must be valid Unicode text",
     "string_type": "must be text",
     "string_too_short": "must have {min_length} or more characters",
@@ -120,7 +121,11 @@ def list_field_problems(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldProbl
     """Describe what is wrong with each field, by the client's names."""
     messages: dict[str, str] = {}
     for error in errors[:ERRORS_MAX]:
-        messages.setdefault(_name_field(error["loc"]), _write_message(error))
+        field = _name_field(error["loc"])
+        # Pydantic counts only items that are right: a list of 24 with a wrong one would be too short.
+        if error["type"] == "too_short" and any(other.startswith(f"{field}.") for other in messages):
+            continue
+        messages.setdefault(field, _write_message(error))
     return tuple(FieldProblem(field, message) for field, message in messages.items())
 
 
@@ -136,8 +141,10 @@ def _write_message(error: Mapping[str, Any]) -> str:
     kind: str = error["type"]
     if kind == "value_error":
         return str(error["msg"]).removeprefix("Value error, ")
-    if kind == "too_long" and isinstance(error["input"], str):
-        return f"must have at most {error['ctx']['max_length']} characters"
+    if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
+        kind = f"string_{kind}"
+    if kind == "model_attributes_type" and _name_field(error["loc"]) != "body":
+        kind = "model_type"  # A part of the body: how that was sent is not what is wrong.
     said = _MESSAGES.get(kind) or _MESSAGES_OF_TYPES.get(kind.partition("_")[0])
     return _make_printable(said.format_map(error.get("ctx", {})) if said else str(error["msg"]))
 
