@@ -54,6 +54,19 @@ async def test_a_publisher_finds_requests_and_ads_with_the_buttons_that_decide(c
     assert '"Accept"' in ads
 
 
+async def test_a_publishers_overview_says_what_waits_for_its_word(console: ControlPlane) -> None:
+    publisher_id = SystemIds().make()
+    async with logged_in(console, Role.PUBLISHER, publisher_id) as publisher:
+        before = (await publisher.get("/console")).text
+        await a_request(console, publisher_id)
+        await a_request(console, SystemIds().make())
+
+        after = (await publisher.get("/console")).text
+
+    assert "to accept or refuse" not in before
+    assert "1 request for your placements to accept or refuse" in after
+
+
 async def test_nothing_of_an_ad_is_loaded_before_its_preview_is_asked_for(console: ControlPlane) -> None:
     publisher_id = SystemIds().make()
     asked = await a_request(console, publisher_id)

@@ -1,5 +1,7 @@
 """Charts that the server draws: axes that hold their values, lines with gaps, and names that are no HTML."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,15 @@ def test_two_series_of_bars_stand_side_by_side_and_names_are_no_html() -> None:
     assert drawn.count("<rect") == 4
     assert "<b>" not in drawn.replace("<b data-figures", "")
     assert "&lt;b&gt;: 2" in drawn
+
+
+def test_the_only_bar_of_a_chart_is_no_block() -> None:
+    alone, of_eight = (
+        str(draw(["a"] * count, [Series(name="Spend", values=[1.0] * count, kind="bar")])) for count in (1, 8)
+    )
+
+    [width] = re.findall(r'width="([\d.]+)"', alone)
+    assert set(re.findall(r'width="([\d.]+)"', of_eight)) == {width}
 
 
 def test_a_chart_of_nothing_is_drawn() -> None:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, ProblemError
+from adloom.console.client import Json, ProblemError, fetch_all
 from adloom.console.components.charts.chart import Series
 from adloom.console.components.charts.svg_chart import SvgChart
 from adloom.console.components.format import (
@@ -48,6 +48,7 @@ DAY_SECONDS: Final = 86_400
 REMEMBERED: Final = 60
 LAG_SECONDS_GOOD: Final = 10.0
 UNAVAILABLE: Final = 503
+SITES_MAX: Final = 10  # With the most ads that wait.
 NOW: Final = ("requests", "fill", "latency", "lag")  # Figures that only Valkey has.
 # Label, hint, and who sees it.
 TILES: Final = {
@@ -307,6 +308,29 @@ def _is_of_days(answer: Json) -> bool:
     return answer["stepSeconds"] == DAY_SECONDS
 
 
+async def _list_decisions(visit: PageVisit) -> list[Markup]:
+    """List what waits for a publisher's word."""
+    asked, sites = await fetch_all(
+        [
+            visit.api.get("/admin/links", state="requested", pageSize=1),
+            visit.api.get("/admin/approvals", pageSize=SITES_MAX),
+        ]
+    )
+    told = [
+        Markup('<a href="/console/sites/{}?tab=approvals">{}</a> {}').format(
+            site["siteId"],
+            site["name"],
+            f"has {format_quantity(site['pending'], 'ad')} to approve or reject.",
+        )
+        for site in sites["items"]
+        if site["pending"]
+    ]
+    if count := asked["totalCount"]:
+        said = f"{format_quantity(count, 'request')} for your placements to accept or refuse:"
+        told.insert(0, Markup('{} <a href="/console/requests">Requests</a>').format(said))
+    return [Markup('<div class="al-look is-info"><i></i><span>{}</span></div>').format(one) for one in told]
+
+
 class AttentionList:
     """The list of what needs attention."""
 
@@ -322,6 +346,8 @@ class AttentionList:
         answer = await self._visit.api.get("/admin/attention")
         items: list[Json] = answer["items"]
         shown = [self._build_item(item) for item in items]
+        if self._visit.role is Role.PUBLISHER:
+            shown += await _list_decisions(self._visit)
         for kind, total in answer["counts"].items():
             hidden = total - sum(item["kind"] == kind for item in items)
             if hidden > 0:

@@ -21,6 +21,7 @@ SMALLEST: Final = 1e-6  # What is less is nothing.
 NICE: Final = (1, 2, 2.5, 5, 10)
 LABELS_MAX: Final = 8
 BAR_SHARE: Final = 0.6  # Of the room of a label.
+BARS_MIN: Final = 8  # Fewer are no wider: the first hour of a day is no block.
 BRIEF: Final = ((1e9, "G"), (1e6, "M"), (1e3, "K"))
 
 
@@ -178,7 +179,7 @@ def _draw_dots(series: Series, colour: str, top: float) -> Markup:
 def _draw_bars(series: Series, colour: str, top: float, *, place: int, places: int) -> Markup:
     """Draw the bars of one of several series, which stand side by side."""
     number = max(1, len(series.values))
-    wide = BAR_SHARE / number / places * WIDTH
+    wide = BAR_SHARE / max(number, BARS_MIN) / places * WIDTH
     return Markup("").join(
         Markup('<rect style="fill: {}" x="{:.1f}" y="{:.2f}" width="{:.1f}" height="{:.2f}"/>').format(
             colour,

@@ -228,7 +228,7 @@ def _show_nothing(visit: PageVisit, view: AuctionsView) -> None:
         "gavel",
         "No auctions yet",
         (
-            "Each request for a placement with delivery “auction” or “contextual” starts one, if campaigns bid on it. Choose a longer period to see older ones."
+            "Each request for a placement that is filled by auction or by context starts one, if campaigns bid for it. Choose a longer period to see older ones."
         ),
         action="To the campaigns" if is_advertiser else "To the placements",
         href="/console/campaigns" if is_advertiser else "/console/placements",
