@@ -195,6 +195,15 @@ def test_a_campaign_does_not_bid_for_a_category_that_it_excludes_or_one_below() 
     assert shown == {TENNIS: (2, 1, 2 * UNIT, {"category_excluded": 1}), GOLF: (2, 2, 9 * UNIT, {})}
 
 
+def test_a_campaign_whose_budget_is_spent_is_not_one_that_may_be_shown() -> None:
+    demands = [a_demand(1, TENNIS, cpm=9, is_spent=True), a_demand(2, TENNIS, cpm=2)]
+
+    found = sum_up_demand([TENNIS], demands, a_site(), lambda _: ())[TENNIS]
+
+    assert (found.campaigns, found.bidding, found.highest) == (2, 1, 2 * UNIT)
+    assert found.removed == {"campaign_inactive": 1}
+
+
 @given(
     bid=st.integers(0, 4 * UNIT),
     floors=st.lists(st.integers(0, 4 * UNIT), min_size=1, max_size=3),

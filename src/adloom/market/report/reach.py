@@ -21,9 +21,11 @@ NOT_APPROVED: Final = "not_approved"
 SITE_SUSPENDED: Final = "site_suspended"
 NO_SLOTS: Final = "no_slots"
 CATEGORY_EXCLUDED: Final = "category_excluded"
+CAMPAIGN_INACTIVE: Final = "campaign_inactive"
 # A page is told by the best of what becomes of the campaign in its slots.
 BEST_FIRST: Final = (
     REACHED,
+    CAMPAIGN_INACTIVE,
     NOT_APPROVED,
     BELOW_FLOOR,
     "rejected",
@@ -194,7 +196,10 @@ def sum_up_demand(
     site: ConfigureAuctions,
     ancestors: Callable[[str], Sequence[str]],
 ) -> dict[str, CategoryDemandSummary]:
-    """Judge each campaign once for each of its categories; pages of a category have those above it, too."""
+    """Judge each campaign once for each of its categories; pages of a category have those above it, too.
+
+    Those whose budgets, caps or dates leave nothing now are `campaign_inactive`, if they could be shown otherwise.
+    """
     slots: dict[str, tuple[SlotTerms, ...]] = {}
     judged: dict[str, dict[CampaignId, tuple[str, Micros]]] = {}
     excluded: dict[CampaignId, frozenset[str]] = {}
@@ -207,7 +212,9 @@ def sum_up_demand(
             if node not in slots:
                 slots[node] = build_slot_terms(site.terms, site.approvals, node)
             found = judged.setdefault(node, {})
-            found[demand.campaign_id] = judge_slots(demand, slots[node]), demand.max_cpm
+            what = judge_slots(demand, slots[node])
+            is_out = demand.is_spent and what == REACHED
+            found[demand.campaign_id] = CAMPAIGN_INACTIVE if is_out else what, demand.max_cpm
     return {
         category: _sum_up(
             (judged.get(node, {}) for node in path),

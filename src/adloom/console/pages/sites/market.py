@@ -40,6 +40,7 @@ PHASES: Final = {
 }
 # Why campaigns that want a category cannot be shown on the site.
 REMOVED: Final = {
+    "campaign_inactive": "not offered at the moment",
     "below_floor": "under the floor",
     "size_mismatch": "of another size",
     "no_creatives": "without a banner",
