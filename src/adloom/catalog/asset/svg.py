@@ -10,6 +10,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from adloom.catalog.asset.model import AssetRefusedError, check_size
+from adloom.catalog.asset.svg_cost import SvgPart, check_cost
 
 SVG_SPACE: Final = "http://www.w3.org/2000/svg"
 XLINK_SPACE: Final = "http://www.w3.org/1999/xlink"
@@ -70,6 +71,10 @@ class _SvgWriter:
         self._size: tuple[int, int] | None = None
         # Of the style element that is open: what is harmless in pieces may not be so as a whole.
         self._style: list[str] = []
+        # What it costs to draw all that is kept.
+        self._sheets: list[str] = []
+        self._kept: list[SvgPart] = []
+        self._kept_open: list[int] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition(" ")
@@ -88,6 +93,9 @@ class _SvgWriter:
             return
         if not self._open:
             kept = {"xmlns": SVG_SPACE, "xmlns:xlink": XLINK_SPACE, **kept}
+        parent = self._kept_open[-1] if self._kept_open else None
+        self._kept_open.append(len(self._kept))
+        self._kept.append(SvgPart(local, kept, parent))
         self._open.append(local)
         self._parts.append(f"<{local}{''.join(f' {key}={quoteattr(value)}' for key, value in kept.items())}>")
 
@@ -96,8 +104,10 @@ class _SvgWriter:
             self._dropped -= 1
             return
         closed = self._open.pop()
+        self._kept_open.pop()
         if closed == "style" and not _LOADS.search(style := "".join(self._style)):
             self._parts.append(escape(style))
+            self._sheets.append(style)
         self._style.clear()
         self._parts.append(f"</{closed}>")
 
@@ -111,6 +121,7 @@ class _SvgWriter:
 
     def finish(self) -> tuple[bytes, tuple[int, int]]:
         assert self._size is not None, "the parser refuses a text without elements"
+        check_cost(self._kept, self._sheets)
         return "".join(self._parts).encode(), self._size
 
 
@@ -128,9 +139,15 @@ def _keep_attributes(element: str, attributes: dict[str, str]) -> dict[str, str]
             kept[f"xml:{local}"] = value
         elif not space and not _LOADS.search(value):
             kept[local] = value
-    if element in ANIMATIONS and kept.get("attributeName", "").lower().endswith("href"):
+    if element in ANIMATIONS and _changes_references(kept):
         return None
     return kept
+
+
+def _changes_references(animation: dict[str, str]) -> bool:
+    """Return whether an animation changes which parts are drawn with others: nobody could say what that costs."""
+    changed = animation.get("attributeName", "").lower()
+    return changed.endswith(("href", "class")) or any("url(" in value.lower() for value in animation.values())
 
 
 def _find_size(attributes: dict[str, str]) -> tuple[int, int]:
