@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -25,7 +25,9 @@ from adloom.app.up.sample import FILL, GIVE, is_catalog_untouched, is_loaded, re
 from adloom.app.up.schema_upgrade import prepare_upgrade
 from adloom.app.up.watching import register_children, report_frozen
 from adloom.core.clock import Clock, SystemClock
+from adloom.core.errors import describe_error
 from adloom.core.ids import SystemIds
+from adloom.runtime.embedded.servers import Servers
 from adloom.runtime.embedded.sockets import remove_socket_folder
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.ports import format_url_host
@@ -41,6 +43,7 @@ from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.supervisor.watch import FreezeSettings
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import serve_metrics
+from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 from adloom.sample.manifest import State
 
 SAMPLE_PATH = "/sample"
@@ -78,7 +81,8 @@ def run(options: UpOptions, variables: Mapping[str, str], start: Start) -> None:
                 first = await _start(plan, supervisor, gate, directory, start, progress=progress, clock=clock)
                 if not options.is_empty:
                     await load_at_start(plan, directory, progress, start)
-                _print_summary(plan, options, first, progress)
+                warnings = [*plan.warnings, *await list_valkey_warnings(plan.servers)]
+                _print_summary(plan, options, first, progress, warnings)
                 await supervisor.start(plan.background)
                 give_memory_back()  # 9 MB where modules had to be compiled; it does little from now on.
                 async with asyncio.TaskGroup() as group:
@@ -149,7 +153,22 @@ def _ensure_secrets(directory: DataDirectory) -> Secrets:
     return secrets
 
 
-def _print_summary(plan: UpPlan, options: UpOptions, first: FirstLogIn, progress: StepProgress) -> None:
+async def list_valkey_warnings(servers: Servers) -> list[str]:
+    """Say that a Valkey of the operator's does not answer: delivery starts without it."""
+    if servers.valkey is not None:
+        return []  # Ours has answered.
+    async with open_valkey(servers.redis_url) as valkey:
+        try:
+            await valkey.ping()
+        except VALKEY_AWAY as error:
+            why = describe_error(error).rstrip(".")
+            return [f"Valkey does not answer: {why}. See that it runs and that REDIS_URL is right."]
+    return []
+
+
+def _print_summary(
+    plan: UpPlan, options: UpOptions, first: FirstLogIn, progress: StepProgress, warnings: Sequence[str]
+) -> None:
     """Print where everything is, and for a new installation where to begin."""
     directory = DataDirectory(options.data_directory)
     width = max(len(plan.delivery_url), len(plan.control_url)) + len(SHOP_PATH)
@@ -166,7 +185,7 @@ def _print_summary(plan: UpPlan, options: UpOptions, first: FirstLogIn, progress
     progress.print_fact("data", str(directory.path))
     progress.print_line()
     print_first_log_in(first, directory, progress)
-    for warning in plan.warnings:
+    for warning in warnings:
         progress.print_line()
         progress.print_line(f"  WARNING: {warning}")
     progress.print_line()
