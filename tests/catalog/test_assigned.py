@@ -1,10 +1,12 @@
 """The list of assignments over all campaigns, and the tag that a publisher copies into a page."""
 
+import asyncio
 import uuid
 
 import pytest
 
 from adloom.core.caller import Role
+from adloom.runtime.postgres import Pool
 from tests.support.control import Client, ControlPlane, problem
 
 
@@ -178,3 +180,29 @@ async def test_the_trail_of_a_campaign_includes_its_rules_and_links(admin: Clien
         ("targeting_rule", "create"),
         ("campaign", "create"),
     ]
+
+
+async def test_who_removes_a_placement_and_who_changes_its_links_do_not_wait_for_each_other(
+    admin: Client, pool: Pool
+) -> None:
+    campaign, placement, banner = (
+        await admin.make_campaign(),
+        await admin.make_placement(),
+        await admin.make_banner(),
+    )
+    await admin.link(campaign, placement)
+    link = f"/admin/campaigns/{campaign['id']}/placements/{placement['id']}"
+    decision = f"/admin/placements/{placement['id']}/links/{campaign['id']}"
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT FROM placements FOR UPDATE")
+        requests = [
+            asyncio.create_task(one)
+            for one in (
+                admin.patch(link, json={"isActive": False}),
+                admin.post(f"{link}/banners", json={"bannerId": banner["id"]}),
+                admin.post(decision, json={"decision": "refuse"}),
+            )
+        ]
+        await asyncio.wait(requests, timeout=0.5)
+        await connection.execute("SELECT FROM campaign_placements FOR UPDATE NOWAIT")
+    assert [(await one).status_code for one in requests] == [200, 201, 200]

@@ -9,7 +9,7 @@ from adloom.catalog.assignment.creative import creatives, insert_creative
 from adloom.catalog.assignment.lists import AssignedBanner, PlacedCampaign, read_assigned, read_campaigns
 from adloom.catalog.assignment.model import Decision, LinkState, Reason
 from adloom.catalog.assignment.resource import (
-    LOCKED,
+    SHARE_PLACEMENT,
     assignments,
     delete_link,
     insert_assignment,
@@ -291,8 +291,8 @@ async def decide_link(  # noqa: PLR0913, PLR0917 - two ids, a body and who decid
     """Accept or refuse a campaign; within two seconds it begins or stops to serve there."""
     async with catalog.write() as write:
         await _lock_campaign(write, scope, placement_id, campaign_id)
-        before = await links.table.find(write.connection, EVERYTHING, campaign_id, placement_id, lock=LOCKED)
-        write.precondition.check(before)
+        await write.connection.execute(SHARE_PLACEMENT, placement_id)
+        before = await links.table.find_locked(write, EVERYTHING, campaign_id, placement_id)
         after = await links.table.update(write, before, before.decided(body.decision, body.reason, now=now))
     return links.answer.model_validate(after)
 

@@ -23,7 +23,8 @@ from adloom.runtime.listing import Filters
 # Orders below are the house's own; the default weight is the most that an account may give.
 ACCOUNT_ORDER_MIN: Final = 100
 
-LOCKED: Final = "FOR UPDATE OF it FOR SHARE OF placement_id_row"
+# Before its links, as by whoever removes it.
+SHARE_PLACEMENT: Final = "SELECT FROM placements WHERE public_id = $1 FOR SHARE"
 PLACEMENT_USABLE: Final = """
     SELECT placement.is_open, owner.public_id AS publisher_id
       FROM placements AS placement LEFT JOIN publishers AS owner ON owner.id = placement.publisher_id
@@ -123,7 +124,8 @@ async def insert_link(write: CatalogWrite, scope: Scope, link: Link) -> Link:
 async def lock_link(write: CatalogWrite, scope: Scope, campaign_id: UUID, placement_id: UUID) -> Link:
     """Read a link to change it or what hangs on it; the campaign is locked first, as every write does."""
     (await campaigns.table.lock(write, scope, campaign_id)).require_present()
-    return await links.table.find(write.connection, scope, campaign_id, placement_id, lock=LOCKED)
+    await write.connection.execute(SHARE_PLACEMENT, placement_id)
+    return await links.table.lock(write, scope, campaign_id, placement_id)
 
 
 async def delete_link(write: CatalogWrite, scope: Scope, link: Link) -> None:
