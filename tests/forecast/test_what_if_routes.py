@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adloom.cli.simulate.commands import app
-from adloom.core.errors import UnavailableError
+from adloom.core.errors import RateLimitedError, UnavailableError
 from adloom.core.money import Micros
 from adloom.events.ctr.store import FIRST_STATE, LEARNING
 from adloom.forecast.live.rows import build_live_market
@@ -64,8 +64,9 @@ class InProcessRunner(WhatIfRunner):
 
     question: WhatIfQuestion | None = None
 
-    async def run(self, question: WhatIfQuestion) -> WhatIfResult:
+    async def run(self, question: WhatIfQuestion, account_id: UUID | None) -> WhatIfResult:
         """Pass the question through the encoding that a process gets it in."""
+        del account_id
         self.question = msgspec.msgpack.decode(msgspec.msgpack.encode(question), type=WhatIfQuestion)
         return answer(self.question, _simulate, lambda: 0.0)
 
@@ -272,9 +273,27 @@ async def test_a_process_that_takes_too_long_is_killed() -> None:
     began = time.monotonic()
 
     with pytest.raises(UnavailableError, match="too long"):
-        await WhatIfRunner(seconds_max=0.05).run(question)
+        await WhatIfRunner(seconds_max=0.05).run(question, None)
 
     assert time.monotonic() - began < 60
+
+
+async def test_an_account_leaves_a_place_to_others() -> None:
+    account_id, market = uuid4(), a_market(a_campaign())
+    question = WhatIfQuestion(market=market, changed=market, campaign_key=1, seconds=60.0)
+    runner = WhatIfRunner()
+
+    running = asyncio.create_task(runner.run(question, account_id))
+    await asyncio.sleep(0)
+    with pytest.raises(RateLimitedError):
+        runner.check_free(account_id)
+    runner.check_free(uuid4())
+    runner.check_free(None)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    runner.check_free(account_id)
 
 
 def test_as_much_is_simulated_as_there_is_time_for() -> None:

@@ -166,7 +166,7 @@ async def ask_what_if(  # noqa: PLR0913, PLR0917 - as the framework passes them
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         rules = _parse_rules(body)
         _check_dates(campaign, body)
-        runner.check_free()
+        runner.check_free(scope.account_id)
         contextual = await _count_pages(connection, campaign, body, now)
         rows = await read_surroundings(
             connection,
@@ -192,7 +192,8 @@ async def ask_what_if(  # noqa: PLR0913, PLR0917 - as the framework passes them
             changed=apply_changes(market, [change]),
             campaign_key=own.key,
             seconds=SIMULATED_SECONDS,
-        )
+        ),
+        scope.account_id,
     )
     return _show(campaign, market, result, contextual, is_per_click=own.is_per_click)
 

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from typing import Final
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -26,26 +27,26 @@ class WhatIfRunner:
     def __init__(self, *, seconds_max: float = SECONDS_MAX, at_once_max: int = AT_ONCE_MAX) -> None:
         self._seconds_max = seconds_max
         self._at_once_max = at_once_max
-        self._running = 0
+        self._running: list[UUID | None] = []  # The accounts that they are for.
 
-    def check_free(self) -> None:
-        """Raise if no other simulation may begin now."""
-        if self._running >= self._at_once_max:
+    def check_free(self, account_id: UUID | None) -> None:
+        """Raise if no other simulation may begin now; one of an account leaves a place to others."""
+        if len(self._running) >= self._at_once_max or (account_id and account_id in self._running):
             raise RateLimitedError(
-                f"{self._running} simulations run already; ask again in a few seconds.",
+                "As many simulations run already as may; ask again in a few seconds.",
                 retry_after_seconds=RETRY_SECONDS,
             )
 
-    async def run(self, question: WhatIfQuestion) -> WhatIfResult:
+    async def run(self, question: WhatIfQuestion, account_id: UUID | None) -> WhatIfResult:
         """Simulate, or raise UnavailableError if that takes too long."""
-        self.check_free()
-        self._running += 1
+        self.check_free(account_id)
+        self._running.append(account_id)
         try:
             return msgspec.msgpack.decode(
                 await self._run_process(msgspec.msgpack.encode(question)), type=WhatIfResult
             )
         finally:
-            self._running -= 1
+            self._running.remove(account_id)
 
     async def _run_process(self, question: bytes) -> bytes:
         process = await asyncio.create_subprocess_exec(
