@@ -154,12 +154,16 @@ def test_an_unused_data_directory_has_no_secrets_and_no_installation(tmp_path: P
     assert directory.read_holder_pid() is None
 
 
-def test_the_error_for_a_damaged_file_names_it(tmp_path: Path) -> None:
+def test_the_error_for_a_damaged_file_says_how_to_mend_it(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
     directory.secrets_path.write_text("{")
 
-    with pytest.raises(InstallationError, match=r"secrets\.json is damaged"):
+    (tmp_path / "installation.json").write_text("{")
+
+    with pytest.raises(InstallationError, match=r"secrets\.json is damaged: .*\. Put it back from a backup"):
         directory.read_secrets()
+    with pytest.raises(InstallationError, match=r"installation\.json is damaged: .*\. Remove it: "):
+        directory.read_installation()
 
 
 @pytest.mark.parametrize("name", ["lock", "secrets.json"])

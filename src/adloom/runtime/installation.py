@@ -19,6 +19,10 @@ T = TypeVar("T")
 SECRETS_NAME = "secrets.json"
 INSTALLATION_NAME = "installation.json"
 LOCK_NAME = "lock"
+MENDED_BY = {
+    SECRETS_NAME: " Put it back from a backup: passwords and signatures are made with it.",
+    INSTALLATION_NAME: " Remove it: the next start writes another.",
+}
 SECRET_BYTES = 32
 # Typed by people.
 PASSWORD_BYTES = 12
@@ -184,7 +188,8 @@ class DataDirectory:
         except OSError as error:
             raise InstallationError(f"Cannot read {path}: {error.strerror}.") from error
         except msgspec.MsgspecError as error:
-            raise InstallationError(f"{path} is damaged: {error}.") from error
+            mend = MENDED_BY.get(name, "")
+            raise InstallationError(f"{path} is damaged: {error}.{mend}") from error
 
     def write(self, name: str, value: msgspec.Struct, *, mode: int = PRIVATE_MODE) -> None:
         """Write a file whole or not at all."""

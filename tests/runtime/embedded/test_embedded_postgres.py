@@ -11,6 +11,7 @@ import pytest
 from adloom.runtime.embedded.binaries import can_reach, find_unprivileged_user, install_postgres
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
+from adloom.runtime.installation import InstallationError
 from adloom.runtime.ports import find_port
 from adloom.runtime.supervisor.program import start
 from tests.support.product import an_open_folder
@@ -26,6 +27,31 @@ async def test_written_rows_survive_a_sudden_death() -> None:
         await write_and_die(postgres)
 
         assert await row_after_restart(postgres) == "a row"
+
+
+async def test_files_of_another_version_are_named_before_the_server_starts() -> None:
+    with an_open_folder() as folder:
+        (folder / "postgres").mkdir()
+        (folder / "postgres" / "PG_VERSION").write_text("17\n")
+        postgres = EmbeddedPostgres(folder / "postgres", listening=Listening(), password="p" * 20)
+
+        with pytest.raises(InstallationError, match="are of PostgreSQL 17, and this version of Adloom has "):
+            await postgres.prepare()
+
+
+async def test_another_password_than_the_database_has_is_named_with_its_file() -> None:
+    with an_open_folder() as folder:
+        here = Listening(port=find_port())
+        await write_and_die(EmbeddedPostgres(folder / "postgres", listening=here, password="p" * 20))
+        postgres = EmbeddedPostgres(folder / "postgres", listening=here, password="q" * 20)
+        await postgres.prepare()
+        server = await start(postgres.program)
+
+        with pytest.raises(InstallationError, match=r"secrets\.json has another postgres_password"):
+            await postgres.wait_until_ready()
+
+        server.send_signal(signal.SIGINT)
+        await server.wait()
 
 
 async def test_a_server_left_by_an_earlier_run_is_stopped_first() -> None:

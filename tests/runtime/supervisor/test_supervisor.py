@@ -10,6 +10,7 @@ import msgspec
 import psutil
 import pytest
 
+from adloom.runtime.installation import InstallationError
 from adloom.runtime.supervisor import child
 from adloom.runtime.supervisor.child import RENEWAL_CODE, ChildSpec, StartError, do_nothing
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, run
@@ -120,6 +121,22 @@ async def test_a_child_that_cannot_start_raises_for_the_caller(tmp_path: Path) -
         await run_supervised(lambda supervisor: supervisor.start([child]))
 
     assert len(pids(notes)) == 3
+
+
+async def test_a_child_that_cannot_be_prepared_says_why_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    async def prepare() -> None:
+        raise InstallationError("Its files are of another version.")
+
+    well = a_child(OBEDIENT, tmp_path / "well")
+    ill = msgspec.structs.replace(a_child(OBEDIENT, tmp_path / "ill", name="ill"), prepare=prepare)
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([well])
+        with pytest.raises(StartError, match="ill could not be started: Its files are of another version"):
+            await supervisor.start([ill])
+        assert is_alive(pids(tmp_path / "well")[-1])
+
+    await run_supervised(work)
 
 
 async def test_a_child_without_its_program_fails_the_start(tmp_path: Path) -> None:

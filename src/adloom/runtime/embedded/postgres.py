@@ -24,6 +24,7 @@ from adloom.runtime.embedded.binaries import (
 )
 from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.embedded.sockets import POSTGRES_PORT, Listening
+from adloom.runtime.installation import InstallationError
 from adloom.runtime.supervisor.program import Program, run
 
 DATABASE = "adloom"
@@ -111,6 +112,7 @@ class EmbeddedPostgres:
         for name in ("postgres", "initdb"):
             await asyncio.to_thread(check_program, self._home / "bin" / name, read_postgres_version())
         if (self._folder / "PG_VERSION").exists():
+            _check_version(self._folder / "PG_VERSION")
             await stop_leftover(self._folder / "postmaster.pid", mark=self._mark, stop_signal=signal.SIGINT)
             # Another version, or another root, may have chosen another user.
             if self._user is not None and self._folder.stat().st_uid != pwd.getpwnam(self._user).pw_uid:
@@ -133,6 +135,10 @@ class EmbeddedPostgres:
                     await self._name_database()
                 except (OSError, asyncpg.CannotConnectNowError):
                     await asyncio.sleep(READY_POLL_SECONDS)
+                except asyncpg.InvalidPasswordError as error:
+                    raise InstallationError(
+                        "secrets.json has another postgres_password than the database. Put the old one back"
+                    ) from error
         await connection.close()
 
     async def _name_database(self) -> None:
@@ -196,3 +202,12 @@ class EmbeddedPostgres:
 def _build_environment() -> dict[str, str]:
     # None of the variables by which PostgreSQL's programs can be led elsewhere.
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+
+
+def _check_version(file: Path) -> None:
+    found, ours = file.read_text().strip(), read_postgres_version().partition(".")[0]
+    if found != ours:
+        raise InstallationError(
+            f"The files in {file.parent} are of PostgreSQL {found}, and this version of Adloom has {ours}. "
+            "Start the version that made them, make a backup, and restore that into another data directory."
+        )

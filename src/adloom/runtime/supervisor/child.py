@@ -21,6 +21,7 @@ from adloom.runtime.supervisor.watch import Watched, wait_until_frozen
 START_DEATHS_MAX = 3
 LOG_BYTES_MAX = 10_000_000
 FINISHED = "ended with code 0"
+NOT_STARTED = "could not be started"
 # By which a child asks to be started again: a new process is smaller than one that has done much.
 RENEWAL_CODE = os.EX_TEMPFAIL
 RENEWED = f"ended with code {RENEWAL_CODE}"
@@ -120,7 +121,8 @@ class SupervisedChild:
             self.deaths += 1
             deaths = count_deaths_in_a_row(deaths, lived_seconds=lived_seconds)
             if deaths >= START_DEATHS_MAX and not self.first_start.done():
-                self.first_start.set_result(StartError(f"{self.name} {end}.{_quote_log(self.child)}"))
+                said = "" if end.startswith(NOT_STARTED) else f".{_quote_log(self.child)}"
+                self.first_start.set_result(StartError(f"{self.name} {end}{said}"))
                 return
             delay_seconds = restart_delay_seconds(deaths)
             log.warning(
@@ -133,8 +135,8 @@ class SupervisedChild:
             try:
                 await self.child.prepare()
                 self._process = process = await self._start(pipe)
-            except (OSError, ProgramFailedError) as error:
-                return f"could not be started: {error}"
+            except (OSError, ProgramFailedError, CommandError) as error:
+                return f"{NOT_STARTED}: {error}"
             log.info("child_started", child=self.name, pid=process.pid)
             try:
                 async with asyncio.TaskGroup() as group:
