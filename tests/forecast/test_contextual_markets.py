@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from adloom.auction.site_modes import AuctionMode
+from adloom.bidding.window import BidStrategy
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.events.frequency.windows import Window
 from adloom.forecast.changes import MarketChangeError, apply_changes, parse_change
@@ -214,6 +215,17 @@ def test_campaigns_that_cannot_be_shown_keep_no_slot_from_others(limits: dict[st
     low = a_campaign("Low", categories=(SPORTS,), bid=1.0)
 
     tally = simulate(a_contextual_market(*high, low))
+
+    assert tally.filled > 0.97 * tally.requests
+    assert all(shown(tally, key) for key in (1, 2, 3))
+
+
+def test_campaigns_whose_strategy_bids_less_than_the_floor_keep_no_slot_from_others() -> None:
+    strategy: dict[str, Any] = {"bid_strategy": BidStrategy.PACER, "daily_budget": 2.0}
+    high = [a_campaign(name, categories=(SPORTS,), bid=4.0, **strategy) for name in ("One", "Two", "Three")]
+    low = a_campaign("Low", categories=(SPORTS,), bid=2.0)
+
+    tally = simulate(a_contextual_market(*high, low, placements=(a_slot(floor=1.9),)))
 
     assert tally.filled > 0.97 * tally.requests
     assert all(shown(tally, key) for key in (1, 2, 3))

@@ -580,13 +580,17 @@ def test_creatives_whose_schedule_is_closed_take_no_place_of_those_that_can_be_s
     assert market.banners() == [5, 1, 2, 3]
 
 
-@pytest.mark.parametrize("reason", ["is_paced", "is_restricted"])
+@pytest.mark.parametrize(
+    "reason",
+    [{"is_paced": True}, {"is_restricted": True}, {"bid_now": Micros(400_000)}],
+    ids=["paced", "restricted", "under the floor now"],
+)
 def test_campaigns_that_are_shown_at_some_requests_leave_a_place_to_others_and_keep_their_own(
-    reason: str,
+    reason: dict[str, Any],
 ) -> None:
     market = Market()
     for number in range(1, 5):
-        market.campaigns.put(a_demand(number, "483", cpm=50 + number, **{reason: True}))
+        market.campaigns.put(a_demand(number, "483", cpm=50 + number, **reason))
     market.campaigns.put(a_demand(5, "483", cpm=20))
     market.classify("483")
     market.run(2)

@@ -51,6 +51,19 @@ def test_bids_that_no_shortlist_has_are_not_kept_but_their_prices_move_the_floor
     assert UNIT * 2 == tried[0].floor < tried[-1].floor == Micros(UNIT * 891 // 100), "of all within reach"
 
 
+def test_a_floor_is_under_what_is_bid_now_where_a_strategy_lowers_the_bid() -> None:
+    market = a_sweeping_market()
+    market.campaigns.put(a_demand(1, "483", cpm=10, bid_now=Micros(3 * UNIT)))
+    market.run(2)
+
+    for tick in (1, 2):
+        market.step(HOUSE, FloorTick(tick, {}))
+        market.run(2)
+
+    assert recorded(market)["483"].floor == Micros(UNIT * 297 // 100)
+    assert market.banners() == [1]
+
+
 def test_a_floor_that_moves_removes_bids_and_a_lower_one_brings_them_back() -> None:
     """The sweep sees bids under its own floor, so what it has removed comes back when it does not pay."""
     market = a_sweeping_market(2, 4, 6)

@@ -203,6 +203,29 @@ async def test_what_begins_later_or_whose_schedule_is_closed_takes_no_place(
     assert creatives == {plain["id"]: False, closed["id"]: True}
 
 
+async def test_what_a_strategy_bids_now_is_known_of_bids_that_it_lowers(admin: Client, pool: Pool) -> None:
+    paid = {"bidType": "cpm", "bidAmount": 5, "categories": ["483"], "budgetDailyPaisa": 1_000}
+    fixed, lowered = [await admin.make_campaign(bidStrategy=one, **paid) for one in ("fixed", "pacer")]
+    for campaign in (fixed, lowered):
+        await insert_creative(pool, (await admin.make_banner())["id"], campaign["id"])
+    await pool.execute("UPDATE campaigns SET status = 'active'")
+    for minutes, multiplier in ((30, 0.9), (15, 0.37)):
+        await pool.execute(
+            "INSERT INTO bid_decisions (campaign_id, day, at, bid_window, strategy, multiplier, wanted, reason,"
+            " spent_micros, impressions, clicks, conversions, shadows)"
+            " SELECT public_id, now()::date, now() - $1 * interval '1 minute', 1, 'pacer', $2, $2, 'pacer', 0, 0, 0, 0, '{}'"
+            "   FROM campaigns",
+            minutes,
+            multiplier,
+        )
+
+    async with pool.acquire() as connection:
+        bidding = (await load_all(connection)).bidding
+
+    bids = {str(one.campaign_id): one.bid_now for one in bidding}
+    assert bids == {fixed["id"]: None, lowered["id"]: 1_500_000}
+
+
 async def test_what_is_over_takes_no_place(admin: Client, pool: Pool) -> None:
     campaign = await admin.make_campaign(bidType="cpm", bidAmount=5, categories=["483"])
     await insert_creative(pool, (await admin.make_banner())["id"], campaign["id"])

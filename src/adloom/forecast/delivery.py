@@ -315,6 +315,8 @@ class SimulatedDelivery:
         """Exclude the campaigns that have no lease any more, and readmit those that have one again."""
         if multipliers := self.leases.registry.take_multipliers():
             self._states.set_multipliers(multipliers)
+            if self._slots is not None:
+                self._slots.lower_bids(multipliers)
         if self.leases.changes:
             self._states.mark_changed(self.leases.take_changes(), source=BUDGETS)
 

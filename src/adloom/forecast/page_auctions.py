@@ -48,6 +48,7 @@ class PageAuctions:
         self._demand = PageDemand(market)
         now = market.starts_at
         self._demands = {one.campaign_id: one for one in self._demand.build_demands(now)}
+        self.lower_bids = self._demand.lower_bids
         self._actors.send(DIRECTORY, AllDemand(1, tuple(self._demands.values())), now)
         for site in market.sites:
             address = make_auctioneer_address(site.id)

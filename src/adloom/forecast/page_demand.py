@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Final
 
-from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative, is_on_plan
+from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative, is_on_plan, round_bid_now
 from adloom.budgets.messages import (
     BudgetVerdict,
     CampaignExhausted,
@@ -34,7 +34,7 @@ NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class PageDemand:
-    """Campaigns that have something to show, and what keeps them from it now: money, caps, pace, dates and schedules."""
+    """Campaigns that have something to show, and what keeps them from it now: money, caps, pace, bids, dates and schedules."""
 
     def __init__(self, market: SimulatedMarket) -> None:
         self._rows = _group_live(market.creatives)
@@ -51,6 +51,8 @@ class PageDemand:
         self._spent: set[CampaignId] = set()
         self._capped: Collection[int] = frozenset()
         self._paced: frozenset[CampaignId] = frozenset()
+        self._multipliers: dict[CampaignId, float] = {}
+        self._lowered: set[CampaignId] = set()  # Whose multipliers have changed since.
         self._until: dict[CampaignId, datetime] = {}  # When schedules may open or close, of those that do.
 
     def build_demands(self, now: datetime) -> list[CampaignDemand]:
@@ -71,6 +73,12 @@ class PageDemand:
             self._spent.discard(campaign_id)
         return [self._build(campaign_id, now)]
 
+    def lower_bids(self, multipliers: Mapping[int, float]) -> None:
+        """Note what bids are times, by campaign."""
+        found = {self._ids[key]: multiplier for key, multiplier in multipliers.items() if key in self._ids}
+        self._multipliers |= found
+        self._lowered.update(found)
+
     def advance(self, capped: Collection[int], now: datetime) -> list[CampaignDemand]:
         """Return the campaigns for which the time, their pace or a cap may have changed something."""
         paced = frozenset(self._iter_paced(now))
@@ -78,8 +86,10 @@ class PageDemand:
             *(self._ids[key] for key in {*capped}.symmetric_difference(self._capped) if key in self._ids),
             *(campaign_id for campaign_id, until in self._until.items() if until <= now),
             *paced.symmetric_difference(self._paced),
+            *self._lowered,
         }
         self._capped, self._paced = capped, paced
+        self._lowered.clear()
         return [self._build(campaign_id, now) for campaign_id in sorted(changed)]
 
     def _iter_paced(self, now: datetime) -> Iterator[CampaignId]:
@@ -125,6 +135,7 @@ class PageDemand:
             is_spent=campaign_id in self._spent or first.campaign_key in self._capped,
             is_paced=campaign_id in self._paced,
             is_restricted=bool(first.rules or any(row.assignment.frequency for row in rows)),
+            bid_now=round_bid_now(first.bid or Micros(0), self._multipliers.get(campaign_id, 1.0)),
         )
 
 

@@ -84,6 +84,7 @@ class SimulatedSlots:
             for one in market.pages
         }
         self.receive = self._auctions.receive
+        self.lower_bids = self._auctions.lower_bids
 
     def find(self, slug: bytes, url: str) -> PageSlot | None:
         """Return a slot of a page, if there is one."""

@@ -45,6 +45,7 @@ class SlotBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     advertiser_id: AdvertiserId | None
     category: str
     cpm: Micros
+    bid_now: Micros | None = None  # By its campaign's strategy, where that is less.
     landing_domain: str | None
     product_category: str | None
     excluded_categories: frozenset[str] = frozenset()  # Of its campaign.
@@ -71,7 +72,7 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     bids: tuple[SlotBid, ...]
     pending: tuple[SlotBid, ...] = ()
-    # May be shown at some requests: others are left out by pace, targeting or frequency caps.
+    # May be shown at some requests: others are left out by pace, targeting or frequency caps, or by what is bid now.
     restricted: tuple[SlotBid, ...] = ()
     spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns can be again.
     # Of bids that only the floor keeps away: the two highest and the lowest of any page, for who sets the floor.
@@ -101,7 +102,8 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
             is_out = one.is_spent or creative.is_closed
-            is_restricted = one.is_paced or one.is_restricted
+            is_low = one.bid_now is not None and one.bid_now < slot.floor
+            is_restricted = one.is_paced or one.is_restricted or is_low
             listed = pending if is_pending else spent if is_out else restricted if is_restricted else shown
             listed.append(_build_bid(category, one, creative))
     extremes = _list_extremes(under)
@@ -143,6 +145,7 @@ def _build_bid(category: str, one: CampaignDemand, creative: WantedCreative) -> 
         advertiser_id=one.advertiser_id,
         category=category,
         cpm=one.max_cpm,
+        bid_now=one.bid_now,
         landing_domain=creative.landing_domain,
         product_category=one.product_category,
         excluded_categories=one.excluded_categories,

@@ -1,6 +1,6 @@
 """Reads campaigns as bidders know them, and what a change of the catalog means to the market."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.addresses import make_campaign_address
-from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative, is_on_plan
+from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative, is_on_plan, round_bid_now
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.status_store import load_states
 from adloom.budgets.traffic.store import read_followed_shape
@@ -33,6 +33,13 @@ PACED: Final = """
     SELECT campaign_id FROM contextual_demand
      WHERE campaign_id = ANY ($1::uuid[]) AND demand @> '{"demand": {"is_paced": true}}'
 """
+LOWERED: Final = """
+    SELECT asked.id, newest.multiplier FROM unnest($1::uuid[]) AS asked (id)
+     CROSS JOIN LATERAL (
+           SELECT multiplier FROM bid_decisions WHERE campaign_id = asked.id ORDER BY at DESC LIMIT 1
+     ) AS newest
+     WHERE newest.multiplier < 1
+"""
 RESET: Final = """
     SELECT DISTINCT noun_id FROM audit_entries WHERE noun = 'budget' AND action = 'reset' AND at >= $1
 """
@@ -47,7 +54,7 @@ DEMAND: Final = """
            payer.daily_budget_paisa AS advertiser_daily_paisa, campaign.impression_cap, campaign.click_cap,
            coalesce(campaign.starts_at <= now(), campaign.status = 'active')
                AND coalesce(campaign.ends_at > now(), true) AS is_in_dates,
-           campaign.pacing_strategy = 'Smooth' AS is_smooth,
+           campaign.pacing_strategy = 'Smooth' AS is_smooth, campaign.bid_strategy <> 'fixed' AS has_strategy,
            coalesce(payer.timezone, campaign.timezone) AS zone,
            EXISTS (SELECT FROM campaign_targeting_rules AS rule WHERE rule.campaign_id = campaign.id AND rule.is_active)
                OR bool_or(EXISTS (SELECT FROM frequency_caps AS cap WHERE cap.banner_id = banner.id)) AS is_restricted,
@@ -129,6 +136,7 @@ class CampaignBudgets(msgspec.Struct, frozen=True, kw_only=True):
     click_cap: int | None = None
     is_in_dates: bool = True
     is_smooth: bool = False  # Its daily budget follows the traffic of its day.
+    has_strategy: bool = False  # Which may lower its bids.
     zone: str  # Of their days: the advertiser's, or its own where it has none.
 
 
@@ -141,6 +149,7 @@ class Standings(msgspec.Struct, frozen=True):
 
     spent: frozenset[UUID] = frozenset()
     paced: frozenset[UUID] = frozenset()
+    multipliers: Mapping[UUID, float] = {}  # Of bids that a strategy lowers.
 
 
 async def find_standings(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> Standings:
@@ -151,7 +160,9 @@ async def find_standings(connection: Connection, campaigns: Sequence[CampaignBud
     closed = {one.campaign_id for one in campaigns if not one.is_in_dates}
     found = await _compare_budgets(connection, campaigns)
     spent = frozenset((*closed, *await _find_capped(connection, campaigns), *found.spent))
-    return Standings(spent, found.paced - spent)
+    bidding = [one.campaign_id for one in campaigns if one.has_strategy and one.campaign_id not in spent]
+    lowered = await connection.fetch(LOWERED, bidding) if bidding else ()
+    return Standings(spent, found.paced - spent, {row[0]: row[1] for row in lowered})
 
 
 async def _find_capped(connection: Connection, campaigns: Sequence[CampaignBudgets]) -> list[UUID]:
@@ -346,4 +357,5 @@ def _build_demand(
         is_spent=campaign_id in standings.spent,
         is_paced=campaign_id in standings.paced,
         is_restricted=row["is_restricted"],
+        bid_now=round_bid_now(Micros(row["max_cpm"]), standings.multipliers.get(campaign_id, 1.0)),
     )

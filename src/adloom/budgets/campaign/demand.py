@@ -17,6 +17,7 @@ DIRECTORY: Final = Address("directory", "directory")
 ON_PLAN: Final = 0.95
 # until it is behind. Between the two it stays what it was: each change is another auction.
 BEHIND_PLAN: Final = 0.9
+BID_STEPS: Final = 10
 
 
 class WantedCreative(msgspec.Struct, frozen=True):
@@ -53,6 +54,8 @@ class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
     # can be shown at each.
     is_paced: bool = False
     is_restricted: bool = False
+    # By its strategy, where it bids less than it may. Under a slot's floor it cannot be shown until it bids more.
+    bid_now: Micros | None = None
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -71,6 +74,11 @@ class CampaignGone(msgspec.Struct, frozen=True, tag="campaign_gone.v1"):
 
     campaign_id: CampaignId
     version: int
+
+
+def round_bid_now(bid: Micros, multiplier: float) -> Micros | None:
+    """Return what a campaign bids by its strategy, or somewhat less: each change is another auction."""
+    return None if multiplier >= 1 else Micros(bid * int(multiplier * BID_STEPS) // BID_STEPS)
 
 
 def is_on_plan(spent: int, daily_budget: Micros, share: float, *, was_paced: bool) -> bool:

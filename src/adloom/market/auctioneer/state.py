@@ -214,7 +214,10 @@ def hold_bids(answer: BidAnswer, *, terms_version: int, campaigns_max: int) -> H
         for one in answer.slots
     )
     by_campaign = {bid.campaign_id: bid for slot in answer.slots for bid in (*slot.bids, *slot.restricted)}
-    prices = {one: BidPrice(one, bid.cpm, bid.excluded_categories) for one, bid in by_campaign.items()}
+    prices = {
+        one: BidPrice(one, bid.cpm if bid.bid_now is None else bid.bid_now, bid.excluded_categories)
+        for one, bid in by_campaign.items()
+    }
     listed = (bid for one in slots for bid in (*one.bids, *one.restricted, *one.pending, *one.spent))
     return HeldBids(
         answer.version,
