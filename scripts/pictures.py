@@ -7,7 +7,6 @@ It needs a Chromium of the system; the pictures are committed, so nobody else do
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import struct
@@ -24,7 +23,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from adloom.runtime.installation import DataDirectory
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -35,7 +34,8 @@ ARGUMENTS = (
     "--hide-scrollbars",
 )
 READY_LINE = "adloom ready"
-WELCOME = re.compile(r"http://\S+/console/welcome\?token=\S+")
+EMAIL = "admin@adloom.local"
+OWN_PASSWORD = "a password for pictures"  # noqa: S105 - of a database that is thrown away
 STOP_SECONDS_MAX = 15.0
 # Ads come, sliders rest, charts are drawn.
 SETTLE_MILLISECONDS = 3_000
@@ -60,15 +60,15 @@ class Picture(NamedTuple):
 WANTED = (
     Picture("sample", "delivery", "/sample"),
     Picture("shop", "delivery", "/sample/shop", theme="dark"),
-    Picture("console", "control", "/console", size=(1400, 900), waits=True),
+    Picture("console", "control", "/console?span=24h", size=(1400, 900), waits=True),
 )
 
 
 class Running(NamedTuple):
-    """Where the product is, and the link that lets somebody in."""
+    """Where the product is, and the password of the first log-in."""
 
     urls: dict[str, str]
-    welcome: str | None
+    password: str
 
 
 def main() -> None:
@@ -101,25 +101,18 @@ def _running(data_dir: Path) -> Generator[Running]:
     ) as process:
         try:
             assert process.stdout is not None
-            said = list(_until_ready(iter(process.stdout)))
-            if not said or not said[-1].startswith(READY_LINE):
+            if not any(line.startswith(READY_LINE) for line in process.stdout):
                 sys.exit("adloom up did not become ready; run it by itself to see why.")
-            installation = DataDirectory(data_dir).read_installation()
+            directory = DataDirectory(data_dir)
+            installation, secrets = directory.read_installation(), directory.read_secrets()
             assert installation is not None
+            assert secrets is not None
             ports = {"delivery": installation.delivery_port, "control": installation.control_port}
-            welcome = WELCOME.search("".join(said))
             urls = {plane: f"http://127.0.0.1:{port}" for plane, port in ports.items()}
-            yield Running(urls, welcome and welcome[0])
+            yield Running(urls, secrets.admin_password)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(STOP_SECONDS_MAX)
-
-
-def _until_ready(lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        yield line
-        if line.startswith(READY_LINE):
-            return
 
 
 @contextlib.contextmanager
@@ -132,22 +125,24 @@ def _opened(path: str) -> Generator[Browser]:
             browser.close()
 
 
-def _logged_in(browser: Browser, running: Running, kept: Path) -> Path | None:
-    """Follow the link of the first start once; tells where the session is kept, where there is a console."""
-    if running.welcome is None:
-        return None
+def _logged_in(browser: Browser, running: Running, kept: Path) -> Path:
+    """Log in for the first time, which asks for another password; tells where the session is kept."""
     context = browser.new_context()
     page = context.new_page()
-    page.goto(running.welcome)
+    page.goto(f"{running.urls['control']}/console/login")
+    for passwords in ([running.password], [running.password, OWN_PASSWORD, OWN_PASSWORD]):
+        page.locator("input[type=email]").fill(EMAIL)
+        for field, password in zip(page.locator("input[type=password]").all(), passwords, strict=True):
+            field.fill(password)
+        page.keyboard.press("Enter")
+        page.wait_for_load_state()
+    page.wait_for_url("**/console")
     context.storage_state(path=kept)
     context.close()
     return kept
 
 
-def _take(browser: Browser, picture: Picture, running: Running, session: Path | None) -> None:
-    if picture.plane == "control" and session is None:
-        print(f"{picture.name}: there is no console to photograph.")
-        return
+def _take(browser: Browser, picture: Picture, running: Running, session: Path) -> None:
     width, height = picture.size
     context = browser.new_context(
         viewport={"width": width, "height": height},

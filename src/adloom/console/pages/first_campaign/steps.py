@@ -203,11 +203,12 @@ def is_of_sample(placement: Json) -> bool:
 
 async def show_what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     known = await read_images(visit.api)
+    own = [one for one in known if OWN_PICTURE.fullmatch(one["primaryImageUrl"])]
     first = {
         "headline": "Something worth a look",
         "ctaLabel": "Have a look",
-        "primaryImageUrl": next(filter(OWN_PICTURE.fullmatch, (one["primaryImageUrl"] for one in known)), ""),
-        "ctaUrl": known[0]["ctaUrl"] if known else "",
+        "primaryImageUrl": own[0]["primaryImageUrl"] if own else "",
+        "ctaUrl": own[0]["ctaUrl"] if own else "",
     }
     form = Form(plan.banner or first, is_focused=True)
     with add_div("al-editor"):
