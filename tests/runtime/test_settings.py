@@ -205,6 +205,32 @@ def test_only_the_environment_counts_without_a_dotenv_file(tmp_path: Path) -> No
     assert with_dotenv({"A": "1"}, tmp_path / ".env") == {"A": "1"}
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"A=1\nB C=2\n", r"\.env, line 2: expected NAME=value\."),
+        (b'A="begun\n', r"\.env, line 1: expected"),
+        (b"A=\xe9\n", r"\.env is no text in UTF-8\."),
+    ],
+)
+def test_a_dotenv_file_that_cannot_be_read_is_named_with_the_line(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
+    path = tmp_path / ".env"
+    path.write_bytes(content)
+
+    with pytest.raises(SettingsError, match=expected):
+        with_dotenv({}, path)
+
+
+@pytest.mark.parametrize("text", ["A=1\r\n", "\ufeffA=1\n", 'export A="1" # one\n', "B\nA=1\n"])
+def test_a_dotenv_file_is_written_as_editors_write_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / ".env"
+    path.write_text(text, encoding="utf-8", newline="")
+
+    assert with_dotenv({}, path) == {"A": "1"}
+
+
 def test_a_dotenv_file_of_another_user_is_not_read(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give a file away")

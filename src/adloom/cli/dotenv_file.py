@@ -1,6 +1,7 @@
 """Variables out of a `.env` file."""
 
 import contextlib
+import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,13 +11,26 @@ from adloom.core.setting import SettingsError
 
 def with_dotenv(variables: Mapping[str, str], path: Path) -> dict[str, str]:
     """Add what a `.env` file of ours says; the environment itself wins."""
-    if not path.is_file() or path.stat().st_uid not in {0, os.geteuid()}:
+    if not path.is_file() or not _is_ours(path):
         return dict(variables)
     # Loaded only where there is a file: most commands run without one.
-    from dotenv import dotenv_values  # noqa: PLC0415
+    from dotenv.parser import parse_stream  # noqa: PLC0415
 
-    found = dotenv_values(path, interpolate=False)
-    return {**{name: value for name, value in found.items() if value is not None}, **variables}
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path} is no text in UTF-8.") from error
+    found: dict[str, str] = {}
+    for line in parse_stream(io.StringIO(text)):
+        if line.error:  # It may have a password in it.
+            raise SettingsError(f"{path}, line {line.original.line}: expected NAME=value.")
+        if line.key is not None and line.value is not None:
+            found[line.key] = line.value
+    return {**found, **variables}
+
+
+def _is_ours(path: Path) -> bool:
+    return path.stat().st_uid in {0, os.geteuid()}
 
 
 def read_dotenv(arguments: list[str]) -> None:
@@ -27,6 +41,8 @@ def read_dotenv(arguments: list[str]) -> None:
     if named := os.environ.get("ADLOOM_ENV_FILE"):
         if not Path(named).is_file():
             raise SettingsError(f"ADLOOM_ENV_FILE is {named!r}: there is no such file.")
+        if not _is_ours(Path(named)):
+            raise SettingsError(f"ADLOOM_ENV_FILE is {named!r}: it belongs neither to this user nor to root.")
         os.environ.update(with_dotenv(os.environ, Path(named)))
     elif arguments[:1] == ["up"]:
         # A working directory that this user may not look into has nothing to say to it.
