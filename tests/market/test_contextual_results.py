@@ -402,3 +402,30 @@ async def test_moving_floors_hear_of_a_quarter_of_an_hour_twice_in_case_the_mess
 
     _, number, *_ = sorted(set(told))
     assert told.count(number) == 2
+
+
+async def test_moving_floors_hear_of_quarters_again_when_a_clock_that_was_ahead_is_set_back(
+    site_pool: Pool, valkey: Valkey
+) -> None:
+    await site_pool.execute("UPDATE sites SET floor_mode = 'sweep'")
+    told = list[int]()
+
+    class Heard:
+        def tell(self, _: object, message: object) -> bool:
+            if isinstance(message, FloorTick):
+                told.append(message.number)
+            return True
+
+    class Clock:
+        moment = NOW + timedelta(days=30)
+
+        def now(self) -> datetime:
+            return self.moment
+
+    clock = Clock()
+    following = ResultsFollower(site_pool, valkey, Heard(), clock)  # pyright: ignore[reportArgumentType] - it only tells
+    await following.poll()
+    clock.moment = NOW
+    await following.poll()
+
+    assert told == [told[1] + 30 * 96, told[1]]

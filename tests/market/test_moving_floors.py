@@ -98,6 +98,14 @@ def test_a_tick_that_comes_twice_or_late_counts_once() -> None:
     assert (state.tried[0].impressions, state.tried[0].revenue) == (3, 9_000)
 
 
+def test_a_clock_that_was_far_ahead_stops_no_floor() -> None:
+    market = a_sweeping_market(2, 4, 6)
+    for tick in (100_000, 5, 6, 5):
+        market.step(HOUSE, FloorTick(tick, {"483": (3, Micros(9_000))}))
+
+    assert sum(one.ticks for one in recorded(market)["483"].tried) == 2
+
+
 def test_a_floor_and_its_evidence_stay_while_there_are_no_pages() -> None:
     market = a_sweeping_market(2, 4, 6)
     market.step(HOUSE, FloorTick(1, {}))

@@ -141,6 +141,26 @@ async def test_shapes_are_learned_from_traffic_and_survive_a_restart(
     assert shapes[kind][10] > 2 * max(shapes[kind][11:])
 
 
+async def test_a_day_that_was_counted_by_a_clock_far_ahead_does_not_end_learning(
+    admin: Client, pool: Pool, valkey: Valkey
+) -> None:
+    site, _ = await make_site(admin)
+    key = await find_key(pool, site)
+    ahead = NOON + timedelta(days=365)
+    await count(valkey, key, a_day(ahead), [100] * 12)
+    await TrafficLearner(pool, valkey, ManualClock(ahead)).learn()
+    followed: list[TrafficShape | None] = []
+
+    for number in range(4):
+        day = a_day(NOON + timedelta(days=number))
+        await count(valkey, key, day, [100 + 400 * (hour == 10) for hour in range(24)])
+        learner = TrafficLearner(pool, valkey, ManualClock(datetime.fromtimestamp(day.ends + 1, UTC)))
+        await learner.learn()
+        followed.append(learner.find_shape(key))
+
+    assert (followed[-1] or TrafficShape()).weekday[10] > 2
+
+
 async def test_budgets_follow_the_installation_where_the_site_is_not_known(
     admin: Client, pool: Pool, valkey: Valkey
 ) -> None:

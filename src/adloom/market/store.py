@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignDemand
 from adloom.core.ids import SiteId
-from adloom.market.auctioneer.floors import FloorRow
+from adloom.market.auctioneer.floors import LATE_TICKS_MAX, FloorRow
 from adloom.market.messages import (
     CategoryDemand,
     CategoryVersionRow,
@@ -75,15 +75,15 @@ ADD_APPROVALS: Final = """
        SET state = EXCLUDED.state, decided_at = EXCLUDED.decided_at, decided_by = EXCLUDED.decided_by
      WHERE it.state = 'pending' AND it.decided_at IS NULL AND EXCLUDED.state = 'approved'
 """
-SET_FLOORS: Final = """
+SET_FLOORS: Final = f"""
     INSERT INTO category_floors AS it (site_id, category, tick, state)
     SELECT site.id, said.category, said.tick, said.state::jsonb
       FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[]) AS said (site_id, category, tick, state)
       JOIN sites AS site ON site.public_id = said.site_id
     ON CONFLICT (site_id, category) DO UPDATE
        SET tick = EXCLUDED.tick, state = EXCLUDED.state, updated_at = now()
-     WHERE it.tick < EXCLUDED.tick
-"""
+     WHERE it.tick < EXCLUDED.tick OR it.tick > EXCLUDED.tick + {LATE_TICKS_MAX}
+"""  # noqa: S608 - our own number
 ALL_DEMAND: Final = "SELECT demand::text FROM contextual_demand WHERE demand IS NOT NULL"
 DEMAND_OF: Final = """
     SELECT demand::text FROM contextual_demand WHERE demand IS NOT NULL AND demand -> 'wanted' ?| $1::text[]

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+import msgspec
+
 from adloom.budgets.traffic import store
 from adloom.budgets.traffic.counts import INSTALLATION, read_counts
 from adloom.budgets.traffic.site_day import SiteDay, find_site_day
@@ -67,6 +69,9 @@ class TrafficLearner:
     async def _learn_site(self, site: TrafficSite, learned: LearnedShape, now: datetime) -> LearnedShape:
         today = find_site_day(now, timezone=site.timezone, day_seconds=site.day_seconds)
         yesterday = _find_day_before(site, today)
+        if learned.day is not None and learned.day > today.ends:
+            # It was counted while a clock was days ahead: nothing would be learned until then.
+            learned = msgspec.structs.replace(learned, day=None, counts=())
         for day in (yesterday, today):
             ended = day.find_hour(now.timestamp()) if day is today else HOURS
             if ended == 0 or (learned.day, len(learned.counts)) == (day.starts, ended):

@@ -2,6 +2,8 @@
 
 # pure
 
+from typing import Final
+
 import msgspec
 
 from adloom.auction.floor_sweep import SweepState, TickResult, advance
@@ -11,6 +13,9 @@ from adloom.market.auctioneer.select import Ancestors, add_ancestors
 from adloom.market.auctioneer.state import AuctioneerState, FloorTick, HeldBids, SiteTerms
 from adloom.market.bids import list_allowed
 from adloom.runtime.actors.actor import Effect, RecordRow
+
+# A tick that comes twice or late is dropped; one of so long before is of a clock that was ahead, and was set back.
+LATE_TICKS_MAX: Final = 8
 
 _changed = msgspec.structs.replace
 
@@ -35,7 +40,8 @@ def take_tick(
 ) -> AuctioneerState:
     """Advance the floor of each category that has been auctioned; where it moves, its pages are auctioned again."""
     terms = state.terms
-    if terms is None or not terms.is_sweeping or tick.number <= state.tick:
+    is_known = state.tick - LATE_TICKS_MAX <= tick.number <= state.tick
+    if terms is None or not terms.is_sweeping or is_known:
         return state
     floors = dict(state.floors)
     for category, held in sorted(state.bids.items()):

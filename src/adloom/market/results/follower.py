@@ -12,6 +12,7 @@ from adloom.budgets.messages import CheckClock
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
+from adloom.market.auctioneer.floors import LATE_TICKS_MAX
 from adloom.market.auctioneer.state import FloorTick
 from adloom.market.messages import RecordResults
 from adloom.market.results import store
@@ -121,6 +122,8 @@ class ResultsFollower:
     async def _tick(self, now: datetime) -> None:
         """Tell sites whose floors move how the last quarter of an hour was, once it is over."""
         number = int((now - TICK_DELAY).timestamp() // TICK.total_seconds()) - 1
+        if number < self._ticked - LATE_TICKS_MAX:
+            self._ticked = 0  # The clock was ahead.
         is_again = number == self._ticked
         if number < self._ticked or (is_again and now < self._tick_again_at):
             return
