@@ -41,6 +41,7 @@ from adloom.schedule.schedule import ScheduleStatus, check_window, derive_status
 
 COLOR_PATTERN: Final = r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"
 TAGS_MAX: Final = 50
+SCHEDULE_INVALID: Final = "BANNER_SCHEDULE_INVALID"
 MEDIA_VARIANTS_MAX: Final = 50
 
 Color = Annotated[
@@ -106,7 +107,10 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
     def with_schedule_checked(self) -> "Banner":
         """Return the banner, or raise where its dates or its daily window contradict each other."""
         if self.publish_at is not None and self.expires_at is not None and self.publish_at >= self.expires_at:
-            raise BadRequestError("expiresAt must be after publishAt.", code="BANNER_SCHEDULE_INVALID")
+            problem = FieldProblem("expiresAt", "must be after publishAt")
+            raise BadRequestError(
+                "expiresAt must be after publishAt.", errors=[problem], code=SCHEDULE_INVALID
+            )
         message = check_window(self.recurrence_window_start, self.recurrence_window_end)
         if message is not None:
             field = "recurrenceWindowStart" if self.recurrence_window_start is None else "recurrenceWindowEnd"
@@ -125,7 +129,8 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
         if banner.schedule_status is ScheduleStatus.SCHEDULED and banner.publish_at is None:
             raise BadRequestError(
                 "A scheduled banner needs a publishAt: give one, or leave scheduleStatus out.",
-                code="BANNER_SCHEDULE_INVALID",
+                errors=[FieldProblem("publishAt", "is required of a scheduled banner")],
+                code=SCHEDULE_INVALID,
             )
         return banner
 

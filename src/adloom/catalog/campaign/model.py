@@ -192,9 +192,11 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     def with_dates_checked(self) -> "Campaign":
         """Return the campaign, or raise where its dates contradict each other."""
         if self.starts_at is not None and self.ends_at is not None and self.starts_at >= self.ends_at:
-            raise BadRequestError("endsAt must be after startsAt.", code=DATE_INVALID)
+            raise _make_date_error("endsAt", "must be after startsAt")
         if self.status is CampaignStatus.SCHEDULED and self.starts_at is None:
-            raise BadRequestError("A scheduled campaign needs a startsAt.", code=DATE_INVALID)
+            raise _make_date_error(
+                "startsAt", "is required of a scheduled campaign", "A scheduled campaign needs a startsAt."
+            )
         return self
 
     def is_running(self, now: datetime) -> bool:
@@ -211,9 +213,8 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
         """Return the campaign in another status; raises for a move that is not in the table."""
         check_move(self.require_present().status, status)
         if status in BEGINNING and self.ends_at is not None and self.ends_at <= now:
-            message = "has passed, so the campaign would end at once: give a later one, or null"
-            raise BadRequestError(
-                f"endsAt {message}.", errors=[FieldProblem("endsAt", message)], code=DATE_INVALID
+            raise _make_date_error(
+                "endsAt", "has passed, so the campaign would end at once: give a later one, or null"
             )
         return msgspec.structs.replace(self, status=status, updated_at=now).with_dates_checked()
 
@@ -223,6 +224,11 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
             self, starts_at=starts_at or self.starts_at, ends_at=ends_at or self.ends_at
         )
         return dated.moved_to(CampaignStatus.SCHEDULED, now=now)
+
+
+def _make_date_error(field: str, message: str, detail: str = "") -> BadRequestError:
+    problem = FieldProblem(field, message)
+    return BadRequestError(detail or f"{field} {message}.", errors=[problem], code=DATE_INVALID)
 
 
 def check_strategy(strategy: BidStrategy, find_doubt: Callable[[str], str | None]) -> None:
