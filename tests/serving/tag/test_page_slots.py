@@ -314,6 +314,17 @@ async def test_where_the_winner_is_left_out_by_its_pace_the_next_best_is_one_tha
     assert alone == {"feed-1": ["bid 22"], "feed-2": ["bid 22"] if times is None else []}
 
 
+def test_a_banner_that_is_on_the_page_wins_where_all_others_are_left_out_by_their_pace() -> None:
+    rows = (a_bid(21, "9"), a_bid(22, "5", is_limited=True))
+    again = tuple(msgspec.structs.replace(one, placement_key=5) for one in rows)
+    publisher = Publisher(*rows, *again, places=(*PLACES, a_slot(5, slug="feed-2")), draw=0.0)
+    publisher.server.grant(1_000_000, throttle=0.5)
+
+    page = publisher.ask("feed-1", "feed-2")
+
+    assert titles(page) == {"feed-1": ["bid 21"], "feed-2": ["bid 21"]}
+
+
 def test_an_empty_slot_says_why() -> None:
     publisher = Publisher()
     assert reasons(publisher.ask()) == dict.fromkeys(("hero", "feed-1", "top", "side"), "no_demand")

@@ -152,15 +152,10 @@ class AuctionRoutes:
         known = None if seen is None else SeenBanners(seen, is_all=True)
         auction = self._auctioneer.decide(http, query.visitor, index, market, now, known)
         is_recorded = self._recorder.wants_next(now.timestamp())
-        if auction.win is not None and auction.win.bidder.banner_key in on_page:
-            capped = self._auctioneer.find_capped_banners(market, index)
-            others = known or self._frequency.decide_anonymous(capped)
-            others = others._replace(enough=others.enough.union(on_page))
-            again = self._auctioneer.decide(http, query.visitor, index, market, now, others)
-            is_capped = known is not None and bool(auction.win.bidder.frequency)
-            if again.win is not None or is_capped:
-                # A record would say that a frequency cap has removed what is on the page.
-                auction, known, is_recorded = again, others, False
+        if known is None and auction.win is not None and auction.win.bidder.banner_key in on_page:
+            # Another is wanted, which may have a frequency cap.
+            known = self._frequency.decide_anonymous(self._auctioneer.find_capped_banners(market, index))
+            auction = self._auctioneer.decide(http, query.visitor, index, market, now, known)
         second = int(now.timestamp())
         request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
         if auction.win is not None:

@@ -111,11 +111,21 @@ class Auctioneer:
 
         Returns False if the next best depends on a capped banner that was not looked up: nothing is reserved then.
         """
-        auction, seen = request.auction, request.seen
+        # With what the page shows already, which is left out anew of each: it may be all that is left.
+        whole, seen = request.auction, request.seen
         reserver = self._unheld if request.is_unheld else self._reserver
-        looked_up = seen.unseen or auction.capped_banner_ids
+        looked_up = seen.unseen or whole.capped_banner_ids
         tries = 0
         while True:
+            auction = whole
+            if request.on_page and whole.win is not None and whole.win.bidder.banner_key in request.on_page:
+                auction = self._rerun_off_page(request, whole, seen)
+                # A record would say that a frequency cap has removed what is on the page.
+                is_recorded = request.is_recorded = False
+                if not _is_looked_up(auction, seen, looked_up):
+                    request.auction = whole
+                    return False
+            request.auction = auction
             win = None if request.is_free else auction.win
             may_leave_out = reserver.paced or request.is_unheld or request.gate is not None
             if win is None or not may_leave_out or not _leaves_out(request, win, reserver):
@@ -130,22 +140,22 @@ class Auctioneer:
                     return True
                 tries += 1
                 _leave_out(request, win, reserver)
-            auction = self._rerun(auction, seen, request.gate, is_last=tries >= TRIES_MAX)
-            if auction.win is not None and auction.win.bidder.banner_key in request.on_page:
-                auction = self._rerun_off_page(request, auction)
-                # A record would say that a frequency cap has removed what is on the page.
-                is_recorded = request.is_recorded = False
-            request.auction = auction
-            if not seen.is_all and not set(auction.capped_banner_ids) <= set(looked_up):
+            whole = self._rerun(whole, seen, request.gate, is_last=tries >= TRIES_MAX)
+            if not _is_looked_up(whole, seen, looked_up):
+                request.auction = whole
                 return False
 
     def rerun_with(self, auction: DecidedAuction, seen: SeenBanners) -> DecidedAuction:
         """Run the same auction again without the banners that the visitor has seen often enough."""
         return self._rerun(auction, seen) if seen.enough else auction
 
-    def _rerun_off_page(self, request: AuctionRequest, auction: DecidedAuction) -> DecidedAuction:
+    def _rerun_off_page(
+        self, request: AuctionRequest, auction: DecidedAuction, seen: SeenBanners
+    ) -> DecidedAuction:
         """Leave out what the page shows already, if another bid can win, or its visitor must not see it again."""
-        off_page = self._rerun(auction, SeenBanners(frozenset(request.on_page)), request.gate)
+        off_page = self._rerun(
+            auction, seen._replace(enough=seen.enough.union(request.on_page)), request.gate
+        )
         assert auction.win is not None, "it has won"
         is_capped = request.query.user != NO_USER_TEXT and bool(auction.win.bidder.frequency)
         return off_page if off_page.win is not None or is_capped else auction
@@ -205,6 +215,10 @@ class Auctioneer:
         if self._cache.is_fresh(auction):
             self._cache.attach_record(auction, msgspec.structs.replace(record, examined_count=0), version)
         return record
+
+
+def _is_looked_up(auction: DecidedAuction, seen: SeenBanners, looked_up: Collection[str]) -> bool:
+    return seen.is_all or set(auction.capped_banner_ids) <= set(looked_up)
 
 
 def _leaves_out(request: AuctionRequest, win: WinningBid, reserver: Reserver) -> bool:
