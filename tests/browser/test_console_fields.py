@@ -128,3 +128,17 @@ def test_paper_is_white_and_has_no_buttons(product: Product, profile: BrowserCon
     expect(page.get_by_label("Period")).to_be_visible()
     expect(page.get_by_label("Only the campaign")).to_be_hidden()
     page.close()
+
+
+def test_the_arrows_move_in_a_menu(product: Product, profile: BrowserContext) -> None:
+    page = profile.new_page()
+    log_in_to(product, page)
+    page.goto(f"{product.control_url}/console/advertisers")
+    page.get_by_label("Your account").press("Enter")
+    entries = page.get_by_role("menuitem")
+
+    page.get_by_role("menu").press("ArrowUp")
+    expect(entries.last).to_be_focused()
+    entries.last.press("ArrowDown")
+    expect(entries.first).to_be_focused()
+    page.close()

@@ -265,7 +265,7 @@ def _show_account_menu(email: str, role: Role, api: ApiClient) -> None:
         with ui.element("div").style("padding: .75rem .75rem .25rem"):
             ui.label(email).classes("strong")
             add_hint(role.value)
-        add_menu_entry("Second factor", lambda: ui.navigate.to("/console/account"))
+        add_menu_entry("Time zone and second factor", lambda: ui.navigate.to("/console/account"))
         add_menu_entry("Change password", lambda: _change_password(api))
         add_html(_LOG_OUT_FORM)
 

@@ -159,6 +159,15 @@
     const field = event.target.closest?.("input[data-form]:not([role=combobox])");
     if (field) document.querySelector(`[data-submits="${field.dataset.form}"]`)?.click();
   });
+  // The arrows move in a menu, as its role says.
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const entries = [...(event.target.closest?.('.q-menu[role="menu"]')?.querySelectorAll('[role="menuitem"]') ?? [])];
+    if (!step || !entries.length) return;
+    event.preventDefault();
+    const at = entries.indexOf(document.activeElement);
+    entries[(at < 0 && step < 0 ? entries.length - 1 : at + step + entries.length) % entries.length].focus();
+  });
   // A row of a table leads where its first link leads, unless something else in it was meant.
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.("tr[data-href]");

@@ -37,7 +37,7 @@ CONSEQUENCES: Final = {
     ),
     "resume": (
         "Its banners can be shown again within two seconds. It continues with the rest of today's budget; "
-        "money held for offers that were not seen has come back."
+        "money held for offers that were not seen comes back after a few minutes."
     ),
     "schedule": (
         "It becomes active at its start. Until then nothing is shown and nothing is spent, and it can "

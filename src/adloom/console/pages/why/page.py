@@ -263,11 +263,11 @@ def _parse_moment(text: str | None) -> str | None:
 
 @register_page(ADDRESS, title="Why?")
 async def show_why(visit: PageVisit) -> None:
-    add_heading(
-        "Why?", note="Which ad a reader would get, how an auction was decided, and what stops a campaign."
-    )
+    is_publisher = visit.role is Role.PUBLISHER
+    more = "" if is_publisher else ", how an auction was decided, and what stops a campaign"
+    add_heading("Why?", note=f"Which ad a reader would get{more}.")
     views = [("For a reader", ADDRESS)]
-    if visit.role is not Role.PUBLISHER:
+    if not is_publisher:
         views += [("A campaign", f"{ADDRESS}?campaign="), ("A recorded auction", f"{ADDRESS}?auction=")]
     shown = next((name for name in ("campaign", "auction") if name in visit.query), "")
     add_view_links(views, current=f"{ADDRESS}?{shown}=" if shown else ADDRESS, label="Ways to ask")
