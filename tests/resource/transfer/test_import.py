@@ -106,6 +106,23 @@ async def test_missing_fields_keep_their_value_and_null_clears_it(importer: Impo
     ]
 
 
+async def test_changes_have_the_names_and_values_of_the_api(importer: Importer) -> None:
+    campaign = await importer.client.make_campaign(bidAmount=2.5)
+    site = await importer.client.make_site(floorCpm=1)
+
+    report = await importer.imported(
+        {
+            "campaigns": [{"id": campaign["id"], "bidAmount": 3}],
+            "sites": [{"id": site["id"], "floorCpm": 0.75}],
+        }
+    )
+
+    assert [one["changes"] for one in report["changes"]] == [
+        {"floorCpm": {"from": 1.0, "to": 0.75}},
+        {"bidAmount": {"from": 2.5, "to": 3.0}},
+    ]
+
+
 async def test_a_dry_run_reports_changes_and_makes_none(importer: Importer, pool: Pool) -> None:
     banner = await importer.client.make_banner(title="Old")
     before = await importer.exported()

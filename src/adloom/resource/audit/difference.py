@@ -51,7 +51,10 @@ def describe_deletion(thing: msgspec.Struct) -> Changes:
 def describe_change(before: msgspec.Struct, after: msgspec.Struct) -> Changes:
     names = _map_names(type(before))
     return {
-        names[name]: {"from": _show(name, getattr(before, name)), "to": _show(name, getattr(after, name))}
+        names[name]: {
+            "from": show_value(name, getattr(before, name)),
+            "to": show_value(name, getattr(after, name)),
+        }
         for name in find_changed_fields(before, after)
     }
 
@@ -79,7 +82,7 @@ def _iterate_values(thing: msgspec.Struct) -> Iterator[tuple[str, Any]]:
     for name, alias in _map_names(type(thing)).items():
         value = getattr(thing, name)
         if value is not None:
-            yield alias, _show(name, value)
+            yield alias, show_value(name, value)
 
 
 @cache
@@ -96,7 +99,8 @@ def _is_secret(name: str) -> bool:
     return SECRET_NAME.search(name) is not None
 
 
-def _show(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
+def show_value(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
+    """Return a value as the trail has it: hidden if it is secret, and cut if it is long."""
     if _is_secret(name):
         return HIDDEN
     # Of these three types nothing has to be made, and an import shows millions of them.

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Query, Request, Response
 from adloom.core.caller import Caller, Role
 from adloom.core.errors import BodyTooLargeError, ForbiddenError, UnavailableError, make_field_error
 from adloom.resource.api import CurrentCatalog
-from adloom.resource.audit.difference import describe_change
+from adloom.resource.audit.difference import show_value
 from adloom.resource.spec import DocumentLists
 from adloom.resource.transfer.document import ImportProgress, ImportStep, RawItem, read_json, write_json
 from adloom.resource.transfer.exchange import Exchange, ImportRequest
 from adloom.resource.transfer.plan import ImportChange
 from adloom.resource.transfer.schema import EXAMPLE, SCHEMA_NAME
-from adloom.resource.transfer.sheet import read_csv, write_csv
+from adloom.resource.transfer.sheet import SEEN_COLUMN, read_csv, write_csv
 from adloom.runtime.http.api import sheets
 from adloom.runtime.http.api.dependencies import CurrentCaller, Ids, Now, make_router
 from adloom.runtime.http.api.document import REF
@@ -263,5 +263,18 @@ def _change_answer(change: ImportChange, *, is_dry_run: bool) -> ChangeAnswer:
         action=change.action,
         key=change.key,
         id=None if is_new and is_dry_run else identity,
-        changes={} if is_new else describe_change(change.before, change.after),
+        changes={} if is_new else _describe_change(change),
     )
+
+
+def _describe_change(change: ImportChange) -> dict[str, Any]:
+    """Describe a change by the names and values of the API: `bidAmount` is 2.5, and not 2,500,000 micros."""
+    before, after = (
+        change.spec.answer.model_validate(one).model_dump(mode="json")
+        for one in (change.before, change.after)
+    )
+    return {
+        name: {"from": show_value(name, before[name]), "to": show_value(name, after[name])}
+        for name in before
+        if before[name] != after[name] and name != SEEN_COLUMN
+    }
