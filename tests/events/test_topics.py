@@ -14,6 +14,7 @@ from adloom.events.followers.counted import CountedEntry
 from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.ingest.conversion_reports import hash_name
 from adloom.events.log.event import AuctionEntry, Mark, Served, Unsold
+from adloom.events.log.stream import MemoryUse
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.topics.publish import (
     AD_SERVED,
@@ -21,8 +22,10 @@ from adloom.events.topics.publish import (
     CONVERSION_TRACKED,
     IMPRESSION_TRACKED,
     PART_MAX,
+    TOPIC_PERCENT_MAX,
     TOPICS,
     TopicsProjection,
+    TopicTrimmer,
     build_message,
     read_schema,
 )
@@ -312,6 +315,22 @@ async def test_a_topic_is_trimmed_to_about_its_maximum_length(followed: Followed
     # Valkey trims whole blocks of a hundred entries.
     assert 200 <= await followed.valkey.xlen(IMPRESSION_TRACKED) <= 300
     assert ids_of(await followed.topic(IMPRESSION_TRACKED))[-1] == "4-299"
+
+
+async def test_a_topic_that_takes_too_much_memory_is_halved_however_long_it_is(valkey: Valkey) -> None:
+    """The server itself trims 10,000 entries a call at most."""
+    for _ in range(25):
+        pipe = valkey.pipeline(transaction=False)
+        for _ in range(1_000):
+            pipe.xadd(IMPRESSION_TRACKED, {"event": b"x" * 200})
+        await pipe.execute()
+    used = await valkey.memory_usage(IMPRESSION_TRACKED)
+    assert used
+    twice_too_small = used * 100 // TOPIC_PERCENT_MAX // 2
+
+    await TopicTrimmer(valkey).trim(MemoryUse(twice_too_small, twice_too_small))
+
+    assert 25_000 // 4 <= await valkey.xlen(IMPRESSION_TRACKED) <= 25_000 // 4 + 100
 
 
 async def test_a_topic_is_published_from_its_first_consumer_group_until_it_is_deleted(

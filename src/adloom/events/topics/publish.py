@@ -353,7 +353,7 @@ class TopicTrimmer:
             with raise_if_away():
                 used = await self._valkey.memory_usage(topic) or 0
                 if used > bytes_max:
-                    entries = await self._valkey.xlen(topic)
-                    await self._valkey.xtrim(
-                        topic, maxlen=entries * bytes_max // (2 * used), approximate=True
-                    )
+                    left = await self._valkey.xlen(topic) * bytes_max // (2 * used)
+                    # The server removes some at a time, so that it does not stand still.
+                    while await self._valkey.xtrim(topic, maxlen=left, approximate=True):
+                        pass
