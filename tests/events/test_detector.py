@@ -27,7 +27,12 @@ CLOUDS = Networks([ip_network("198.51.100.0/24"), ip_network("2001:db8:c::/48"),
 
 def a_detector(limit: int = 0) -> TrafficDetector:
     return TrafficDetector(
-        lambda agent: b"bot" in agent, trusted=PROXIES, data_centers=CLOUDS, events=MinuteCounts(limit)
+        lambda agent: b"bot" in agent,
+        trusted=PROXIES,
+        data_centers=CLOUDS,
+        impressions=MinuteCounts(limit),
+        clicks=MinuteCounts(limit),
+        unpaid=MinuteCounts(limit),
     )
 
 
@@ -136,14 +141,12 @@ def test_the_null_detector_flags_nothing() -> None:
 async def test_a_pixel_and_a_link_are_flagged_too(path: bytes) -> None:
     async with an_edge(detector=a_detector(limit=1)) as edge:
         for slot in range(2):
-            headers = {"user-agent": "a bot"}
-            await edge.ask(b"GET", path + a_token(slot=slot), headers=headers, client="203.0.113.7")
+            await edge.ask(b"GET", path + a_token(slot=slot), client="203.0.113.7")
+        headers = {"user-agent": "a bot"}
+        await edge.ask(b"GET", path + a_token(slot=2), headers=headers, client="203.0.113.7")
 
-    assert [event.marks for event in edge.store.events] == [
-        (Mark.CRAWLER,),
-        (Mark.CRAWLER, Mark.ADDRESS_FLOOD),
-    ]
-    assert [event.client_network for event in edge.store.events] == [None, "203.0.113.0/24"]
+    assert [event.marks for event in edge.store.events] == [(), (Mark.ADDRESS_FLOOD,), (Mark.CRAWLER,)]
+    assert [event.client_network for event in edge.store.events] == [None, "203.0.113.0/24", None]
 
 
 async def test_a_head_request_does_not_count_towards_a_flood() -> None:

@@ -11,7 +11,7 @@ from adloom.events.ingest.ivt.minute_counts import MinuteCounts
 from adloom.events.ingest.ivt.offers import MARKS, OfferBounds, OfferCheck
 from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.ivt.pair_counts import PairCounts
-from adloom.events.log.event import INVALIDATING_MARKS, Event, Mark
+from adloom.events.log.event import INVALIDATING_MARKS, ChargedBy, Event, Mark
 from tests.events.builders import NOW, PLACEMENT, a_token
 from tests.events.edge import Edge, a_report, an_edge
 
@@ -115,7 +115,9 @@ async def test_events_beyond_the_bounds_of_an_address_and_a_campaign_are_marked(
 async def test_what_costs_nothing_keeps_nothing_from_being_billed() -> None:
     """Repeated tokens, free offers, the other kind of event, and events without a token fill no bound of the paid."""
     check = a_check(OfferBounds(impressions=PairCounts(2), clicks=PairCounts(2)))
-    detector = TrafficDetector(lambda _: False, events=MinuteCounts(7), unbound=MinuteCounts(6))
+    detector = TrafficDetector(
+        lambda _: False, impressions=MinuteCounts(3), clicks=MinuteCounts(2), unbound=MinuteCounts(6)
+    )
     paid, more = (a_token(issued_at=FAR_BACK, charge=1, slot=slot) for slot in (0, 1))
     free = [a_token(issued_at=FAR_BACK, slot=slot) for slot in (2, 3)]
     async with an_edge(detector=detector, offer_check=check) as edge:
@@ -131,6 +133,43 @@ async def test_what_costs_nothing_keeps_nothing_from_being_billed() -> None:
     assert bound == [()] * len(bound)
     floods = [Mark.ADDRESS_FLOOD in event.marks for event in edge.store.events if event.request_id is None]
     assert floods == [False] * 6 + [True] * 3
+
+
+async def test_only_what_is_paid_keeps_others_of_its_kind_from_being_billed_as_a_flood() -> None:
+    """A script in a creative reports what it likes in its visitor's name: what comes next must not be free."""
+    detector = TrafficDetector(
+        lambda agent: b"bot" in agent,
+        impressions=MinuteCounts(1),
+        clicks=MinuteCounts(1),
+        unpaid=MinuteCounts(4),
+    )
+    async with an_edge(detector=detector, offer_check=a_check(site="news.example")) as edge:
+
+        async def ask(
+            path: bytes, slot: int, *, page: str = "https://news.example/", agent: str = "", **named: Any
+        ) -> tuple[Mark, ...]:
+            said: dict[str, Any] = {"issued_at": FAR_BACK, "charge": 1, **named}
+            token = a_token(slot=slot, **said)
+            headers = {"referer": page, "user-agent": agent}
+            await edge.ask(b"GET", path + token, client=CLIENT, headers=headers)
+            return edge.store.events[-1].marks
+
+        for slot in range(3):
+            # Doubtful, or too old.
+            assert await ask(b"/i/", slot, issued_at=NOW) == (Mark.TOO_SOON,)
+            assert await ask(b"/i/", slot, is_void=True) == (Mark.DOUBTFUL_OFFER,)
+            assert await ask(b"/i/", slot, page="https://evil.example/") == (Mark.OTHER_SITE,)
+            assert await ask(b"/i/", slot, agent="a bot") == (Mark.CRAWLER,)
+        # Free, or not what its offer is paid for. These have a bound, too.
+        unpaid = [await ask(b"/i/", slot, charge=0) for slot in (3, 4)]
+        unpaid.append(await ask(b"/i/", 5, issued_at=NOW - timedelta(hours=1)))
+        unpaid += [await ask(b"/i/", slot, charged_by=ChargedBy.CLICK) for slot in (6, 7)]
+        impressions = [await ask(b"/i/", slot) for slot in (8, 9)]
+        clicks = [await ask(b"/c/", slot, charged_by=ChargedBy.CLICK) for slot in (10, 11)]
+
+    flood = (Mark.ADDRESS_FLOOD,)
+    assert unpaid == [(), (), (Mark.TOKEN_EXPIRED,), (), flood]
+    assert impressions == clicks == [(), flood]
 
 
 async def test_reports_that_are_repeated_after_a_marked_one_or_from_elsewhere_do_count() -> None:

@@ -81,7 +81,7 @@ async def test_golden_events(path: Path) -> None:
         CONTEXTS.is_crawler,
         trusted=[ip_network("127.0.0.1")],
         data_centers=Networks([ip_network("198.51.100.0/24")]),
-        events=MinuteCounts(3),
+        unpaid=MinuteCounts(3),
         unbound=MinuteCounts(3),
     )
     async with EventAppender(store) as appender:

@@ -28,8 +28,11 @@ class AddressBounds(msgspec.Struct, frozen=True, kw_only=True):
     """What an address may send and have; all delivery processes count it together."""
 
     offers: OfferBounds
-    events: MinuteCounts  # With a token.
-    unbound: MinuteCounts  # And without.
+    # Events with a token: that are paid, by kind, and others.
+    impressions: MinuteCounts
+    clicks: MinuteCounts
+    unpaid: MinuteCounts
+    unbound: MinuteCounts  # Without a token.
     requests: MinuteCounts
     paid_requests: MinuteCounts  # Whose offers may hold budget.
     texts: MinuteCounts
@@ -91,7 +94,9 @@ def build_offer_bounds(settings: TrafficSettings) -> OfferBounds:
 def build_bounds(settings: DeliverySettings) -> AddressBounds:
     return AddressBounds(
         offers=build_offer_bounds(settings.traffic),
-        events=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
+        impressions=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
+        clicks=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
+        unpaid=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
         unbound=MinuteCounts(settings.events_per_address_per_minute, counts_households=True),
         requests=MinuteCounts(settings.rate_limit_permits_per_minute),
         paid_requests=MinuteCounts(settings.events_per_address_per_minute),
@@ -105,7 +110,9 @@ def build_sharer(valkey: Valkey, bounds: AddressBounds, clock: Clock, *, secret:
         valkey,
         {"impressions": bounds.offers.impressions, "clicks": bounds.offers.clicks},
         {
-            "events-by-minute": (bounds.events, lambda: clock.now().timestamp()),
+            "impressions-by-minute": (bounds.impressions, lambda: clock.now().timestamp()),
+            "clicks-by-minute": (bounds.clicks, lambda: clock.now().timestamp()),
+            "unpaid-by-minute": (bounds.unpaid, lambda: clock.now().timestamp()),
             "unbound-by-minute": (bounds.unbound, lambda: clock.now().timestamp()),
             "requests": (bounds.requests, monotonic),
             "paid-requests": (bounds.paid_requests, lambda: clock.now().timestamp()),
@@ -126,7 +133,9 @@ def build_traffic(
         contexts.is_crawler,
         trusted=settings.trusted_proxies,
         data_centers=Networks(settings.data_centers),
-        events=bounds.events,
+        impressions=bounds.impressions,
+        clicks=bounds.clicks,
+        unpaid=bounds.unpaid,
         unbound=bounds.unbound,
     )
     pages = PageCheck(settings.public_url)

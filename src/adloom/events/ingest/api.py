@@ -305,10 +305,12 @@ class EventRoutes:
         is_click, second = report.is_click, offer.read_at
         if not is_click:
             self._on_seen(sender, offer, second)
-        # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-        flags = self._flag_event(sender, second, offer, is_click)
-        if not flags.marks:
+        flags = NO_FLAGS
+        if not sender.marks:
             flags = self._flag_report(request, sender, offer, report.page_url, is_click, second, is_immediate)
+        # Afterwards, because it counts: neither a report that is not accepted nor a doubtful one counts as a flood.
+        if not flags.marks:
+            flags = self._flag_event(sender, second, offer, is_click)
         return encode_offered(report, offer, info, flags, now)
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:

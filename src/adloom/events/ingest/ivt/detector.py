@@ -21,7 +21,7 @@ from adloom.events.ingest.ivt.flags import (
 from adloom.events.ingest.ivt.minute_counts import AddressCount, MinuteCounts
 from adloom.events.ingest.ivt.recent_reports import RecentReports
 from adloom.events.ingest.token import OfferToken
-from adloom.events.log.event import Mark
+from adloom.events.log.event import ChargedBy, Mark
 from adloom.runtime.http.client_address import find_client
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
 from adloom.runtime.http.networks import Address, Network, Networks
@@ -35,7 +35,19 @@ _SEC_PURPOSE: Final = b"sec-purpose"
 _PURPOSE: Final = b"purpose"
 _X_MOZ: Final = b"x-moz"
 
+_UNPAID: Final = 2
+_BY_CLICK: Final = ChargedBy.CLICK  # Looking up a member of an enum calls Python.
+
 SenderKey: TypeAlias = tuple[str | None, bytes | None]
+
+
+def _find_kind(offer: OfferToken | None, is_click: bool) -> int:  # noqa: FBT001 - on the path of every event, where names would cost
+    """Return by which count an event goes: of paid impressions, of paid clicks, or of what costs nothing."""
+    if offer is None:
+        return int(is_click)
+    terms = offer.terms
+    is_paid = terms.charge and not offer.is_expired and (terms.charged_by is _BY_CLICK) is is_click
+    return int(is_click) if is_paid else _UNPAID
 
 
 class Detector(Protocol):
@@ -51,7 +63,7 @@ class Detector(Protocol):
         is_click: bool,  # noqa: FBT001 - on the path of every event, where names would cost
         /,
     ) -> TrafficFlags:
-        """Count an event of a sender with a token, once if it is repeated, and return its flags."""
+        """Count an event with a token that has no other flags, once if it is repeated, and return the sender's flags."""
         ...
 
     def flag_unbound(self, sender: Sender, second: float, /) -> TrafficFlags:
@@ -102,13 +114,15 @@ class PeerCounter:
 class TrafficDetector:
     """Looks at the headers and the address of every request, and counts the events of each address."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a composition root names them all
         self,
         is_crawler: Callable[[bytes], bool],
         *,
         trusted: Sequence[Network] = (),
         data_centers: Networks | None = None,
-        events: MinuteCounts | None = None,
+        impressions: MinuteCounts | None = None,
+        clicks: MinuteCounts | None = None,
+        unpaid: MinuteCounts | None = None,
         unbound: MinuteCounts | None = None,
     ) -> None:
         self._is_crawler = is_crawler
@@ -116,8 +130,12 @@ class TrafficDetector:
         self._has_proxies = bool(self._proxies)
         self._data_centers = data_centers or Networks()
         self._count_report = RecentReports().count
-        self._find_count = (MinuteCounts(0) if events is None else events).find
-        # Anybody can send these, so they must not keep other events from being billed.
+        # Only what is paid itself keeps others of its kind from being billed: a script can report a thousand events
+        # that cost nothing in a second, so that what its visitor sees and clicks next is free.
+        self._find_counts = [
+            (MinuteCounts(0) if counts is None else counts).find for counts in (impressions, clicks, unpaid)
+        ]
+        # Anybody can send these, so they keep no others from being billed either.
         self._is_unbound_flood = (MinuteCounts(0) if unbound is None else unbound).exceeds
         # By peer and forwarded addresses, in two generations: when the newer one is full, the older is forgotten.
         self._senders: dict[SenderKey, Sender] = {}
@@ -175,10 +193,10 @@ class TrafficDetector:
         is_click: bool = False,  # noqa: FBT001, FBT002 - on the path of every event, where names would cost
     ) -> TrafficFlags:
         key = sender.rate_key
-        if key is None:
+        if key is None or sender.marks:
             return self._flag(sender)
-        counts = sender.counts
-        count = (counts is not None and counts.events) or self._find_events(sender, key)
+        kind, counts = _find_kind(offer, is_click), sender.counts
+        count = (counts is not None and counts.events[kind]) or self._find_events(sender, key, kind)
         step = self._count_report(offer, is_click, key) if count.is_frequent and offer is not None else 1
         return self._flag(sender, count.exceeds(second, step))
 
@@ -201,10 +219,10 @@ class TrafficDetector:
             self.marked[mark] += 1
         return flags
 
-    def _find_events(self, sender: Sender, key: bytes) -> AddressCount:
-        count = self._find_count(key)
+    def _find_events(self, sender: Sender, key: bytes, kind: int) -> AddressCount:
+        count = self._find_counts[kind](key)
         if sender.counts is not None:
-            sender.counts.events = count
+            sender.counts.events[kind] = count
         return count
 
     def _identify_address(self, peer: str | None, forwarded: bytes | None) -> Sender:

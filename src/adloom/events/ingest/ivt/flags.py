@@ -59,7 +59,8 @@ class SenderCounts:
 
     def __init__(self) -> None:
         self.requests: Any = None  # Of the rate limit.
-        self.events: AddressCount | None = None
+        # Paid impressions, paid clicks, and what costs nothing.
+        self.events: list[AddressCount | None] = [None, None, None]
         self.offers: Any = None  # Of what may hold budget.
 
     def __eq__(self, other: object) -> bool:
