@@ -16,6 +16,7 @@ from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, Permanent
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret, Services
 from adloom.sync.jobs import QUEUE, SYNC_STATS
+from tests.support.builders import UNKNOWN_ID
 from tests.sync.shop import DAY, NOW, a_processor, a_seller, tables
 
 FIRST = date(2026, 2, 1)
@@ -92,6 +93,14 @@ async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, servic
             )
 
     assert "failed: Meta no longer takes the access token." in file.getvalue()
+
+
+async def test_a_seller_that_does_not_exist_is_an_error(pool: Pool, service_urls: Services) -> None:
+    await a_seller(pool)
+
+    async with a_worker(service_urls, a_processor(pool).handle):
+        with pytest.raises(SyncCommandError, match=f"There is no seller {UNKNOWN_ID}"):
+            await run_sync(service_urls, seller_id=UNKNOWN_ID)
 
 
 async def test_a_sync_without_sellers_is_an_error(service_urls: Services) -> None:

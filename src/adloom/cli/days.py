@@ -21,6 +21,7 @@ from adloom.runtime.settings import Services
 from adloom.runtime.valkey import VALKEY_AWAY
 from adloom.stats.rollup import RolledDay, Rollup, RollupRefusedError, refuse_dropped
 from adloom.sync.jobs import Origin, SyncJob, build_jobs
+from adloom.sync.pipeline.entity_store import load_timezones
 from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.scheduler import load_eligible_sellers
 
@@ -83,9 +84,7 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
 ) -> None:
     """Put a job for each seller and level, and follow them to their end."""
     check_days(first, last, today=clock.now().date(), error=SyncCommandError)
-    sellers = [seller_id] if seller_id is not None else await _read_sellers(services.database_url)
-    if not sellers:
-        raise SyncCommandError("There is no seller with an active ad account and a campaign to sync.")
+    sellers = await _read_sellers(services.database_url, seller_id)
     jobs = [job for seller in sellers for job in build_jobs(seller, first, last, Origin.BACKFILL)]
     try:
         async with open_stats_queue(services.redis_url) as queue:
@@ -100,10 +99,19 @@ async def sync(  # noqa: PLR0913 - where, what, and how it is shown
         )
 
 
-async def _read_sellers(database_url: str) -> list[UUID]:
+async def _read_sellers(database_url: str, seller_id: UUID | None) -> list[UUID]:
+    """Return the one seller that is asked for, or all that can be synced."""
     with raise_if_unusable(database_url):
         async with open_pool(database_url, size_max=1) as pool:
-            return [seller.seller_id for seller in await load_eligible_sellers(pool)]
+            if seller_id is not None:
+                async with pool.acquire() as connection:
+                    if await load_timezones(connection, seller_id) is None:
+                        raise SyncCommandError(f"There is no seller {seller_id}.")
+                return [seller_id]
+            sellers = [seller.seller_id for seller in await load_eligible_sellers(pool)]
+    if not sellers:
+        raise SyncCommandError("There is no seller with an active ad account and a campaign to sync.")
+    return sellers
 
 
 class _Following:
