@@ -275,7 +275,7 @@ def _keep_time(
     state: AuctioneerState, now: datetime, ancestors: Ancestors, effects: list[Effect]
 ) -> AuctioneerState:
     """Repeat all auctions, retry empty ones and drop expired pages when it is time."""
-    if state.ran_at is not None and state.ran_at > now:
+    if state.ran_at is not None and state.ran_at > now + DEBOUNCE:
         state = _plan_anew(state, now)
     if state.repeat_at is None:
         stagger = zlib.crc32(state.site_id.bytes) % int(REAUCTION_EVERY.total_seconds())
