@@ -169,6 +169,11 @@ class _NotAsked:
 _known_types: dict[frozenset[int], Sequence[Any]] = {}
 
 
+def parse_row_count(status: str) -> int:
+    """Read how many rows a statement has written out of what the server says of it."""
+    return int(status.rpartition(" ")[2])
+
+
 def reset_after_use(connection: Connection) -> None:
     """Have a connection reset before others get it: for locks and settings that outlive a transaction."""
     if isinstance(connection, PoolConnectionProxy):

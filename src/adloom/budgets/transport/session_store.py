@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.runtime.postgres import Pool, raise_if_away
+from adloom.runtime.postgres import Pool, parse_row_count, raise_if_away
 
 KEPT_AFTER_END: Final = timedelta(days=1)
 
@@ -93,8 +93,3 @@ class SessionStore:
     async def delete_leases(self, session: int, keys: Sequence[str]) -> None:
         with raise_if_away("The sessions are not known"):
             await self._pool.execute(FORGET_LEASES, session, keys)
-
-
-def parse_row_count(status: str) -> int:
-    """Read how many rows a statement has written out of what the server says of it."""
-    return int(status.rpartition(" ")[2])

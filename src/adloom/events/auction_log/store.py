@@ -22,7 +22,7 @@ from adloom.events.cursor_store import (
 from adloom.events.log.event import AuctionEntry, Served, UnreadableEntryError, Unsold
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.tables.partition_store import AUCTION_PARTITIONS, ensure_days
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import Connection, Pool, parse_row_count
 
 AUCTIONS: Final = "auctions"
 # The worker does nothing else while rows are built: some hundredths of a second.
@@ -138,5 +138,4 @@ def split_pieces(auctions: Sequence[AuctionEntry]) -> Generator[Sequence[Auction
 
 
 async def _insert_rows(connection: Connection, rows: Sequence[AuctionRow]) -> int:
-    done = await connection.execute(INSERT, *map(list, zip(*rows, strict=True)))
-    return int(done.rpartition(" ")[2])
+    return parse_row_count(await connection.execute(INSERT, *map(list, zip(*rows, strict=True))))

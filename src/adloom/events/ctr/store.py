@@ -19,7 +19,7 @@ from adloom.events.ctr.pending import (
 from adloom.events.cursor_store import BY_INDEX, move_cursor, read_cursor, translate_database_errors
 from adloom.events.log.event import OCCURRED_AGE_MAX, Impression, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import Connection, Pool, parse_row_count
 from adloom.runtime.postgres import Record as Row
 
 LEARNING: Final = "learning"
@@ -184,7 +184,7 @@ class LearningStore:
                 if done is None:
                     raise CursorMovedError
                 taken = await connection.execute(TAKE_OUT, list(pieces))
-                if int(taken.rpartition(" ")[2]) != len(pieces):
+                if parse_row_count(taken) != len(pieces):
                     raise CursorMovedError
 
 

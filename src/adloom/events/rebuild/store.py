@@ -12,7 +12,7 @@ import msgspec
 from adloom.events.rebuild.log_scanner import IdRun
 from adloom.events.tables.apply_batch import COUNTED_DEVICES, KINDS
 from adloom.events.tables.partition_store import compute_day_start, describe_event_tables, ensure_days
-from adloom.runtime.postgres import Connection, reset_after_use
+from adloom.runtime.postgres import Connection, parse_row_count, reset_after_use
 
 IN_USE: Final = "events"
 REBUILT: Final = "events_rebuild"
@@ -320,11 +320,8 @@ async def _copy_rows(
     connection: Connection, statement: str, table: DayPartition, bounds: Sequence[int]
 ) -> int:
     columns = await connection.fetchval(COLUMNS, f"{IN_USE}.{table.kind}")
-    done = await connection.execute(
-        statement.format(name=table.name, columns=columns),
-        *bounds,
-    )
-    return int(done.rpartition(" ")[2])
+    statement = statement.format(name=table.name, columns=columns)
+    return parse_row_count(await connection.execute(statement, *bounds))
 
 
 async def analyze(connection: Connection, table: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.events.tables.apply_batch import KINDS
-from adloom.runtime.postgres import Connection, Pool, reset_after_use
+from adloom.runtime.postgres import Connection, Pool, parse_row_count, reset_after_use
 
 DETACH_SECONDS_MAX: Final = 60.0
 
@@ -149,7 +149,7 @@ class PartitionStore:
 
     async def forget_erased(self, before: datetime) -> int:
         """Forget users who were erased before a time after which no event of theirs is on its way."""
-        return int((await self._pool.execute(FORGET_ERASED, before)).rpartition(" ")[2])
+        return parse_row_count(await self._pool.execute(FORGET_ERASED, before))
 
 
 async def _drop_day(connection: Connection, table: str, day: date) -> None:

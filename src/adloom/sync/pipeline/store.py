@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import Connection, Pool, parse_row_count
 from adloom.sync.figures import Figures, Ratios, compute_ratios
 from adloom.sync.providers.protocol import StatRow
 from adloom.sync.words import AD_SOURCES, Level, Platform, Semantics
@@ -283,7 +283,7 @@ async def add_up_days(pool: Pool, key: SyncKey, *, now: datetime) -> int:
     async with _lock_days(pool, key) as connection:
         values = (key.seller_id, key.level.value, key.first, key.last, now)
         done = await connection.execute(ADD_UP_DAYS[key.level], *values, timeout=STATEMENT_SECONDS_MAX)
-    return _parse_count(done)
+    return parse_row_count(done)
 
 
 async def add_up_sellpages(pool: Pool, key: SyncKey, *, now: datetime) -> int:
@@ -294,7 +294,7 @@ async def add_up_sellpages(pool: Pool, key: SyncKey, *, now: datetime) -> int:
     async with _lock_days(pool, key) as connection:
         values = (key.seller_id, key.first, key.last, now, platforms, sources)
         done = await connection.execute(ADD_UP_SELLPAGES, *values, timeout=STATEMENT_SECONDS_MAX)
-    return _parse_count(done)
+    return parse_row_count(done)
 
 
 async def record_freshness(pool: Pool, key: SyncKey, *, now: datetime) -> None:
@@ -310,7 +310,3 @@ async def _lock_days(pool: Pool, key: SyncKey) -> AsyncGenerator[Connection]:
         values = (key.seller_id, key.level.value, key.first, key.last)
         await connection.execute(LOCK_DAYS, *values, timeout=STATEMENT_SECONDS_MAX)
         yield connection
-
-
-def _parse_count(status: str) -> int:
-    return int(status.rpartition(" ")[2])
