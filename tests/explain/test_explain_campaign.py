@@ -302,3 +302,19 @@ async def test_a_contextual_campaign_is_told_which_pages_it_reaches(admin: Clien
     assert (await delivery(admin, campaign))["verdict"] == (
         f"1 site waits for approval, with 1 page: {site['domain']}."
     )
+
+
+async def test_banners_for_contextual_slots_whose_schedules_are_closed_stop_their_campaign(
+    admin: Client,
+) -> None:
+    campaign = await admin.make_campaign(bidAmount=2, categories=["483"])
+    for fields in ({"publishAt": "2099-01-01T00:00:00Z"}, {"isActive": False}):
+        banner = await admin.make_banner(**fields)
+        await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+
+    found = await delivery(admin, campaign)
+
+    schedule = check(found, "schedule")
+    assert (schedule["state"], schedule["passed"], schedule["of"]) == ("stops", 0, 1)
+    assert found["verdict"] == schedule["sentence"]

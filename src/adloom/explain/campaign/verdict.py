@@ -30,6 +30,7 @@ from adloom.serving.leases.campaign_lease import BUDGET_PENDING
 PACING: Final = "pacing"
 BUDGETS: Final = ("daily_budget", "total_budget", "advertiser_budget", bid_record.LIMITS, bid_record.NOT_HELD)
 FREQUENCIES: Final = (bid_record.FREQUENCY_CAP, bid_record.FREQUENCY_UNKNOWN)
+UNSHOWN: Final = frozenset({AssignmentStatus.BANNER_DELETED, AssignmentStatus.BANNER_INACTIVE})
 OWN_STATUSES: Final = frozenset(one for one in AssignmentStatus if one.startswith("campaign_"))
 
 DELIVERS: Final = "It delivers."
@@ -128,7 +129,10 @@ def _find_unusable(row: AssignmentRow, placement: PlacementRow) -> Reason | None
 
 
 def _check_schedule(facts: CampaignFacts) -> CampaignCheck:
-    schedules = {row.banner_key: row.schedule for row, _ in _list_usable(facts) or facts.assigned}
+    rows = [row for row, _ in _list_usable(facts) or facts.assigned]
+    # Of a campaign that is for contextual slots only.
+    rows = rows or [row for row in facts.creatives if row.status not in UNSHOWN]
+    schedules = {row.banner_key: row.schedule for row in rows}
     closed = [
         (why, one)
         for one in schedules.values()
@@ -220,7 +224,14 @@ STEPS: Final[tuple[Step, ...]] = (
     _check_requests,
 )
 # Of a campaign that is for contextual slots only.
-OWN_STEPS: Final[tuple[Step, ...]] = (_check_status, _check_dates, _check_caps, _check_budget, _check_pacing)
+OWN_STEPS: Final[tuple[Step, ...]] = (
+    _check_status,
+    _check_dates,
+    _check_schedule,
+    _check_caps,
+    _check_budget,
+    _check_pacing,
+)
 AUCTION_STEPS: Final[tuple[Step, ...]] = (_check_frequency, _check_floor, _check_auctions)
 
 
