@@ -25,6 +25,7 @@ FIXED_PLACE = re.compile(r"127\.0\.0\.1:\d|localhost:\d|/var/lib/adloom")
 # In code: at the beginning of a span, or of a command.
 COMMAND = re.compile(r"(?:`|^|\$\()(?:uv run )?adloom ([a-z][^`|;)#&>\n]*)", re.MULTILINE)
 DATE = re.compile(r"\$\(date [^)]*\)")
+ADLOOM, MARKET = get_command(app), get_command(market)
 PRINTED = "ready"  # `adloom ready` is a line that `up` prints.
 # Not a setting of the product: the path to programs.
 NOT_OURS = {"PATH"}
@@ -50,11 +51,13 @@ def test_every_setting_is_in_the_table_and_no_page_names_another() -> None:
     rows = [line for line in SETTINGS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     first_cells = " ".join(row.split("|")[1] for row in rows)
 
-    assert len(variables_read()) > 100
-    assert {name for name in variables_read() if f"`{name}`" not in first_cells} == set()
+    read = variables_read()
+
+    assert len(read) > 100
+    assert {name for name in read if f"`{name}`" not in first_cells} == set()
     guide = (ROOT / "docs" / "guide").glob("*.md")
     named = {name for page in guide for name in OURS.findall(page.read_text(encoding="utf-8"))}
-    assert named - variables_read() == set()
+    assert named - read == set()
 
 
 @for_each("page", pages())
@@ -129,7 +132,7 @@ def is_there(name: str) -> bool:
 
 def why_refused(words: str) -> str | None:
     """Say why the command line refuses these words; None if it takes them. Values are not checked."""
-    command, rest = get_command(app), shlex.split(words)
+    command, rest = ADLOOM, shlex.split(words)
     while True:
         context = command.make_context(None, [], resilient_parsing=True)
         context.resilient_parsing = False
@@ -141,7 +144,7 @@ def why_refused(words: str) -> str | None:
         if not rest or rest == ["…"]:
             return None
         if rest[0] == "market":  # `adloom simulate` passes its words on.
-            command, rest = get_command(market), rest[1:]
+            command, rest = MARKET, rest[1:]
         elif not isinstance(command, TyperGroup):
             return None if context.allow_extra_args else f"{rest[0]!r} is too much."
         elif rest[0] in command.commands:
