@@ -1,16 +1,19 @@
 """Fixtures of tests with a real browser: the browser, a product without a sample, and a publisher."""
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
-from tests.support.chromium import a_chromium, a_context
+from tests.support.chromium import a_chromium, a_context, forget
 from tests.support.product import Product
 from tests.support.publisher import Seller, Site, a_seller, a_site
 
-CHROMIUM = pytest.StashKey[tuple[Browser, contextlib.ExitStack]]()
+CHROMIUM = pytest.StashKey[tuple[Browser, BrowserContext, contextlib.ExitStack]]()
+# Frames of what moves are drawn by a processor.
+OF_CONSOLE: Mapping[str, Any] = {"viewport": {"width": 1400, "height": 900}, "reduced_motion": "reduce"}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,9 @@ def chromium(request: pytest.FixtureRequest) -> Browser:
         stop_chromium(request.config)
     if CHROMIUM not in stash:
         with contextlib.ExitStack() as stack:
-            stash[CHROMIUM] = stack.enter_context(a_chromium()), stack.pop_all()
+            browser = stack.enter_context(a_chromium())
+            profile = stack.enter_context(a_context(browser, **OF_CONSOLE))
+            stash[CHROMIUM] = browser, profile, stack.pop_all()
     return stash[CHROMIUM][0]
 
 
@@ -37,16 +42,19 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def stop_chromium(config: pytest.Config) -> None:
     if CHROMIUM in config.stash:
-        _, stack = config.stash[CHROMIUM]
+        _, _, stack = config.stash[CHROMIUM]
         del config.stash[CHROMIUM]
         stack.close()
 
 
 @pytest.fixture(scope="module")
-def profile(chromium: Browser) -> Iterator[BrowserContext]:
-    """A profile for visits to the console by the tests of one file, one after another."""
-    with a_context(chromium, viewport={"width": 1400, "height": 900}) as context:
-        yield context
+def profile(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[BrowserContext]:
+    """A profile for visits to the console, one after another: it keeps the console's files for the next file of tests."""
+    profile = request.config.stash[CHROMIUM][1]
+    assert profile.browser is chromium
+    yield profile
+    if chromium.is_connected():
+        forget(profile)
 
 
 @pytest.fixture(scope="module")

@@ -148,29 +148,29 @@ def test_the_theme_is_switched_and_remembered(page: Page) -> None:
     assert (ink_of(page), dark != light) == (dark, True)
 
 
-def test_a_phone_has_the_pages_in_a_drawer(chromium: Browser, console: RunningConsole) -> None:
-    with a_visit(chromium, viewport={"width": 360, "height": 740}) as visit:
-        console.log_in(visit.page)
-        navigation = visit.page.get_by_role("navigation", name="Pages")
-        expect(navigation).not_to_be_in_viewport()
+def test_a_phone_has_the_pages_in_a_drawer(visit: Visit, console: RunningConsole) -> None:
+    visit.page.set_viewport_size({"width": 360, "height": 740})
+    console.log_in(visit.page)
+    navigation = visit.page.get_by_role("navigation", name="Pages")
+    expect(navigation).not_to_be_in_viewport()
 
-        visit.page.get_by_label("Open the navigation").click()
-        expect(navigation).to_be_in_viewport()
-        navigation.get_by_text("System").click()
+    visit.page.get_by_label("Open the navigation").click()
+    expect(navigation).to_be_in_viewport()
+    navigation.get_by_text("System").click()
 
-        expect(visit.page.get_by_role("heading", name="System")).to_be_visible()
-        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect(visit.page.get_by_role("heading", name="System")).to_be_visible()
+    assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_slow_network_is_no_fault(chromium: Browser, console: RunningConsole) -> None:
-    with a_visit(chromium, viewport={"width": 1280, "height": 740}) as visit:
-        page = visit.page
-        page.add_init_script(LATE_MESSAGES)
-        console.log_in(page, goal="/console/account")
-        expect(page.get_by_role("navigation", name="Pages")).to_be_in_viewport()
-        page.wait_for_timeout(4 * LATE_MILLISECONDS)
+def test_a_slow_network_is_no_fault(visit: Visit, console: RunningConsole) -> None:
+    page = visit.page
+    page.set_viewport_size({"width": 1280, "height": 740})
+    page.add_init_script(LATE_MESSAGES)
+    console.log_in(page, goal="/console/account")
+    expect(page.get_by_role("navigation", name="Pages")).to_be_in_viewport()
+    page.wait_for_timeout(4 * LATE_MILLISECONDS)
 
-        assert page.get_by_text("Something went wrong").count() == 0
+    assert page.get_by_text("Something went wrong").count() == 0
 
 
 def test_a_key_is_created_shown_once_and_revoked(visit: Visit, console: RunningConsole) -> None:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, TimeoutError, expect  # noqa: A004 - that of the browser
+from playwright.sync_api import Browser, BrowserContext, TimeoutError, expect  # noqa: A004 - that of the browser
 
 from adloom.console import pages
 from adloom.console.page import REGISTERED
 from adloom.core.caller import Role
 from tests.support.axe import BarrierFinder
-from tests.support.chromium import Visit, a_visit
+from tests.support.chromium import Visit, a_visit, a_visit_again
 from tests.support.console import PASSWORD, log_in, log_in_to
 from tests.support.console_walk import (
     DIALOGS,
@@ -75,13 +75,12 @@ def product(sample_product: Product) -> Product:
     return sample_product
 
 
-def test_no_page_breaks_overflows_or_has_a_barrier(chromium: Browser, product: Product) -> None:
+def test_no_page_breaks_overflows_or_has_a_barrier(profile: BrowserContext, product: Product) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    options: Any = {"reduced_motion": "reduce", "viewport": {"width": COMPUTER[0], "height": COMPUTER[1]}}
     with (
         product.admin() as admin,
         hostile_names(admin, is_wanted=not IS_WANTED) as ids,
-        a_visit(chromium, **options) as visit,
+        a_visit_again(profile) as visit,
     ):
         ids |= {"chapter": "tag", "auction_id": find_auction(admin, ids["campaign_id"])}
         ids["page_id"] = give_page(admin, ids["site_id"])
@@ -123,10 +122,11 @@ def test_the_first_pages_are_light(chromium: Browser, product: Product) -> None:
 
 
 def test_the_figures_of_a_report_are_on_the_first_screen_of_a_phone(
-    chromium: Browser, product: Product
+    profile: BrowserContext, product: Product
 ) -> None:
-    with a_visit(chromium, viewport={"width": 390, "height": 844}) as visit:
+    with a_visit_again(profile) as visit:
         page = visit.page
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         log_in_to(product, page)
         page.goto(f"{product.control_url}/console/reports?device=mobile&compare=1")
         figures = page.locator(".al-tile .figure")

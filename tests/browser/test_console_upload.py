@@ -6,10 +6,10 @@ import io
 import httpx
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.catalog.asset_files import a_zip
-from tests.support.chromium import a_visit
+from tests.support.chromium import a_visit, a_visit_again
 from tests.support.console import log_in_to
 from tests.support.product import Product
 from tests.support.publisher import Seller, Site, place, tag
@@ -17,7 +17,6 @@ from tests.support.publisher import Seller, Site, place, tag
 pytestmark = [pytest.mark.browser, pytest.mark.process]
 
 SECRET = "47.3769N 8.5417E"
-VIEWPORT = {"width": 1400, "height": 900}
 CREATIVE = {
     "index.html": b'<meta name="ad.size" content="width=300,height=250"><p>Still</p><script src="act.js"></script>',
     "act.js": b"document.querySelector('p').textContent = `Acts: ${decodeURIComponent(location.hash)}`;",
@@ -44,10 +43,10 @@ def a_photograph() -> bytes:
 
 
 def test_a_picture_that_is_chosen_in_the_guided_campaign_is_on_the_page_without_its_place(
-    chromium: Browser, product: Product, seller: Seller
+    profile: BrowserContext, product: Product, seller: Seller
 ) -> None:
     photograph = a_photograph()
-    with a_visit(chromium, viewport=VIEWPORT) as visit:
+    with a_visit_again(profile) as visit:
         page = visit.page
         log_in_to(product, page)
         page.goto(f"{product.control_url}/console/first-campaign")
@@ -75,10 +74,10 @@ def test_a_picture_that_is_chosen_in_the_guided_campaign_is_on_the_page_without_
 
 
 def test_a_creative_that_is_dropped_acts_in_a_frame_without_rights_on_the_page(
-    chromium: Browser, product: Product, seller: Seller, site: Site
+    chromium: Browser, profile: BrowserContext, product: Product, seller: Seller, site: Site
 ) -> None:
     seller.ads("dropped-creative", "full_static", count=0)
-    with a_visit(chromium, viewport=VIEWPORT) as visit:
+    with a_visit_again(profile) as visit:
         page = visit.page
         log_in_to(product, page)
         page.goto(f"{product.control_url}/console/banners/new")

@@ -5,9 +5,9 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
-from tests.support.chromium import a_visit
+from tests.support.chromium import a_visit, a_visit_again
 from tests.support.console import log_in_to
 from tests.support.product import Product
 from tests.support.publisher import Seller, Site, place, tag
@@ -19,7 +19,7 @@ SPACE = 'style="aspect-ratio: 4; max-width: 600px"'
 
 
 def test_a_link_from_the_console_shows_a_paused_banner_on_the_page_and_nothing_counts(
-    chromium: Browser, product: Product, seller: Seller, site: Site
+    chromium: Browser, profile: BrowserContext, product: Product, seller: Seller, site: Site
 ) -> None:
     [live] = seller.ads("preview-live", "full_static")
     [other] = seller.ads("preview-other", "full_static")
@@ -36,7 +36,7 @@ def test_a_link_from_the_console_shows_a_paused_banner_on_the_page_and_nothing_c
     )
     site.page("/shop", "<h1>The shop</h1>")
 
-    link = make_link(chromium, product, f"campaigns/{draft['id']}?tab=banners", f"{address}?a=1")
+    link = make_link(profile, product, f"campaigns/{draft['id']}?tab=banners", f"{address}?a=1")
     assert link.startswith(f"{address}?a=1&adloom-preview=")
 
     lines: list[str] = []
@@ -99,8 +99,8 @@ def open_with(chromium: Browser, address: str) -> list[str]:
     return lines
 
 
-def make_link(chromium: Browser, product: Product, console_page: str, address: str) -> str:
-    with a_visit(chromium, viewport={"width": 1400, "height": 900}) as visit:
+def make_link(profile: BrowserContext, product: Product, console_page: str, address: str) -> str:
+    with a_visit_again(profile) as visit:
         page = visit.page
         log_in_to(product, page)
         page.goto(f"{product.control_url}/console/{console_page}")

@@ -104,13 +104,16 @@ def a_visit_again(context: BrowserContext) -> Generator[Visit]:
     try:
         yield listening(context.new_page())
     finally:
-        for page in context.pages:
-            if page.url.startswith("http"):
-                page.evaluate(
-                    "() => { try { localStorage.clear(); } catch { /* a sandboxed page has none */ } }"
-                )
-            page.close()
-        context.clear_cookies()
+        forget(context)
+
+
+def forget(context: BrowserContext) -> None:
+    """Close the pages of a profile, and delete their storage and all cookies."""
+    for page in context.pages:
+        if page.url.startswith("http"):
+            page.evaluate("() => { try { localStorage.clear(); } catch { /* a sandboxed page has none */ } }")
+        page.close()
+    context.clear_cookies()
 
 
 def listening(page: Page) -> Visit:
