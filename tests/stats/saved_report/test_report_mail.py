@@ -276,3 +276,21 @@ async def test_without_a_mail_server_nothing_is_sent_now(
         answer = await client.post(f"{PATH}/{report['id']}/send")
 
     assert "ADLOOM_SMTP_URL" in problem(answer, 409, "MAIL_NOT_SET_UP")["message"]
+
+
+async def test_what_could_not_be_put_into_the_queue_may_be_asked_for_again_at_once(
+    admin: Client, database_url: str, settings: MailSettings
+) -> None:
+    ann = await a_person(admin)
+    async with (
+        running_control(control_settings(database_url, "redis://127.0.0.1:1/0", mail=settings)) as plane,
+        logged_in(plane, ann) as client,
+    ):
+        report = await client.made(PATH, {"name": "Mine"})
+
+        for _ in range(2):
+            problem(await client.post(f"{PATH}/{report['id']}/send"), 503, "UNAVAILABLE")
+
+        shown = (await client.get(f"{PATH}/{report['id']}")).json()
+
+    assert "queue" in shown["lastFailure"]

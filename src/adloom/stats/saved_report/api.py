@@ -31,6 +31,7 @@ from adloom.runtime.http.api.sheets import (
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.listing import Filters, Listed
 from adloom.runtime.postgres import Connection
+from adloom.runtime.valkey import VALKEY_AWAY
 from adloom.stats.api import CountsUnbound, StatsAnswer, StatsTotals
 from adloom.stats.model import describe_counts, write_json
 from adloom.stats.saved_report.period import SendSchedule, find_next_due
@@ -38,8 +39,9 @@ from adloom.stats.saved_report.report_mail import write_sheet
 from adloom.stats.saved_report.resource import SavedReport, saved_reports
 from adloom.stats.saved_report.run import UTC_NAME, ReportReader, find_report_zone, name_file, run_report
 from adloom.stats.saved_report.send import put_report_mail
-from adloom.stats.saved_report.store import ask_for_sending
+from adloom.stats.saved_report.store import ask_for_sending, make_requested_sending
 
+NOT_PUT: Final = "The queue of e-mails did not answer."
 OWNER: Final = "SELECT time_zone FROM users WHERE public_id = $1"
 
 SavedReportAnswer: Final = build_answer(
@@ -259,7 +261,12 @@ async def send_saved_report(  # noqa: PLR0913, PLR0917 - all that the route depe
         )
     request_id = ids.make()
     await ask_for_sending(pool, request_id, report_id, now)
-    await put_report_mail(mails, report_id, request_id, now)
+    try:
+        await put_report_mail(mails, report_id, request_id, now)
+    except VALKEY_AWAY:
+        # It may be asked for again at once; if it was put all the same, it is sent.
+        await make_requested_sending(pool, request_id).record_failure(NOT_PUT)
+        raise
 
 
 def _check_recipients(body: Body, role: Role) -> None:
