@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from typer.testing import CliRunner
 
+from adloom.app.listeners import get_port, listen
 from adloom.cli.main import app
 from adloom.cli.token import print_token
 from adloom.cli.where import InstalledPart, where
@@ -201,6 +202,22 @@ def test_the_worker_names_the_missing_variable() -> None:
     assert done.code == 1
     assert "Traceback" not in done.err
     assert "DATABASE_URL" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "variable"), [("worker", "WORKER_PORT"), ("crawler", "ADLOOM_CRAWLER_PORT")]
+)
+def test_a_taken_port_of_a_process_is_named_without_a_trace(command: str, variable: str) -> None:
+    servers = {"DATABASE_URL": "postgresql://u@127.0.0.1:1/ads", "REDIS_URL": "redis://127.0.0.1:1/0"}
+    with listen("127.0.0.1", 0, count=1) as [taken]:
+        port = get_port(taken)
+        done = adloom(command, variables={**servers, variable: str(port)})
+
+    assert done.code == 1
+    assert f"adloom: Port {port} on 127.0.0.1 is in use by another program." in done.err
+    assert "Traceback" not in done.err
+    assert "process_failed" not in done.err
 
 
 @pytest.mark.slow

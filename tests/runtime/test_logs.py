@@ -242,3 +242,24 @@ raise RuntimeError("out of order")
     assert done.returncode == 1
     assert line["event"] == "process_failed"
     assert line["exception"][0]["exc_value"] == "out of order"
+
+
+def test_an_uncaught_error_that_the_operator_can_mend_is_a_sentence() -> None:
+    telemetry = msgspec.json.encode(a_telemetry()).decode()
+    program = f"""
+import msgspec
+from adloom.core.errors import CommandError
+from adloom.runtime.telemetry.logs import configure_logs
+from adloom.runtime.settings import Secret, Telemetry
+configure_logs(msgspec.json.decode({telemetry!r}, type=Telemetry))
+raise ExceptionGroup("of tasks", [ExceptionGroup("of more", [CommandError("Port 1 is in use.")])])
+"""
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    line = json.loads(done.stderr)
+    assert (line["event"], line["reason"], "exception" in line) == (
+        "process_failed",
+        "Port 1 is in use.",
+        False,
+    )

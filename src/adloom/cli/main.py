@@ -20,7 +20,7 @@ from adloom.cli.capacity.command import capacity
 from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
 from adloom.cli.options import DataDir, OnOff, resolve_data_directory, resolve_database_url, resolve_redis_url
-from adloom.core.errors import CommandError
+from adloom.core.errors import CommandError, find_command_error
 from adloom.runtime.process.tuning import open_standard_streams
 
 app = typer.Typer(
@@ -85,8 +85,10 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
-    except CommandError as error:
-        typer.echo(f"adloom: {error}", err=True)
+    except (CommandError, ExceptionGroup) as error:
+        if (known := find_command_error(error)) is None:
+            raise
+        typer.echo(f"adloom: {known}", err=True)
         sys.exit(1)
 
 

@@ -5,13 +5,22 @@ They are raised where the rule is and rendered in one place, `runtime.http.probl
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import msgspec
 
 
 class CommandError(Exception):
     """What whoever types a command can mend; its message is printed without a traceback."""
+
+
+def find_command_error(error: BaseException) -> CommandError | None:
+    """Return the one that an error is, alone in groups of tasks or not."""
+    if isinstance(error, BaseExceptionGroup):
+        # Of whatever kind: the stubs have a group of a known one.
+        inner = cast("Sequence[BaseException]", error.exceptions)
+        return find_command_error(inner[0]) if len(inner) == 1 else None
+    return error if isinstance(error, CommandError) else None
 
 
 class FieldProblem(msgspec.Struct, frozen=True):

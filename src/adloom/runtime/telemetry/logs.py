@@ -20,6 +20,7 @@ from structlog.processors import ExceptionRenderer
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from adloom.core.errors import find_command_error
 from adloom.runtime.settings import Telemetry
 
 REDACTED: Final = "[redacted]"
@@ -145,7 +146,10 @@ def _log_uncaught(kind: type[BaseException], error: BaseException, traceback: Tr
         sys.__excepthook__(kind, error, traceback)
         return
     log: structlog.stdlib.BoundLogger = structlog.get_logger()
-    log.critical("process_failed", exc_info=error)
+    if (known := find_command_error(error)) is not None:
+        log.critical("process_failed", reason=str(known))
+    else:
+        log.critical("process_failed", exc_info=error)
 
 
 def _clean(key: str, value: object, depth: int) -> object:
