@@ -3,8 +3,10 @@
 from typing import Any
 from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 
+from adloom.budgets.bid_model import BidProgress
 from adloom.core.caller import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
@@ -13,6 +15,7 @@ from adloom.events.log.event import AuctionEntry, RemovedCandidates
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
 from tests.stats.event_writer import EventWriter, clicked, seen
+from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, problem
@@ -318,3 +321,27 @@ async def test_banners_for_contextual_slots_whose_schedules_are_closed_stop_thei
     schedule = check(found, "schedule")
     assert (schedule["state"], schedule["passed"], schedule["of"]) == ("stops", 0, 1)
     assert found["verdict"] == schedule["sentence"]
+
+
+async def test_a_strategy_that_bids_less_than_the_floor_of_contextual_slots_is_told(
+    admin: Client, pool: Pool
+) -> None:
+    site = await admin.make_site(floorCpm=2, approvalMode="automatic")
+    await admin.make_placement(delivery="contextual", siteId=site["id"])
+    page = {"url": f"https://{site['domain']}/a", "categories": [{"id": "483", "confidence": 0.9}]}
+    assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
+    campaign = await admin.make_campaign(bidAmount=5, categories=["483"], budgetDailyPaisa=10_000)
+    banner = await admin.make_banner()
+    await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    state = a_busy_state(charged=1, held=0, leased=5, daily_budget=Micros(100_000_000))
+    await keep(
+        pool, campaign, msgspec.structs.replace(state, bids=BidProgress(day=state.day, multiplier=0.2))
+    )
+
+    found = await delivery(admin, campaign)
+
+    assert found["verdict"] == (
+        f"Its strategy bids 20% of its bid now, which is 1.00 under the floor of 1 page of {site['domain']}."
+    )
+    assert found["contextual"]["sites"][0]["bidMissing"] == 1.0

@@ -150,6 +150,7 @@ async def read_campaign(
         rows = [*(row for one in found for row in one.assignments), *creatives]
         counts = await read_counts(connection, [own])
         standings = await read_standings(connection, rows, now)
+        multiplier = standings.multipliers.get(own, 1.0)
         types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
         seen = await connection.fetch(SEEN, campaign.id, since, keys)
         tally = await _read_tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
@@ -159,10 +160,11 @@ async def read_campaign(
             now=now,
             placements=found,
             creatives=creatives,
-            reach=await read_reach(connection, campaign, now=now),
+            reach=await read_reach(connection, campaign, now=now, multiplier=multiplier),
             counts=counts.get(own, NO_COUNTS),
             missing_budget=standings.missing.get(own),
             throttle=standings.throttles.get(own, 0.0),
+            multiplier=multiplier,
             traffic=CampaignTraffic(
                 since=since,
                 seen=[msgspec.convert(dict(row), SeenImpressions) for row in seen],

@@ -90,6 +90,7 @@ class CampaignFacts(msgspec.Struct, frozen=True, kw_only=True):
     traffic: CampaignTraffic
     now: datetime
     throttle: float = 0.0  # The share of its offers that its pace leaves out.
+    multiplier: float = 1.0  # Of its bids, by its strategy.
     creatives: Sequence[AssignmentRow] = ()  # Of contextual slots.
     reach: CampaignReach | None = None  # None if it wants no contextual slots.
 

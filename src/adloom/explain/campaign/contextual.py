@@ -47,7 +47,9 @@ BLOCKED: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def check_contextual(campaign: Campaign, reach: CampaignReach, *, is_only: bool) -> list[CampaignCheck]:
+def check_contextual(
+    campaign: Campaign, reach: CampaignReach, *, is_only: bool, multiplier: float = 1.0
+) -> list[CampaignCheck]:
     """Judge the steps between a campaign and contextual slots; with `is_only` it has no other placements.
 
     Pages are counted. A campaign with other placements is limited by what keeps it from pages, and never stopped.
@@ -58,7 +60,7 @@ def check_contextual(campaign: Campaign, reach: CampaignReach, *, is_only: bool)
             _check_sites(reach),
             _check_sizes(reach),
             # What is bid by click is no price of a thousand impressions.
-            *([_check_floor(reach)] if campaign.bid_type is BidType.CPM else []),
+            *([_check_floor(reach, multiplier)] if campaign.bid_type is BidType.CPM else []),
             _check_approvals(reach),
         ]
     return checks if is_only else [one.limited() for one in checks]
@@ -116,18 +118,25 @@ def _check_sizes(reach: CampaignReach) -> CampaignCheck:
     return _count_pages("sizes", reason, reach, "size_mismatch")
 
 
-def _check_floor(reach: CampaignReach) -> CampaignCheck:
+def _check_floor(reach: CampaignReach, multiplier: float) -> CampaignCheck:
     sites = reach.list_sites("below_floor")
     missing = min((one.bid_missing for one in sites if one.bid_missing is not None), default=Micros(0))
     most = max((one.bid_missing for one in sites if one.bid_missing is not None), default=Micros(0))
     amounts = (
         _write_amount(missing) if missing == most else f"{_write_amount(missing)} to {_write_amount(most)}"
     )
+    floor = f"{amounts} under the floor of {_describe(sites, 'below_floor')}"
     reason = Reason(
         "below_floor",
-        f"Its bid is {amounts} under the floor of {_describe(sites, 'below_floor')}.",
+        f"Its bid is {floor}.",
         f"Raise bidAmount of the campaign by {_write_amount(missing)} or more.",
     )
+    if multiplier < 1:
+        reason = Reason(
+            "below_floor",
+            f"Its strategy bids {multiplier:.0%} of its bid now, which is {floor}.",
+            "Wait for its next decision, raise bidAmount of the campaign, or choose another bidStrategy.",
+        )
     return _count_pages("contextual_floor", reason, reach, "below_floor")
 
 

@@ -73,7 +73,9 @@ def check_campaign(facts: CampaignFacts) -> list[CampaignCheck]:
     steps = STEPS if facts.assigned or facts.reach is None else OWN_STEPS
     checks = [step(facts) for step in steps]
     if facts.reach is not None:
-        checks += check_contextual(facts.campaign, facts.reach, is_only=not facts.assigned)
+        checks += check_contextual(
+            facts.campaign, facts.reach, is_only=not facts.assigned, multiplier=facts.multiplier
+        )
     if any(_is_auctioned(placement) for _, placement in facts.assigned):
         checks += [step(facts) for step in AUCTION_STEPS]
     # A campaign that is stopped loses no slot to others.

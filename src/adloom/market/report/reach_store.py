@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from adloom.auction.bid import BidType
 from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.catalog.campaign.model import Campaign
@@ -46,11 +48,17 @@ PAGES: Final = """
 """
 
 
-async def read_reach(connection: Connection, campaign: Campaign, *, now: datetime) -> CampaignReach | None:
-    """Find out where a campaign reaches, whatever its status; None if it wants no contextual slots."""
+async def read_reach(
+    connection: Connection, campaign: Campaign, *, now: datetime, multiplier: float = 1.0
+) -> CampaignReach | None:
+    """Find out where a campaign reaches, whatever its status; None if it wants no contextual slots.
+
+    Its bid is taken times the `multiplier` of its strategy.
+    """
     if not campaign.categories and not campaign.bids_on_unmatched:
         return None
     demand = await _read_demand(connection, campaign)
+    demand = msgspec.structs.replace(demand, max_cpm=Micros(int(demand.max_cpm * min(1.0, multiplier))))
     taxonomy = load_content()
     wanted: dict[str, list[str]] = {FILLER: [FILLER]}
     for category in campaign.categories:
