@@ -25,7 +25,9 @@ def nest(begin: str, use: str, end: str, *, more: str = "") -> bytes:
 
 
 CLASSES = "<style>" + "".join(f".m{n} {{ mask: url(#m{n}) }}" for n in range(LEVELS + 1)) + "</style>"
+CIRCLES = '<circle r="9"/>' * 500
 INHERITS = '<rect mask="inherit"/>'
+STYLED = '<rect style="fill:red;MASK:/**/inherit"/>'
 BOMBS: dict[str, bytes] = {
     "uses": nest('<g id="m{0}">', '<use href="#m{1}"/>', "</g>"),
     "masks": nest('<mask id="m{0}">', '<rect mask="url(#m{1})"/>', "</mask>"),
@@ -51,6 +53,13 @@ BOMBS: dict[str, bytes] = {
         '<mask id="m0"><rect/></mask>'
         + "".join(
             f'<mask id="m{n}"><g mask="url(#m{n - 1})">{INHERITS * TIMES}</g></mask>'
+            for n in range(1, LEVELS + 1)
+        )
+    ),
+    "inherited by a style": draw(
+        '<mask id="m0"><rect/></mask>'
+        + "".join(
+            f'<mask id="m{n}"><g mask="url(#m{n - 1})">{STYLED * TIMES}</g></mask>'
             for n in range(1, LEVELS + 1)
         )
     ),
@@ -88,6 +97,8 @@ def test_what_programs_draw_is_kept() -> None:
         for n in range(2_000)
     )
     shadows = '<g filter="url(#shadow)"><circle r="9"/></g>' * 50
+    # As Inkscape writes texts; a filter is of the whole group, not of each of its shapes.
+    group = f'<g filter="url(#shadow)" style="text-decoration:inherit">{CIRCLES}</g>'
     symbols = '<symbol id="leaf"><path d="M0 0h1"/><path d="M0 0v1"/></symbol>' + '<use href="#leaf"/>' * 500
     line = (
         '<marker id="dot"><circle r="2"/></marker>'
@@ -96,7 +107,7 @@ def test_what_programs_draw_is_kept() -> None:
 
     drawing, _ = sanitize_svg(
         draw(
-            f"<defs><style>{classes}</style>{gradients}{clips}{shadow}</defs>{shapes}{shadows}{symbols}{line}"
+            f"<defs><style>{classes}</style>{gradients}{clips}{shadow}</defs>{shapes}{shadows}{group}{symbols}{line}"
         )
     )
 

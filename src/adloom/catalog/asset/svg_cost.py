@@ -26,6 +26,7 @@ EVERYTHING: Final = "*"
 
 _REFERENCE: Final = re.compile(r"url\(\s*(?:'#([^']*)'|\"#([^\"]*)\"|#([^)'\"]*))", re.IGNORECASE)
 _BRACE: Final = re.compile(r"([{}])")
+_DECLARATION_END: Final = re.compile(r"[;{}]")
 _COMMENT: Final = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
 # The last part of a selector: an element's name, and classes and ids.
 _SELECTED: Final = re.compile(r"([A-Za-z][\w-]*)?((?:[.#][\w-]+)*)")
@@ -83,9 +84,10 @@ class _Drawing:
             self._children[part.parent].append(position)
             if "id" in part.attributes:
                 self._by_id.setdefault(part.attributes["id"], position)  # As browsers find the first.
-        texts = [sheet, *(text for part in parts for text in part.attributes.values())]
         # Then what is said in one place may count in any other.
-        self._is_all_inherited = any("inherit" in text or "var(" in text for text in texts)
+        self._is_all_inherited = _hands_down(sheet) or any(
+            _hands_down(f"{name}:{value}") for part in parts for name, value in part.attributes.items()
+        )
         self._rules = self._read_sheet(sheet)
         self._known: dict[int, _Cost | None] = {}
         self._known_rules: dict[str, tuple[int, int, int] | None] = {}
@@ -195,6 +197,18 @@ class _Drawing:
                     for into, found in zip(rules[selected], references, strict=True):
                         into.extend(found)
         return {name: rule for name, rule in rules.items() if any(rule)}
+
+
+def _hands_down(text: str) -> bool:
+    """Return whether a style says that children inherit what they usually do not, or uses variables."""
+    text = text.lower()
+    return "var(" in text or (
+        "inherit" in text
+        and any(
+            "inherit" in declaration and any(name in declaration for name in (*_OWN, "all"))
+            for declaration in _DECLARATION_END.split(text)
+        )
+    )
 
 
 def _find_selected(selector: str) -> str:
