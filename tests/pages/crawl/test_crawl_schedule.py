@@ -45,6 +45,12 @@ def test_the_moment_is_in_the_sites_zone() -> None:
     assert is_due(tokyo, now=at(16, 17, 31))
 
 
+def test_a_zone_that_is_no_longer_known_is_utc() -> None:
+    nowhere = a_site(zone="Nowhere/Gone", since=at(16, 12))
+
+    assert is_due(nowhere, now=at(17, 12))
+
+
 def test_a_day_without_this_hour_has_no_trouble() -> None:
     """At 02:30 on 28 March 2027 clocks in Berlin go forward."""
     berlin = a_site("30 2 * * *", "Europe/Berlin", since=datetime(2027, 3, 27, 12, tzinfo=UTC))

@@ -6,7 +6,6 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import msgspec
 from cronsim import CronSim, CronSimError
@@ -19,6 +18,7 @@ from adloom.runtime.jobs.queue import JobQueue, NewJob, open_queue
 from adloom.runtime.loops import PollLoop
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY
+from adloom.schedule.schedule import find_zone
 
 QUEUE: Final = "site-crawls"
 CRAWL_SITE: Final = "site.crawl"
@@ -73,7 +73,8 @@ def is_due(site: ScheduledSite, *, now: datetime) -> bool:
 
     The moment is later by up to half an hour, always the same for a site, and by at most half of the time to the next one.
     """
-    local = now.astimezone(ZoneInfo(site.timezone)).replace(microsecond=0) + ONE_SECOND
+    # A zone that was removed since it was chosen must not keep other sites from their crawls.
+    local = now.astimezone(find_zone(site.timezone) or UTC).replace(microsecond=0) + ONE_SECOND
     try:
         past = CronSim(site.cron_schedule, local, reverse=True)
         last, before = next(past).astimezone(UTC), next(past).astimezone(UTC)
