@@ -17,7 +17,7 @@ from adloom.cli.where import InstalledPart, where
 from adloom.core.caller import Role
 from adloom.core.errors import UnauthenticatedError
 from adloom.runtime.auth.access_token import verify_access_token
-from adloom.runtime.installation import DataDirectory, Installation, Secrets, make_secrets
+from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets, make_secrets
 from adloom.runtime.schema import DatabaseError
 from tests.support.product import adloom
 
@@ -105,6 +105,14 @@ def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path
     assert done.code == 1
     assert done.err.count("\n") == 1
     assert "adloom up" in done.err
+
+
+@pytest.mark.parametrize("url", ["ads", "mysql://u@db/ads", "postgresql://h:port/x"])
+def test_an_address_that_is_none_of_a_database_is_refused_with_its_variable(url: str) -> None:
+    done = CliRunner().invoke(app, ["token", "list"], env={"DATABASE_URL": url})
+
+    assert isinstance(done.exception, InstallationError)
+    assert str(done.exception) == "DATABASE_URL must be an address like postgres://host/…."
 
 
 @pytest.mark.parametrize("command", [("list",), ("revoke", str(ACCOUNT))])

@@ -94,7 +94,7 @@ def _names_socket(parts: SplitResult) -> bool:
     return parts.scheme.startswith("postgres") and "host=" in parts.query
 
 
-def has_readable_hosts(url: str) -> bool:
+def _has_readable_hosts(url: str) -> bool:
     """Whether each host and port can be read. Drivers raise a plain ValueError otherwise."""
     try:
         hosts = urlsplit(url).netloc.rpartition("@")[2].split(",")
@@ -123,7 +123,7 @@ def parse_url(*schemes: str) -> Callable[[str], Secret]:
             is_url = parts.scheme in schemes and bool(parts.netloc or _names_socket(parts))
         except ValueError:
             is_url = False
-        if not (is_url and has_readable_hosts(text)):  # A URL may carry a password.
+        if not (is_url and _has_readable_hosts(text)):  # A URL may carry a password.
             raise SecretValueError(f"must be an address like {schemes[0]}://host/….")
         return Secret(text)
 

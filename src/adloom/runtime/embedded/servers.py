@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from adloom.core.setting import has_readable_hosts
+from adloom.core.setting import VALKEY_SCHEMES, SecretValueError, parse_url
 from adloom.runtime.embedded.nats import NATS_QUESTION, EmbeddedNats
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
@@ -88,7 +88,7 @@ def describe_servers(  # noqa: PLR0913 - what they differ in
 def find_database_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
     """Return the database URL of an installation; the environment wins."""
     if given := variables.get("DATABASE_URL"):
-        return _require_readable(given, "DATABASE_URL", "postgres")
+        return _check_address(given, "DATABASE_URL", "postgres", "postgresql")
     last, secrets = _require_started(directory, "DATABASE_URL")
     listening = _require_own(last.postgres_socket_dir, last.postgres_port, directory, "DATABASE_URL")
     return EmbeddedPostgres(
@@ -99,7 +99,7 @@ def find_database_url(variables: Mapping[str, str], directory: DataDirectory) ->
 def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
     """Return the Valkey URL of an installation; the environment wins."""
     if given := add_redis_password(variables).get("REDIS_URL"):
-        return _require_readable(given, "REDIS_URL", "redis")
+        return _check_address(given, "REDIS_URL", *VALKEY_SCHEMES)
     last, secrets = _require_started(directory, "REDIS_URL")
     listening = _require_own(last.valkey_socket_dir, last.valkey_port, directory, "REDIS_URL")
     return EmbeddedValkey(
@@ -107,9 +107,11 @@ def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> st
     ).url
 
 
-def _require_readable(url: str, variable: str, scheme: str) -> str:
-    if not has_readable_hosts(url):  # It may carry a password.
-        raise InstallationError(f"{variable} must be an address like {scheme}://host/….")
+def _check_address(url: str, variable: str, *schemes: str) -> str:
+    try:
+        parse_url(*schemes)(url)
+    except SecretValueError as error:
+        raise InstallationError(f"{variable} {error}") from None
     return url
 
 
