@@ -1,8 +1,7 @@
 """Fixtures of tests with a real browser: the browser, a product without a sample, and a publisher."""
 
 import contextlib
-from collections.abc import Generator, Iterator, Mapping
-from typing import Any
+from collections.abc import Generator, Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext
@@ -12,8 +11,6 @@ from tests.support.product import Product
 from tests.support.publisher import Seller, Site, a_seller, a_site
 
 CHROMIUM = pytest.StashKey[tuple[Browser, BrowserContext, contextlib.ExitStack]]()
-# Frames of what moves are drawn by a processor.
-OF_CONSOLE: Mapping[str, Any] = {"viewport": {"width": 1400, "height": 900}, "reduced_motion": "reduce"}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +22,7 @@ def chromium(request: pytest.FixtureRequest) -> Browser:
     if CHROMIUM not in stash:
         with contextlib.ExitStack() as stack:
             browser = stack.enter_context(a_chromium())
-            profile = stack.enter_context(a_context(browser, **OF_CONSOLE))
+            profile = stack.enter_context(a_context(browser, viewport={"width": 1400, "height": 900}))
             stash[CHROMIUM] = browser, profile, stack.pop_all()
     return stash[CHROMIUM][0]
 
